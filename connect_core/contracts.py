@@ -1,0 +1,358 @@
+"""The contracts between rooms: what is planned, what a lane works through, what comes back, and who does it.
+
+Plain frozen values and small protocols; imports only the vocabulary. Positions are half-open: a range covers
+`[begin, end)`. Times named `_ns` are nanoseconds of CLOCK_BOOTTIME on the boot named beside them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from connect_core.errors import Failure
+from connect_core.found import Found
+from connect_core.records import Lineage, Partition
+
+Json = dict[str, Any]
+"""A JSON object: what is stored in the ledger as it is and means something only to its owner."""
+
+LIVE = "live"
+"""The stream of the ordinary runs; every backfill and replay has one of its own."""
+
+
+# ---------------------------------------------------------------------------------------------------------- planning
+
+
+@dataclass(frozen=True)
+class Position:
+    """The place in a partition that is read next. `evidence` is what the source saw there; only the source reads it."""
+
+    incarnation: int
+    offset: int
+    evidence: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Records of `[begin, end)` that cannot be had any more; `end` is None where nobody can know it."""
+
+    incarnation: int
+    begin: int
+    end: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What can be read of a partition now, from `begin` (where reading goes on) to `end`, exclusive.
+
+    `oldest` is the lowest readable offset. `evidence` lets the reader recognise what was seen here. `gaps` are told
+    when the committed position could not be continued; then `begin` is where reading could go on behind them.
+    """
+
+    incarnation: int
+    begin: int
+    oldest: int
+    end: int
+    evidence: Json = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What all attempts of a range share (rule 8): document revision, pipeline digest, target, and who planned it."""
+
+    revision: int
+    pipeline: str
+    target: Json
+    code: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """What is planned: one stretch of one partition in one stream, at most `max_records` and about `max_bytes` long.
+
+    `slot` numbers the partitions of a connector in order of appearance and never changes: 1:1 routing uses it.
+    """
+
+    stream: str
+    partition: Partition
+    slot: int
+    incarnation: int
+    begin: int
+    end: int
+    max_records: int
+    max_bytes: int
+    evidence: Json
+    pins: Pins
+    gaps: tuple[Gap, ...] = ()
+
+    def lineage(self, uid: str) -> Lineage:
+        return Lineage(uid, self.stream, self.partition.id, self.incarnation)
+
+
+class Floor(NamedTuple):
+    """Rule 6: the lowest position of `target` at which a record of ours that is not settled can stand.
+
+    `ahead` says that such a record was seen, so that nothing may be written before `find` has looked. `partition_id`
+    is empty where a target has one position for all partitions (a file: its settled length). `evidence` is the
+    sink's: what it recognises the target by.
+    """
+
+    partition_id: str
+    target: str
+    position: int
+    ahead: bool = False
+    evidence: Json = {}  # noqa: RUF012  never changed: a NamedTuple's default cannot be made by a factory
+
+
+@dataclass(frozen=True)
+class OpenRange:
+    """A range as it stands in the ledger. `inherited` ranges were planned by an earlier attempt; `found` is what
+    `find` has seen so far, None when nothing was looked for."""
+
+    id: int
+    range: Range
+    floors: tuple[Floor, ...]
+    inherited: bool = False
+    found: Found | None = None
+
+
+# ------------------------------------------------------------------------------------------------- working and receipts
+
+
+class Limit(NamedTuple):
+    """When a lane stops taking on records (`quantum_end_ns`) and the moment after which it may not write at all
+    (`deadline_ns`, rule 1). Both on this host's CLOCK_BOOTTIME."""
+
+    quantum_end_ns: int
+    deadline_ns: int
+
+    def quantum_left_s(self) -> float:
+        return (self.quantum_end_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) / 1e9
+
+    def left_s(self) -> float:
+        return (self.deadline_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) / 1e9
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A record that failed: `original` holds its bytes as read (cut at a limit), `offset` and `ordinal` say which."""
+
+    offset: int
+    ordinal: int
+    stage: str
+    kind: str
+    message: str
+    original: bytes
+    topic: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """Records of RECORD_SCHEMA in offset order. `next_offset` is the place to read on behind them; `absent` counts
+    offsets that held no record; `rejects` are records that could not even be read into a row."""
+
+    records: pa.RecordBatch
+    next_offset: int
+    absent: int = 0
+    rejects: tuple[Reject, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a writer made durable of the range it was given.
+
+    `behind` is, for each target, the position behind everything written there. `where` is for the receipt: which
+    queues and offsets, which file and bytes. `digest` is set by sinks whose stored form is not the record form.
+    """
+
+    records: int
+    bytes: int
+    behind: Mapping[str, int]
+    where: Json
+    surplus: int = 0
+    possible_repeats: int = 0
+    digest: str | None = None
+    evidence: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + already`."""
+
+    begin: int
+    end: int
+    read: int
+    absent: int
+    filtered: int
+    rejected: int
+    passed: int
+    emitted: int
+    delivered: int
+    already: int
+    surplus: int
+    possible_repeats: int
+    bytes_read: int
+    bytes_written: int
+    seconds: float
+    digest_read: str
+    digest_sent: str
+    where: Json
+    evidence: Json
+    floors: tuple[Floor, ...]
+    rejects: tuple[Reject, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    reconstructed: bool = False
+
+    def identity_faults(self) -> list[str]:
+        """The identities of this receipt that do not hold; empty for a sound one."""
+        faults = []
+        if self.read != self.filtered + self.rejected + self.passed:
+            faults.append(
+                f"read {self.read} != filtered {self.filtered} + rejected {self.rejected} + passed {self.passed}"
+            )
+        if self.emitted != self.delivered + self.already:
+            faults.append(f"emitted {self.emitted} != delivered {self.delivered} + already {self.already}")
+        if self.end < self.begin:
+            faults.append(f"end {self.end} is before begin {self.begin}")
+        return faults
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a lane says of one range: a receipt, or why there is none. A receipt with a `failure` closes the range
+    before the record that failed. `clean` is False when something may have been written that no receipt tells of."""
+
+    range_id: int
+    receipt: Receipt | None
+    failure: Failure | None = None
+    clean: bool = True
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of a connector: the system's name and its options, as in the document (references not resolved)."""
+
+    system: str
+    options: Json
+
+
+@dataclass(frozen=True)
+class Lane:
+    """All that a worker needs to know. Travels as bytes in a column, never in a closure or a command line.
+
+    `lock_path` is the file that proves that a lane of this epoch is alive (rule 3). `quantum_s` counts from the
+    lane's own start and is cut by `deadline_ns`.
+    """
+
+    connector: str
+    uid: str
+    task: int
+    epoch: int
+    source: Side
+    sink: Side
+    pipeline: Json
+    tolerance: int
+    ranges: tuple[OpenRange, ...]
+    quantum_s: float
+    boot_id: str
+    deadline_ns: int
+    lock_path: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """One slice of looking for records of ours (rule 7): read-only, at most `limit_s` long, goes on from `found`."""
+
+    uid: str
+    sink: Side
+    ranges: tuple[OpenRange, ...]
+    limit_s: float
+    code: str
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a sink's target looks like when a run starts. `pins` go into every range planned now."""
+
+    pins: Json
+    single_lane: bool = False
+
+
+# --------------------------------------------------------------------------------------------------------------- parts
+
+
+class Source(Protocol):
+    """Reads a system. Built from the same options on driver and worker, cheap to build; holds no connection."""
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        """Driver, once a run: every partition there is now, those of `known` that still matter included."""
+
+    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        """Driver, before each plan: None stands for a partition never read. Checks what stood at each position."""
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        """Worker: the records of `wanted` from its begin to its end, in order, until the quantum is over.
+
+        Raises OffsetGone when they are not there any more, Retriable when what is there is not what was planned.
+        """
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        """Worker, when the receipt is written: what stands just before `end`, for `bounds` to check later."""
+
+    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+        """Driver, after settle, live stream only: tells the far side what is settled. Never goes back."""
+
+
+class Writer(Protocol):
+    """One lane's way into a target, for one range. Used in one thread."""
+
+    def write(self, records: pa.RecordBatch, limit: Limit) -> int:
+        """Takes rows, in order; may buffer. Returns how many it took: fewer than all when the quantum is over."""
+
+    def flush(self, limit: Limit) -> Delivered:
+        """Everything taken is durable when this returns. Raises when that cannot be said of all of it."""
+
+
+class Sink(Protocol):
+    """Writes a system. Built from the same options on driver and worker, cheap to build; holds no connection."""
+
+    def exclusive(self, task: int) -> tuple[str, ...]:
+        """Driver: names of the target leases that `task` must hold (one writer at a time); often none. Pure."""
+
+    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+        """Driver, once a run, with the leases held: creates what is missing, compares the target with `floors`.
+
+        Raises TargetChanged when the target ends before a floor or is not what was settled.
+        """
+
+    def floors(self, wanted: Range) -> tuple[Floor, ...]:
+        """Driver, for a range that has none: the end now, behind a visibility barrier, of each target it can reach."""
+
+    def find(self, search: Search) -> dict[int, Found]:
+        """Worker, read-only: by range id, what of each is in the target; `complete` or to be gone on with."""
+
+    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        """Worker: (row, error class, message) of the rows this target can never take. Pure."""
+
+    def writer(self, lane: Lane, wanted: OpenRange) -> AbstractContextManager[Writer]:
+        """Worker: opens the target for one range. Leaving the context closes it without making anything durable."""
+
+
+class Engine(Protocol):
+    """Where lanes run."""
+
+    kind: str
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        """Runs all lanes side by side. Raises EngineFailed when any did not return: what it wrote is then unknown."""
+
+    def find(self, search: Search) -> dict[int, Found]:
+        """Runs one slice of a search."""

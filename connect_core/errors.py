@@ -1,0 +1,173 @@
+"""The error tree: one class for each way to recover.
+
+Every message says what happened, where (connector, partition, offset, field) and what to do next. No secret and no
+payload ever goes into one.
+
+    WaybillError
+    ├── Retriable            1  the same thing may work when it is tried again
+    │   ├── Unreachable      3  something it needs is not there or does not answer
+    │   ├── WireFormatError  1  a peer sent bytes that are not the protocol
+    │   └── EngineFailed     1  an execution did not return cleanly: what was written is looked up by the next attempt
+    ├── ConfigError          2  the document or the command line is wrong; carries every fault at once
+    ├── LeaseHeld            4  somebody else works on this task or writes to this target
+    │   └── Fenced           4  this attempt lost its lease: a newer one has taken over
+    ├── DataError            5  the data is not what it should be; trying again does not help, a person decides
+    │   ├── OffsetGone          records between the committed offset and what the source still has are gone
+    │   ├── TargetChanged       what stood in the target is not there any more, or is something else
+    │   ├── PipelineChanged     an open range was planned by code that gives other results
+    │   └── TooManyRejects      more records were rejected than the document tolerates
+    └── Fatal                6  it failed for good
+        ├── Refused             a server said no (permission, illegal name)
+        └── VersionMismatch     two parts that must be of one version are not
+
+The number is the exit code of the `waybill` command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class WaybillError(Exception):
+    """`what` happened, `where`, and the `next_step` a person should take (a sentence each, without a full stop)."""
+
+    exit_code: ClassVar[int] = 6
+
+    def __init__(self, what: str, *, where: str = "", next_step: str = "") -> None:
+        super().__init__(what, where, next_step)
+        self.what = what
+        self.where = where
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        place = f" [{self.where}]" if self.where else ""
+        advice = f". {self.next_step}" if self.next_step else ""
+        return f"{self.what}{place}{advice}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.next_step))
+
+
+def _rebuild(kind: type[WaybillError], what: str, where: str, next_step: str) -> WaybillError:
+    return kind(what, where=where, next_step=next_step)
+
+
+class Retriable(WaybillError):
+    exit_code = 1
+
+
+class Unreachable(Retriable):
+    exit_code = 3
+
+
+class WireFormatError(Retriable):
+    pass
+
+
+class EngineFailed(Retriable):
+    pass
+
+
+class LeaseHeld(WaybillError):
+    exit_code = 4
+
+
+class Fenced(LeaseHeld):
+    pass
+
+
+class DataError(WaybillError):
+    exit_code = 5
+
+
+class OffsetGone(DataError):
+    pass
+
+
+class TargetChanged(DataError):
+    pass
+
+
+class PipelineChanged(DataError):
+    pass
+
+
+class TooManyRejects(DataError):
+    pass
+
+
+class Fatal(WaybillError):
+    exit_code = 6
+
+
+class Refused(Fatal):
+    pass
+
+
+class VersionMismatch(Fatal):
+    pass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a document: the dotted `path` of the field and what is wrong with it."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class ConfigError(WaybillError):
+    """All faults of one document at once; `where` names the file."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str = "", next_step: str = "", faults: tuple[Fault, ...] = ()) -> None:
+        super().__init__(what, where=where, next_step=next_step)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *map(str, self.faults)])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_config, (self.what, self.where, self.next_step, self.faults))
+
+
+def _rebuild_config(what: str, where: str, next_step: str, faults: tuple[Fault, ...]) -> ConfigError:
+    return ConfigError(what, where=where, next_step=next_step, faults=faults)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error that crossed a process border: what is left of it is its class and its words."""
+
+    kind: str
+    what: str
+    where: str = ""
+    next_step: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        if isinstance(error, WaybillError):
+            return cls(type(error).__name__, error.what, error.where, error.next_step)
+        return cls(type(error).__name__, str(error) or repr(error))
+
+    def as_error(self) -> WaybillError:
+        """The error again. A class that is not of this tree becomes `Retriable`: nobody knows better."""
+        kind = _KINDS.get(self.kind)
+        if kind is None:
+            return Retriable(f"{self.kind}: {self.what}", where=self.where, next_step=self.next_step)
+        return kind(self.what, where=self.where, next_step=self.next_step)
+
+
+def _tree(root: type[WaybillError]) -> dict[str, type[WaybillError]]:
+    found = {root.__name__: root}
+    for child in root.__subclasses__():
+        found |= _tree(child)
+    return found
+
+
+_KINDS = _tree(WaybillError)

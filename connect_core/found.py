@@ -1,0 +1,75 @@
+"""What `find` has seen in a target: the coordinates that are there, and where (delivery rules 6 and 7).
+
+A set, not a position: routing by key can store one record and lose the one before it. Kept in arrays because a range
+may hold a million records. Values only; scanning is the sinks' business, storing the ledger's.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+_COLUMNS = 4  # offset, ordinal, index of the target, position in the target
+
+
+@dataclass(frozen=True)
+class Found:
+    """The records of one range that are in its targets.
+
+    `hits` is an int64 array of shape (n, 4): offset, ordinal, index into `targets`, position; sorted by (offset,
+    ordinal, position), one row for each copy. `scanned` maps each target to the position behind the last one looked
+    at. `complete` when every target was looked through to the end it had when the search began.
+    """
+
+    scanned: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = False
+    targets: tuple[str, ...] = ()
+    hits: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, _COLUMNS), dtype=np.int64))
+
+    def merged(self, rows: Sequence[tuple[int, int, str, int]], scanned: Mapping[str, int], complete: bool) -> Found:
+        """With more rows (offset, ordinal, target, position) and the places reached by the slice that saw them."""
+        targets = tuple(sorted({*self.targets, *(row[2] for row in rows)}))
+        index = {name: i for i, name in enumerate(targets)}
+        old = self.hits.copy()
+        if len(old):
+            old[:, 2] = np.array([index[name] for name in self.targets])[old[:, 2]]
+        new = np.array([(o, n, index[t], p) for o, n, t, p in rows], dtype=np.int64).reshape(-1, _COLUMNS)
+        hits = np.concatenate([old, new])
+        hits = hits[np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))]
+        return Found({**self.scanned, **scanned}, complete, targets, hits)
+
+    def present(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Boolean mask: which of these offsets (ordinal 0) are there."""
+        known = self.hits[self.hits[:, 1] == 0, 0]
+        return np.isin(offsets, known)
+
+    def copies_beyond_one(self, end: int) -> int:
+        """How many records below `end` stand there more than once, each extra copy counted: surplus."""
+        below = self.hits[self.hits[:, 0] < end]
+        return len(below) - len(np.unique(below[:, :2], axis=0))
+
+    def lowest_from(self, end: int) -> dict[str, int]:
+        """For each target, the lowest position of a record with offset >= `end`; targets without one are left out."""
+        beyond = self.hits[self.hits[:, 0] >= end]
+        return {
+            name: int(rows[:, 3].min()) for i, name in enumerate(self.targets) if len(rows := beyond[beyond[:, 2] == i])
+        }
+
+    def encode(self) -> bytes:
+        """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
+        head = {"scanned": dict(self.scanned), "complete": self.complete, "targets": self.targets}
+        deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
+        return json.dumps(head).encode() + b"\n" + zlib.compress(np.ascontiguousarray(deltas).tobytes())
+
+    @classmethod
+    def decode(cls, data: bytes) -> Found:
+        head, _, body = data.partition(b"\n")
+        values = json.loads(head)
+        deltas = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS, -1)
+        hits = np.ascontiguousarray(np.cumsum(deltas, axis=1).T)
+        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits)

@@ -1,0 +1,97 @@
+"""What moves: the Arrow form of records, partitions, and the coordinates that identify a delivered record.
+
+Values only; nothing here reads or writes. Used by every room.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from connect_core.errors import WireFormatError
+
+OPERATION_NONE, OPERATION_CREATE, OPERATION_UPDATE, OPERATION_DELETE, OPERATION_SNAPSHOT = range(5)
+
+RECORD_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("key", pa.string()),
+        pa.field("tags", pa.string()),
+        pa.field("value", pa.binary()),
+        # User properties in one encoded column (`encode_headers`): a map column costs four times as much.
+        pa.field("headers", pa.binary()),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC")),
+        pa.field("operation", pa.int8(), nullable=False),
+    ]
+)
+
+COORDINATES_PROPERTY = "WAYBILL"
+"""The one property in which coordinates travel. It is ours: a copy replaces the previous hop's."""
+
+_PAIR, _END = "\x01", "\x02"
+
+
+def encode_headers(headers: Iterable[tuple[str, str]]) -> bytes:
+    """`name 0x01 value 0x02` for each header: RocketMQ's own property encoding, so that copies need no re-encoding."""
+    return "".join(f"{name}{_PAIR}{value}{_END}" for name, value in headers).encode()
+
+
+def decode_headers(encoded: bytes | None) -> dict[str, str]:
+    """The inverse of `encode_headers`. Of equal names the last wins, as for RocketMQ's readers."""
+    pairs = (entry.partition(_PAIR) for entry in (encoded or b"").decode().split(_END))
+    return {name: value for name, sep, value in pairs if sep}
+
+
+@dataclass(frozen=True, order=True)
+class Partition:
+    """One independently ordered log: a file, a queue. `key` is readable and unique within its connector."""
+
+    key: str
+
+    @cached_property
+    def id(self) -> str:
+        """16 hex digits, short enough to travel with every record."""
+        return hashlib.blake2b(self.key.encode(), digest_size=8).hexdigest()
+
+
+class Lineage(NamedTuple):
+    """The part of the coordinates that all records of one range share."""
+
+    uid: str
+    stream: str
+    partition_id: str
+    incarnation: int
+
+    def prefix(self) -> str:
+        """What the coordinates of every record of this lineage begin with; ends with the separator."""
+        return f"{self.uid}:{self.stream}:{self.partition_id}:{self.incarnation}:"
+
+
+class Coordinates(NamedTuple):
+    """Identity of a delivered record. Text form: `uid:stream:partition:incarnation:offset:ordinal`."""
+
+    lineage: Lineage
+    offset: int
+    ordinal: int
+
+    def text(self) -> str:
+        return f"{self.lineage.prefix()}{self.offset}:{self.ordinal}"
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinates:
+        """Raises WireFormatError for anything but six fields (a later version may append more)."""
+        try:
+            uid, stream, partition, incarnation, offset, ordinal = text.split(":")[:6]
+            return cls(Lineage(uid, stream, partition, int(incarnation)), int(offset), int(ordinal))
+        except ValueError:
+            raise WireFormatError(f"not a {COORDINATES_PROPERTY} property: {text[:80]!r}") from None
+
+
+def empty_records() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=RECORD_SCHEMA)
