@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 import pyarrow as pa
+from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from connect_core.records import Lineage
