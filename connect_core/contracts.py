@@ -247,8 +247,9 @@ class Side:
 class Lane:
     """All that a worker needs to know. Travels as bytes in a column, never in a closure or a command line.
 
-    `lock_path` is the file that proves that a lane of this epoch is alive (rule 3). `quantum_s` counts from the
-    lane's own start and is cut by `deadline_ns`.
+    `lock_paths` are the files that prove that somebody of this epoch is alive (rule 3), one for each lease the run
+    holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
+    counts from the lane's own start and is cut by `deadline_ns`.
     """
 
     connector: str
@@ -263,7 +264,7 @@ class Lane:
     quantum_s: float
     boot_id: str
     deadline_ns: int
-    lock_path: str
+    lock_paths: tuple[str, ...]
     code: str
 
 
@@ -333,8 +334,9 @@ class Sink(Protocol):
         Raises TargetChanged when the target ends before a floor or is not what was settled.
         """
 
-    def floors(self, wanted: Range) -> tuple[Floor, ...]:
-        """Driver, for a range that has none: the end now, behind a visibility barrier, of each target it can reach."""
+    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+        """Driver, before a range is planned: one floor for each target that its records can reach. Those in `known`
+        as they stand; for a missing one the target's end now, behind a visibility barrier."""
 
     def find(self, search: Search) -> dict[int, Found]:
         """Worker, read-only: by range id, what of each is in the target; `complete` or to be gone on with."""
