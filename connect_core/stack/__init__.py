@@ -1,0 +1,1 @@
+"""The local stack. See `lifecycle.py`."""
