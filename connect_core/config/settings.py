@@ -1,0 +1,115 @@
+"""The settings of an installation: `defaults.yaml`, then the environment (`WAYBILL_…`), then flags.
+
+Loaded once by each command and handed on as a value; nothing else reads these variables. Times are in seconds.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from connect_core.config.home import folder_of
+from connect_core.config.units import Seconds
+from connect_core.config.written import read_text
+from connect_core.errors import ConfigError, Fault
+
+PREFIX = "WAYBILL_"
+ENGINES = ("spark", "inline")
+
+
+class Settings(BaseModel):
+    """See `defaults.yaml` for what each means. Shares of a lease are checked against each other when it is built."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lease_ttl_s: Seconds = Field(gt=0)
+    lease_margin_s: Seconds = Field(gt=0)
+    quantum_s: Seconds = Field(gt=0)
+    send_timeout_s: Seconds = Field(gt=0)
+    find_slice_s: Seconds = Field(gt=0)
+    lanes: int = Field(ge=1, le=256)
+    engine: Literal["spark", "inline"]
+    files_roots: tuple[Path, ...]
+    user: str = Field(max_length=200)
+
+    @field_validator("files_roots", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _quantum_fits_into_the_lease(self) -> Settings:
+        if self.lease_margin_s < self.send_timeout_s:
+            raise ValueError(
+                f"lease_margin_s ({self.lease_margin_s:g}) must be at least send_timeout_s ({self.send_timeout_s:g}): "
+                "what was sent last must have failed before another may write"
+            )
+        if self.quantum_s + self.lease_margin_s >= self.lease_ttl_s:
+            raise ValueError(
+                f"quantum_s + lease_margin_s ({self.quantum_s + self.lease_margin_s:g}) must be below "
+                f"lease_ttl_s ({self.lease_ttl_s:g}): a quantum must end while its lease holds"
+            )
+        return self
+
+
+def load_settings(home: Path | None = None, environ: Mapping[str, str] = os.environ, **flags: Any) -> Settings:
+    """The settings in force. `flags` that are None were not given. Raises ConfigError with every fault."""
+    values = {**_defaults(), **_from_environment(environ), **{k: v for k, v in flags.items() if v is not None}}
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        faults = tuple(
+            Fault(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in error.errors()
+        )
+        raise ConfigError(
+            "The settings are not valid", where="environment and flags", faults=faults,
+            next_step=f"Set them as {PREFIX}<NAME>, e.g. {PREFIX}QUANTUM_S=5",
+        ) from None
+    roots = tuple(_absolute(root, home) for root in settings.files_roots) or (folder_of(home),)
+    return settings.model_copy(update={"files_roots": roots, "user": settings.user or _user()})
+
+
+def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Variables that look like a misspelt setting, each with the setting it looks like. For `waybill doctor`."""
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | {PREFIX + "HOME", PREFIX + "DATABASE_URL"}
+    strangers = (name for name in environ if name.startswith(PREFIX) and name not in known)
+    return {name: near[0] for name in strangers if (near := get_close_matches(name, known, n=1, cutoff=0.85))}
+
+
+def _defaults() -> dict[str, Any]:
+    text = (files("connect_core.config") / "defaults.yaml").read_text(encoding="utf-8")
+    data: dict[str, Any] = read_text(text, where="defaults.yaml")[0].data
+    return data
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    given = {name: environ[PREFIX + name.upper()] for name in Settings.model_fields if PREFIX + name.upper() in environ}
+    if given.get("files_roots", "").startswith("["):
+        given["files_roots"] = _json_list(given["files_roots"])
+    return dict(given)
+
+
+def _json_list(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _absolute(root: Path, home: Path | None) -> Path:
+    return (folder_of(home) / root.expanduser()).resolve()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
