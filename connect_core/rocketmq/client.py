@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from connect_core.rocketmq.options import ClientOptions
 from connect_core.rocketmq.pulling import PullResult
 from connect_core.rocketmq.queues import GroupProgress, Queue, QueueBounds
@@ -104,5 +102,5 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()

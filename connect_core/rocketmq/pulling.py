@@ -24,7 +24,7 @@ class PullStatus(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """`next_offset` is where the broker says reading goes on; `begin` (included) and `end` (excluded) bound the queue."""
+    """`next_offset` is where the broker says reading goes on; the queue spans [`begin`, `end`)."""
 
     queue: Queue
     offset: int

@@ -122,7 +122,7 @@ class QueueRequest:
 
 @dataclass(frozen=True)
 class OffsetByTimeRequest:
-    """`boundary` "lower": first offset stored at or after; "upper": last stored at or before (servers from 5.1.1 on)."""
+    """`boundary` "lower": first offset stored at or after; "upper": last stored at or before (from 5.1.1 on)."""
 
     topic: str = wire("topic")
     queue_id: int = wire("queueId")

@@ -1,11 +1,12 @@
-"""Request and response headers as frozen dataclasses: each field names itself on the wire, and this module turns a value
-into the text fields of a command and back. Used by `commands`, which declares them, and by whoever sends or answers.
+"""Request and response headers as frozen dataclasses: each field names itself on the wire, and this module turns a
+value into the text fields of a command and back. Used by `commands`, which declares them, and by whoever sends or
+answers.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -13,6 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from connect_core.errors import WireFormatError
 
 T = TypeVar("T")
+Layout = tuple[tuple[str, str, type, bool], ...]
 
 
 def wire(name: str, default: Any = dataclasses.MISSING) -> Any:
@@ -53,14 +55,16 @@ def _parse(kind: type, name: str, item_type: type, text: str) -> object:
     return text
 
 
-@cache
-def _layout(kind: Any) -> tuple[tuple[str, str, type, bool], ...]:
+def _read_layout(kind: Any) -> Layout:
     """Attribute, name on the wire, plain type, and whether it is required, for each field."""
     hints = get_type_hints(kind)
     return tuple(
         (item.name, item.metadata["wire"], _plain_type(hints[item.name]), item.default is dataclasses.MISSING)
         for item in dataclasses.fields(kind)
     )
+
+
+_layout: Callable[[Any], Layout] = cache(_read_layout)
 
 
 def _plain_type(hint: Any) -> type:

@@ -1,7 +1,7 @@
 """Command headers, in both encodings of the wire (JSON and RocketMQ's binary one), to and from `Command`.
 
 Requests are sent as JSON (every server reads it, signatures are safe with it); answers come in whichever encoding the
-server was configured with, so both are decoded. Fields are strings on both sides: values are what `fields` makes of them.
+server was configured with, so both are decoded. Fields are text on both sides: `fields` makes values of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from struct import Struct, error as StructError
+from struct import Struct
+from struct import error as struct_error
 from typing import Any, NoReturn
 
 from connect_core.errors import WireFormatError
@@ -145,7 +146,7 @@ def _decode_binary(frame: Frame) -> Command:
         code, _, _, opaque, flag = _FIXED.unpack_from(header)
         remark, at = _text(header, _FIXED.size, _INT)
         (block_length,) = _INT.unpack_from(header, at)
-    except StructError:
+    except struct_error:
         _broken(header, 0)
     at += _INT.size
     if block_length < 0 or at + block_length > len(header):
@@ -161,7 +162,7 @@ def _binary_fields(block: bytes) -> dict[str, str]:
         try:
             name, at = _text(block, at, _SHORT)
             fields[name], at = _text(block, at, _INT)
-        except StructError:
+        except struct_error:
             _broken(block, at)
     return fields
 

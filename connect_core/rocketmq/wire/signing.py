@@ -1,7 +1,7 @@
 """Signs the fields of a request for brokers with access control (versions 1.0 and 2.0 share this wire format).
 
-Covered by the signature: the values of all fields sent (sorted by name, code points, `Signature` left out) and the body.
-So sign last. Not covered: code, opaque and time.
+Covered by the signature: the values of all fields sent (sorted by name, code points, `Signature` left out) and the
+body. So sign last. Not covered: code, opaque and time.
 """
 
 from __future__ import annotations
