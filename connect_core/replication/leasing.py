@@ -1,0 +1,133 @@
+"""Taking leases over time: wait, watch, prove, take (delivery rule 3). The ledger knows what a lease is; this module
+knows when it may be taken from a holder that did not release it.
+
+A challenger takes a lease after a clean release; or with proof that nobody of the old epoch is alive on this boot; or
+after it has seen the same (epoch, seq) unchanged for a whole time to live on its own clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from connect_core.errors import Fenced, LeaseHeld
+from connect_core.ledger import Lease, LeaseState, Ledger
+from connect_core.replication.clock import now_ns, place
+from connect_core.replication.locks import EpochLock, lock_path, prove_ended
+
+_WATCH_EVERY_S = 0.2
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds. `deadline` = the holder's clock before it renewed + `ttl_s` - `margin_s` (rule 1)."""
+
+    ttl_s: float
+    margin_s: float
+    quantum_s: float
+
+
+@dataclass
+class Held:
+    """The leases of one task's run and the locks that prove that it is alive."""
+
+    ledger: Ledger
+    times: Times
+    home: Path
+    leases: list[Lease]
+    locks: list[EpochLock]
+
+    def renew(self) -> int:
+        """Renews every lease; returns the deadline (CLOCK_BOOTTIME, ns) of whatever is started under it."""
+        deadline = now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
+        for lease in self.leases:
+            self.ledger.renew(lease, boot_id=place(self.home), deadline_ns=deadline)
+        return deadline
+
+    def release(self) -> None:
+        """Ends the epochs: releases what nobody works under any more, leaves the rest to expire.
+
+        Waits for lanes that may still run, at most until their deadline: an interrupted execution proves nothing.
+        """
+        until = time.monotonic() + self.times.ttl_s
+        for lease, lock in zip(self.leases, self.locks, strict=True):
+            while not (ended := lock.prove_ended()) and time.monotonic() < until:
+                time.sleep(_WATCH_EVERY_S / 4)
+            if not ended:
+                lock.close()
+                continue
+            with suppress(Fenced):  # somebody has taken over: there is nothing left to release
+                self.ledger.release(lease)
+        self.leases, self.locks = [], []
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A lease to take: its id, and for a task's lease the connector and the assignment version it belongs to."""
+
+    lease_id: str
+    uid: str | None = None
+    version: int | None = None
+
+
+def acquire(
+    ledger: Ledger, wanted: Sequence[Wanted], *, holder: str, home: Path, times: Times, say: Callable[[str], None]
+) -> Held:
+    """All the leases, in this order, or LeaseHeld and none of them."""
+    held = Held(ledger, times, home, [], [])
+    try:
+        for one in wanted:
+            lease, lock = _acquire_one(ledger, one, holder, home, times, say)
+            held.leases.append(lease)
+            held.locks.append(lock)
+    except BaseException:
+        held.release()
+        raise
+    return held
+
+
+def _acquire_one(
+    ledger: Ledger, wanted: Wanted, holder: str, home: Path, times: Times, say: Callable[[str], None]
+) -> tuple[Lease, EpochLock]:
+    seen = ledger.lease(wanted.lease_id)
+    if seen is not None and not seen.released:
+        seen = _wait_until_over(ledger, seen, home, times, say)
+    # The lock comes before the lease: a challenger that sees the new epoch finds it locked already.
+    lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1))
+    try:
+        return ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, version=wanted.version), lock
+    except BaseException:
+        lock.close()
+        raise
+
+
+def _wait_until_over(
+    ledger: Ledger, seen: LeaseState, home: Path, times: Times, say: Callable[[str], None]
+) -> LeaseState:
+    """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life."""
+    path = lock_path(home, seen.lease_id, seen.epoch)
+    here = seen.boot_id == place(home)  # locks prove something only about processes that use this very folder
+    until = time.monotonic() + times.ttl_s
+    told = False
+    while time.monotonic() < until:
+        if here and prove_ended(path):
+            say(f"the former holder of epoch {seen.epoch} is gone (its lock is free); taking over")
+            return seen
+        if not told:
+            say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {times.ttl_s:g} s")
+            told = True
+        time.sleep(min(_WATCH_EVERY_S, times.ttl_s / 10))
+        now = ledger.lease(seen.lease_id)
+        if now is not None and now.released:
+            return now
+        if now is None or (now.epoch, now.seq) != (seen.epoch, seen.seq):
+            raise LeaseHeld(
+                f"{seen.holder} works on this",
+                where=seen.lease_id,
+                next_step="Wait for that run to end, or look at it with: waybill runs",
+            )
+    say(f"epoch {seen.epoch} gave no sign of life for {times.ttl_s:g} s; taking over")
+    return seen

@@ -1,0 +1,103 @@
+"""Proof that nobody of an epoch is alive, by locks that the kernel drops with their process (delivery rule 3).
+
+Each epoch of a lease has one file. The driver makes it before it takes the lease and shares its lock while it runs;
+every lane shares it before its first write. A challenger on the same boot that gets the lock alone has proof that
+nobody of the epoch runs; it unlinks the file while it holds the lock, so that a lane that was still queued finds no
+file and refuses. Nothing but the driver of an epoch ever makes its file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from connect_core.errors import Fenced
+
+
+def lock_path(home: Path, lease_id: str, epoch: int) -> Path:
+    """The file of one epoch of a lease, in the folder `locks` of the home."""
+    name = hashlib.blake2b(lease_id.encode(), digest_size=12).hexdigest()
+    return home / "locks" / f"{name}.{epoch}"
+
+
+class EpochLock:
+    """The driver's share of the lock of an epoch that it is about to take, kept until `close`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def close(self) -> None:
+        """Gives the share back and leaves the file, so that the next holder can prove that the lanes are gone."""
+        os.close(self._descriptor)
+
+    def prove_ended(self) -> bool:
+        """True when no lane of this epoch is alive, and none can start any more. The driver's own share is given up
+        on success and kept otherwise."""
+        if not _locked_alone(self._descriptor):
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            return False
+        self.path.unlink(missing_ok=True)
+        self.close()
+        return True
+
+
+def prove_ended(path: Path) -> bool:
+    """A challenger's proof: nobody who shares the lock of this epoch is alive, and no lane of it can start any more.
+
+    Also true when the file is gone: its holder, or an earlier challenger, has proven it before.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        if not _locked_alone(descriptor):
+            return False
+        path.unlink(missing_ok=True)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def shared(paths: tuple[str, ...]) -> Iterator[None]:
+    """A lane's share of every lock of its run. Raises Fenced when one is not there any more or held by a challenger."""
+    descriptors: list[int] = []
+    try:
+        for path in paths:
+            descriptors.append(_share(path))
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _share(path: str) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise Fenced("the run that planned this work has ended", where=path) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        alive = os.fstat(descriptor).st_nlink > 0  # unlinked between our open and our lock: ended as well
+    except BlockingIOError:
+        alive = False
+    if not alive:
+        os.close(descriptor)
+        raise Fenced("a newer run is taking over from the one that planned this work", where=path)
+    return descriptor
+
+
+def _locked_alone(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

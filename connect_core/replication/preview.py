@@ -1,0 +1,55 @@
+"""What the next run of a connector would move: reads the source and the ledger, writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connect_core import systems
+from connect_core.config import Resolved
+from connect_core.contracts import LIVE, Gap
+from connect_core.ledger import Connector, Ledger
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One partition: `committed` is None before its first settle; `lag` = end - begin, in records or bytes, by source.
+
+    `open_from` is where a range begins that an earlier attempt left open.
+    """
+
+    partition: str
+    task: int | None
+    incarnation: int
+    committed: int | None
+    begin: int
+    end: int
+    lag: int
+    open_from: int | None
+    gaps: tuple[Gap, ...]
+
+
+def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, stream: str = LIVE) -> list[Preview]:
+    """Partitions in order of their key. Partitions that the ledger has not seen have no task yet."""
+    source = systems.source(resolved.source)
+    shares = ledger.partitions(connector.uid)
+    partitions = sorted(source.partitions(list(shares)))
+    positions = ledger.positions(connector.uid, stream, partitions)
+    opened = {item.range.partition: item.range.begin for item in ledger.open_ranges(connector.uid, stream, partitions)}
+    bounds = source.bounds(positions)
+    previews = []
+    for partition in partitions:
+        seen, position = bounds[partition], positions.get(partition)
+        previews.append(
+            Preview(
+                partition=partition.key,
+                task=shares[partition].task if partition in shares else None,
+                incarnation=seen.incarnation,
+                committed=position.offset if position else None,
+                begin=seen.begin,
+                end=seen.end,
+                lag=max(seen.end - seen.begin, 0),
+                open_from=opened.get(partition),
+                gaps=seen.gaps,
+            )
+        )
+    return previews

@@ -1,0 +1,52 @@
+"""One run of a connector, here and now: every task side by side, each under its own lease."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from connect_core import systems
+from connect_core.contracts import Receipt
+from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
+from connect_core.replication.task import Setting, TaskRun, TaskSummary
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What the tasks of one run did, in order of task."""
+
+    connector: str
+    tasks: tuple[TaskSummary, ...]
+
+    def receipts(self) -> list[Receipt]:
+        return [receipt for task in self.tasks for receipt in task.receipts]
+
+
+def run_connector(setting: Setting) -> RunSummary:
+    """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
+    connector = setting.connector
+    if connector.target_state != "running":
+        raise ConfigError(
+            f"connector {connector.name} is {connector.target_state}",
+            next_step=f"Start it again with: waybill connectors resume {connector.name}",
+        )
+    source = systems.source(setting.resolved.source)
+    known = setting.ledger.partitions(connector.uid)
+    partitions = source.partitions(list(known))
+    assignment = setting.ledger.assign(connector.uid, partitions, setting.resolved.tasks)
+    tasks = [TaskRun(setting, assignment, task) for task in range(setting.resolved.tasks)]
+    with ThreadPoolExecutor(max_workers=len(tasks), thread_name_prefix="task") as pool:
+        running = [pool.submit(task.run) for task in tasks]
+    errors = [error for future in running if (error := future.exception())]
+    if errors:
+        raise max(errors, key=_gravity)
+    return RunSummary(connector.name, tuple(future.result() for future in running))
+
+
+def _gravity(error: BaseException) -> int:
+    """What a person must see first: foreign errors, then what no retry mends, then what another holder explains."""
+    if not isinstance(error, WaybillError):
+        return 3
+    if isinstance(error, Retriable):
+        return 0
+    return 1 if isinstance(error, LeaseHeld) else 2

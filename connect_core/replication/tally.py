@@ -1,0 +1,140 @@
+"""Counts and digests of one range while a lane works through it: batches in, a receipt out.
+
+Pure but for the digests' state. The invariants of a receipt are kept here: a record is read, filtered, rejected or
+passed; a passed one is delivered now or was there already. All counts end at one place, `end`: what lies at or
+behind it is not in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect_core.contracts import Delivered, Floor, Gap, Json, OpenRange, Receipt, Reject, SourceBatch
+from connect_core.digest import RecordDigest
+from connect_core.found import Found
+from connect_core.records import Lineage
+
+MAX_REJECTS_OF_A_RANGE = 1_000
+MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
+"""Dead letters travel in the receipt: reaching either bound ends the range there (rule 14)."""
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What became of one source batch up to `end`: `read` are its rows, `kept` those the sink was given or had."""
+
+    end: int
+    read: pa.RecordBatch
+    kept: pa.RecordBatch
+    already: int
+    absent: int
+    filtered: int
+    rejects: tuple[Reject, ...]
+
+
+@dataclass
+class Tally:
+    """`end` is the place behind the last record that is accounted for."""
+
+    begin: int
+    lineage: Lineage
+    end: int = field(init=False)
+    read: int = 0
+    absent: int = 0
+    filtered: int = 0
+    passed: int = 0
+    already: int = 0
+    bytes_read: int = 0
+    rejects: list[Reject] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.end = self.begin
+        self._read_digest = RecordDigest(self.lineage)
+        self._sent_digest = RecordDigest(self.lineage)
+
+    def add(self, portion: Portion) -> None:
+        self.end = portion.end
+        self.read += len(portion.read) + sum(1 for reject in portion.rejects if reject.stage == "read")
+        self.absent += portion.absent
+        self.filtered += portion.filtered
+        self.passed += len(portion.kept)
+        self.already += portion.already
+        self.bytes_read += _value_bytes(portion.read)
+        self.rejects.extend(portion.rejects)
+        before = self._read_digest.value
+        self._read_digest.add(portion.read)
+        if portion.kept is portion.read:  # nothing was changed or left out: the same hashes again
+            self._sent_digest.value += self._read_digest.value - before
+        else:
+            self._sent_digest.add(portion.kept)
+
+    def full(self) -> bool:
+        held = sum(len(reject.original) for reject in self.rejects)
+        return len(self.rejects) >= MAX_REJECTS_OF_A_RANGE or held >= MAX_REJECT_BYTES_OF_A_RANGE
+
+    def receipt(
+        self, item: OpenRange, delivered: Delivered, evidence: Json, gaps: tuple[Gap, ...], seconds: float
+    ) -> Receipt:
+        """The receipt of the range, closed at `end`. `delivered` is what the writer made durable."""
+        return Receipt(
+            begin=self.begin,
+            end=self.end,
+            read=self.read,
+            absent=self.absent,
+            filtered=self.filtered,
+            rejected=len(self.rejects),
+            passed=self.passed,
+            emitted=self.passed,
+            delivered=delivered.records,
+            already=self.already,
+            surplus=delivered.surplus + (item.found.copies_beyond_one(self.end) if item.found else 0),
+            possible_repeats=delivered.possible_repeats,
+            bytes_read=self.bytes_read,
+            bytes_written=delivered.bytes,
+            seconds=seconds,
+            digest_read=self._read_digest.text(),
+            digest_sent=delivered.digest or self._sent_digest.text(),
+            where=delivered.where,
+            evidence=evidence,
+            floors=next_floors(item, delivered, self.end),
+            rejects=tuple(self.rejects),
+            gaps=gaps,
+        )
+
+
+def next_floors(item: OpenRange, delivered: Delivered, end: int) -> tuple[Floor, ...]:
+    """Rule 6: for each target the lowest position of a record of ours at or behind `end` that stands there already;
+    where there is none, behind everything that was scanned and written."""
+    found = item.found or Found()
+    ahead = found.lowest_from(end)
+    known = {floor.target: floor for floor in item.floors}
+    floors = []
+    for target in sorted({*known, *delivered.behind}):
+        floor = known.get(target, Floor(item.range.partition.id, target, 0))
+        behind = max(floor.position, found.scanned.get(target, 0), delivered.behind.get(target, 0))
+        position = ahead.get(target, behind)
+        floors.append(
+            Floor(floor.partition_id, target, position, target in ahead, delivered.evidence or floor.evidence)
+        )
+    return tuple(floors)
+
+
+def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:
+    """The rows of a batch before offset `end`, and how many offsets before `end` held no record."""
+    if end >= batch.next_offset:
+        return batch.records, batch.absent
+    offsets = batch.records.column("offset").to_numpy()
+    rows = int(np.searchsorted(offsets, end))
+    if not batch.absent:
+        return batch.records.slice(0, rows), 0
+    behind = batch.next_offset - end - (len(offsets) - rows)  # holes at or behind `end`: offsets count records here
+    return batch.records.slice(0, rows), batch.absent - behind
+
+
+def _value_bytes(records: pa.RecordBatch) -> int:
+    """Bytes of the values of a batch, from the offsets of the column: no row is touched."""
+    return int(pc.sum(pc.binary_length(records.column("value"))).as_py() or 0)

@@ -1,0 +1,374 @@
+"""One task's run: lease, inherit, plan, execute, settle, confirm, until nothing that was there is left.
+
+The driver's side of delivery.md. Every effect happens in this order: `planned` is committed, the sink writes, durable,
+the receipt returns, `settle` commits receipt and offset together, the source is told. Whatever stops in between, the
+next attempt takes the same begin with the same pins, looks for what is there, and delivers the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from connect_core import systems
+from connect_core.config import Resolved
+from connect_core.contracts import (
+    LIVE,
+    Bounds,
+    Engine,
+    Floor,
+    Json,
+    Lane,
+    OpenRange,
+    Outcome,
+    Pins,
+    Range,
+    Receipt,
+    Search,
+    Targets,
+)
+from connect_core.errors import Failure, OffsetGone, PipelineChanged, Retriable
+from connect_core.ledger import Assignment, Connector, Ledger, target_lease_id, task_lease_id
+from connect_core.observe import Step, reached
+from connect_core.pipeline import Pipeline
+from connect_core.planning import Goal, RangeLimits, plan_ranges, split_lanes
+from connect_core.records import Partition
+from connect_core.replication.clock import boot_id
+from connect_core.replication.leasing import Held, Times, Wanted, acquire
+from connect_core.version import code_version
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a task stands: `done` and `planned` in units of positions (records or bytes, by source)."""
+
+    task: int
+    done: int
+    planned: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Whom a run tells what it does: sentences, and numbers for a progress bar."""
+
+    say: Callable[[str], None]
+    progress: Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that the tasks of one run share. `resolve` gives the connector as an older revision of it had it."""
+
+    ledger: Ledger
+    connector: Connector
+    resolved: Resolved
+    resolve: Callable[[int], Resolved]
+    engine: Engine
+    home: Path
+    times: Times
+    lanes: int
+    find_slice_s: float
+    holder: str
+    listener: Listener
+
+
+@dataclass
+class TaskSummary:
+    """What one task's run did; the receipts are in the ledger under `run_id`."""
+
+    task: int
+    run_id: str
+    receipts: list[Receipt] = field(default_factory=list)
+    seconds_by_part: dict[str, float] = field(default_factory=dict)
+
+
+class TaskRun:
+    """One attempt of one task. `run` is called once."""
+
+    def __init__(self, setting: Setting, assignment: Assignment, task: int, stream: str = LIVE) -> None:
+        self.setting, self.assignment, self.task, self.stream = setting, assignment, task, stream
+        self.ledger, self.uid = setting.ledger, setting.connector.uid
+        self.source = systems.source(setting.resolved.source)
+        self.sink = systems.sink(setting.resolved.sink)
+        self.slots = {part: share.slot for part, share in assignment.shares.items() if share.task == task}
+        self.goals: dict[Partition, Goal] = {}
+        self.begins: dict[Partition, int] = {}
+        self.targets: Targets | None = None
+
+    def run(self) -> TaskSummary:
+        """Raises what stopped it, after everything that was durable has been settled and the leases are let go."""
+        self.summary = TaskSummary(
+            self.task, self.ledger.begin_run(self.uid, self.stream, task=self.task, engine=self.setting.engine.kind)
+        )
+        try:
+            with self._timed("lease"):
+                self.held = self._acquire()
+            try:
+                self._reached(Step.LEASED)
+                self._move()
+            finally:
+                with self._timed("release"):
+                    self.held.release()
+        except BaseException as error:
+            self.ledger.end_run(self.summary.run_id, state="failed", failure=Failure.of(error), summary=self._totals())
+            raise
+        self.ledger.end_run(self.summary.run_id, state="done", failure=None, summary=self._totals())
+        return self.summary
+
+    # ------------------------------------------------------------------------------------------------ the order of it
+
+    def _move(self) -> None:
+        pending = self._inherited()
+        while True:
+            pending = pending or self._planned()
+            if not pending:
+                return
+            outcomes = self._execute(pending)
+            self._settle(pending, outcomes)
+            failures = [outcome.failure for outcome in outcomes if outcome.failure]
+            if failures:
+                raise failures[0].as_error()
+            closed = {outcome.range_id for outcome in outcomes if outcome.receipt}
+            if not closed:
+                raise Retriable(
+                    "no record moved in a whole quantum",
+                    where=self._where(),
+                    next_step="The target or the source is very slow; raise quantum_s and lease_ttl_s",
+                )
+            pending = [item for item in pending if item.id not in closed]
+            if self.ledger.connector(self.setting.connector.name).target_state != "running":
+                self.setting.listener.say("paused: ends at a range boundary")
+                return
+
+    def _acquire(self) -> Held:
+        version = self.assignment.version
+        wanted = [Wanted(task_lease_id(self.uid, self.stream, version, self.task), self.uid, version)]
+        wanted += [Wanted(target_lease_id(key)) for key in self.sink.exclusive(self.task)]
+        return acquire(
+            self.ledger,
+            wanted,
+            holder=self.setting.holder,
+            home=self.setting.home,
+            times=self.setting.times,
+            say=self.setting.listener.say,
+        )
+
+    def _inherited(self) -> list[OpenRange]:
+        """Ranges that an earlier attempt left open, looked for in the target, with the pins they had."""
+        inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
+        if not inherited:
+            return []
+        self._check_pipelines(inherited)
+        self.setting.listener.say(
+            f"{len(inherited)} ranges were left open by an earlier attempt; looking for what is there"
+        )
+        self.ledger.adopt(self.held.leases, self.summary.run_id, [item.id for item in inherited])
+        self.targets = self._look_at_targets()
+        return self._search(inherited)
+
+    def _planned(self) -> list[OpenRange]:
+        """The next ranges, committed as planned before anything is written; looked for where records may be ahead."""
+        with self._timed("bounds"):
+            bounds = self._bounds()
+        if not any(seen.end > seen.begin for seen in bounds.values()):
+            return []
+        self.targets = self.targets or self._look_at_targets()
+        pins = Pins(self.setting.connector.revision, self._pipeline().digest(), self.targets.pins, code_version())
+        limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
+        ranges = plan_ranges(self.stream, bounds, self.slots, self.goals, limits, pins)
+        if not ranges:
+            return []
+        self._reached(Step.BEFORE_PLANNED)
+        with self._timed("plan"):
+            opened = self._plan(ranges)
+        self._reached(Step.PLANNED)
+        ahead = [item for item in opened if any(floor.ahead for floor in item.floors)]
+        found = {item.id: item for item in self._search(ahead)} if ahead else {}
+        return [found.get(item.id, item) for item in opened]
+
+    def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
+        known = self.ledger.floors(self.uid, self.stream)
+        floors: list[Floor] = []
+        for wanted in ranges:
+            mine = [floor for floor in known if floor.partition_id in ("", wanted.partition.id)]
+            floors += self.sink.floors(wanted, mine)
+        self.held.renew()
+        return self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, ranges, floors)
+
+    def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
+        single = self.targets is not None and self.targets.single_lane
+        deadline = self.held.renew()
+        lanes = [self._lane(items, deadline) for items in split_lanes(pending, 1 if single else self.setting.lanes)]
+        with self._timed("execute"):
+            outcomes = self.setting.engine.execute(lanes)
+        self._reached(Step.EXECUTED)
+        return outcomes
+
+    def _settle(self, pending: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
+        receipts = [outcome for outcome in outcomes if outcome.receipt]
+        if not receipts:
+            return
+        with self._timed("settle"):
+            self._settle_once_more_if_unknown(receipts)
+        self._reached(Step.SETTLED)
+        by_id = {item.id: item.range for item in pending}
+        self.summary.receipts += [outcome.receipt for outcome in receipts if outcome.receipt]
+        self._tell_progress()
+        if self.stream == LIVE:
+            self._confirm({by_id[outcome.range_id].partition for outcome in receipts})
+
+    # -------------------------------------------------------------------------------------------------------- its parts
+
+    def _bounds(self) -> dict[Partition, Bounds]:
+        known = self.ledger.positions(self.uid, self.stream, list(self.slots))
+        bounds = self.source.bounds(known)
+        for partition, seen in bounds.items():
+            goal = self.goals.get(partition)
+            if goal is None or goal.incarnation != seen.incarnation:
+                self.goals[partition] = Goal(seen.incarnation, seen.end)
+                self.begins[partition] = seen.begin
+            if seen.gaps and self.setting.resolved.on_gap == "fail":
+                raise _gone(self._where(), partition, seen)
+        return bounds
+
+    def _look_at_targets(self) -> Targets:
+        with self._timed("targets"):
+            return self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream))
+
+    def _search(self, ranges: Sequence[OpenRange]) -> list[OpenRange]:
+        """Looks through the targets in slices, keeping what each saw, until every range is complete."""
+        items = {
+            item.id: replace(item, found=replace(item.found, complete=False) if item.found else None) for item in ranges
+        }
+        todo = list(items.values())
+        with self._timed("find"):
+            while todo:
+                self.held.renew()
+                sink = self._resolved_for(todo[0].range.pins.revision).sink
+                together = tuple(item for item in todo if item.range.pins.revision == todo[0].range.pins.revision)
+                seen = self.setting.engine.find(
+                    Search(self.uid, sink, together, self.setting.find_slice_s, code_version())
+                )
+                self.ledger.record_found(self.held.leases, seen)
+                items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
+                todo = [item for item in items.values() if item.found is None or not item.found.complete]
+        self._reached(Step.FOUND)
+        there = sum(len(item.found.hits) for item in items.values() if item.found)
+        self.setting.listener.say(f"{there} records of the open ranges are in the target already")
+        return list(items.values())
+
+    def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int) -> Lane:
+        resolved = self._resolved_for(items[0].range.pins.revision)
+        return Lane(
+            connector=self.setting.connector.name,
+            uid=self.uid,
+            task=self.task,
+            epoch=self.held.leases[0].epoch,
+            source=resolved.source,
+            sink=resolved.sink,
+            pipeline=resolved.pipeline,
+            tolerance=resolved.tolerance,
+            ranges=self._with_current_floors(items),
+            quantum_s=self.setting.times.quantum_s,
+            boot_id=boot_id(),
+            deadline_ns=deadline_ns,
+            lock_paths=tuple(str(lock.path) for lock in self.held.locks),
+            code=code_version(),
+        )
+
+    def _with_current_floors(self, items: tuple[OpenRange, ...]) -> tuple[OpenRange, ...]:
+        """A range that waited for its lane was planned before the ones settled since: their floors moved."""
+        known = {(floor.partition_id, floor.target): floor for floor in self.ledger.floors(self.uid, self.stream)}
+        return tuple(
+            replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
+            for item in items
+        )
+
+    def _settle_once_more_if_unknown(self, receipts: Sequence[Outcome]) -> None:
+        """An unknown answer to COMMIT is read back: settle is keyed by receipt, so asking again repeats nothing."""
+        try:
+            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
+        except Retriable:
+            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
+
+    def _confirm(self, partitions: set[Partition]) -> None:
+        """What the source is told is for its own tools; the ledger is what counts, so a failure is only said."""
+        positions = self.ledger.positions(self.uid, self.stream, sorted(partitions))
+        try:
+            self.source.confirm({part: position for part, position in positions.items() if position})
+        except Retriable as error:
+            self.setting.listener.say(f"the source was not told (it will be next time): {error}")
+        self._reached(Step.CONFIRMED)
+
+    def _resolved_for(self, revision: int) -> Resolved:
+        return self.setting.resolved if revision == self.setting.connector.revision else self.setting.resolve(revision)
+
+    def _pipeline(self) -> Pipeline:
+        return Pipeline(self.setting.resolved.pipeline)
+
+    def _check_pipelines(self, items: Sequence[OpenRange]) -> None:
+        for item in items:
+            pins = item.range.pins
+            if Pipeline(self._resolved_for(pins.revision).pipeline).digest() != pins.pipeline:
+                raise PipelineChanged(
+                    f"an open range was planned by version {pins.code} whose pipeline gave other results",
+                    where=f"{self._where()}, partition {item.range.partition.key}, offset {item.range.begin}",
+                    next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
+                )
+
+    def _tell_progress(self) -> None:
+        positions = self.ledger.positions(self.uid, self.stream, list(self.goals))
+        done = planned = 0
+        for partition, goal in self.goals.items():
+            begin, position = self.begins[partition], positions.get(partition)
+            planned += goal.end - begin
+            if position and position.incarnation == goal.incarnation:
+                done += min(position.offset, goal.end) - begin
+        records = sum(receipt.read for receipt in self.summary.receipts)
+        self.setting.listener.progress(Progress(self.task, max(done, 0), planned, records))
+
+    def _totals(self) -> Json:
+        receipts = self.summary.receipts
+        names = (
+            "read",
+            "absent",
+            "filtered",
+            "rejected",
+            "passed",
+            "delivered",
+            "already",
+            "surplus",
+            "possible_repeats",
+        )
+        totals: Json = {name: sum(getattr(receipt, name) for receipt in receipts) for name in names}
+        return {**totals, "ranges": len(receipts), "seconds": self.summary.seconds_by_part}
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = self.summary.seconds_by_part
+            spent[part] = spent.get(part, 0.0) + time.monotonic() - started
+
+    def _where(self) -> str:
+        return f"connector {self.setting.connector.name}, task {self.task}"
+
+    def _reached(self, step: Step) -> None:
+        reached(step, home=self.setting.home, where=self._where())
+
+
+def _gone(where: str, partition: Partition, seen: Bounds) -> OffsetGone:
+    told = "; ".join(
+        f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in seen.gaps
+    )
+    return OffsetGone(
+        f"records are gone ({told})",
+        where=f"{where}, partition {partition.key}",
+        next_step=f"To go on at {seen.begin} and keep a note of the gap, set errors.on_gap: skip",
+    )
