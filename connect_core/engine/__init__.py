@@ -1,0 +1,28 @@
+"""Where lanes run. `engine` is the way in; drivers and workers import nothing of Spark before they need it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connect_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from connect_core.contracts import Engine
+
+KINDS = ("spark", "inline")
+
+
+def engine(kind: str, *, remote: str | None = None) -> Engine:
+    """The engine of a kind. `remote` is the address of the Spark Connect server (`sc://localhost:PORT/;token=…`);
+    only "spark" has one. Nothing is started or connected to before the first lane."""
+    if kind == "inline":
+        from connect_core.engine.inline import InlineEngine
+
+        return InlineEngine()
+    if kind == "spark":
+        from connect_core.engine.spark_connect import SparkConnectEngine
+
+        if remote is None:
+            raise ConfigError("the engine has no address", next_step="start one: waybill engine start")
+        return SparkConnectEngine(remote)
+    raise ConfigError(f"there is no engine {kind!r}", next_step=f"take one of: {', '.join(KINDS)}")

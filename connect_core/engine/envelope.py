@@ -1,0 +1,94 @@
+"""What travels between driver and worker: a readable head line, then a pickled value.
+
+The head says which code made it, so that a worker of other code refuses before it unpickles what it may not
+understand; a refusal is all in the head, so that a driver of other code can read it. Bodies are compressed when they
+are large (a lane carries what `find` has seen). Both engines use it; pure.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import zstandard
+
+from connect_core.contracts import Lane, Outcome, Search
+from connect_core.errors import EngineFailed, Failure, VersionMismatch
+from connect_core.found import Found
+from connect_core.version import code_version
+
+_COMPRESSED_FROM_BYTES = 64 * 1024
+
+Request = TypeVar("Request", Lane, Search)
+
+
+def request(content: Lane | Search) -> bytes:
+    """A lane or a search for a worker that must run the code named in it."""
+    return _packed({"code": content.code}, content)
+
+
+def opened(data: bytes, kind: type[Request]) -> Request:
+    """The request, in the worker. Raises VersionMismatch when it was made for other code than this process runs."""
+    head, body = _parted(data)
+    if head["code"] != code_version():
+        raise VersionMismatch(
+            f"the engine runs other code ({code_version()}) than the driver ({head['code']})",
+            next_step="waybill engine stop, then waybill engine start",
+        )
+    content = _unpacked(head, body)
+    if not isinstance(content, kind):
+        raise TypeError(f"{kind.__name__} wanted, {type(content).__name__} came")
+    return content
+
+
+def answer(content: list[Outcome] | dict[int, Found]) -> bytes:
+    """What a worker has to say."""
+    return _packed({}, content)
+
+
+def refusal(failure: Failure, *, clean: bool) -> bytes:
+    """A worker will not do what it is asked. `clean` when it is certain that nothing of it was done."""
+    return json.dumps({"refused": asdict(failure), "clean": clean}).encode() + b"\n"
+
+
+def outcomes(lane: Lane, data: bytes) -> list[Outcome]:
+    """The driver's view of the answer to a lane; a refusal counts for each of its ranges."""
+    head, body = _parted(data)
+    if "refused" in head:
+        failure = Failure(**head["refused"])
+        return [Outcome(wanted.id, None, failure, clean=head["clean"]) for wanted in lane.ranges]
+    content: list[Outcome] = _unpacked(head, body)
+    return content
+
+
+def found(data: bytes) -> dict[int, Found]:
+    """The driver's view of the answer to a search; a refusal is raised."""
+    head, body = _parted(data)
+    if "refused" in head:
+        raise Failure(**head["refused"]).as_error()
+    content: dict[int, Found] = _unpacked(head, body)
+    return content
+
+
+def _packed(head: dict[str, Any], content: object) -> bytes:
+    body = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    if len(body) >= _COMPRESSED_FROM_BYTES:
+        head = head | {"zstd": len(body)}
+        body = zstandard.ZstdCompressor(level=1).compress(body)
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def _parted(data: bytes) -> tuple[dict[str, Any], bytes]:
+    line, newline, body = data.partition(b"\n")
+    if not newline:
+        raise EngineFailed("an answer of the engine was cut off", next_step="see the engine's log")
+    head: dict[str, Any] = json.loads(line)
+    return head, body
+
+
+def _unpacked(head: dict[str, Any], body: bytes) -> Any:
+    if "zstd" in head:
+        body = zstandard.ZstdDecompressor().decompress(body, max_output_size=head["zstd"])
+    return pickle.loads(body)

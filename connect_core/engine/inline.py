@@ -1,0 +1,160 @@
+"""Lanes in child processes of the driver: for single commands and tests, without Spark.
+
+Turns lanes into requests, starts one child each, waits for all of them and turns their answers into outcomes. A child
+dies with its driver and at the deadline of its lane. Requests and answers stay in memory files: nothing of them is on
+a disk, in an environment or on a command line.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import connect_core
+from connect_core.contracts import Lane, Outcome, Search
+from connect_core.engine import envelope
+from connect_core.engine.child import LENGTH_BYTES
+from connect_core.errors import EngineFailed
+from connect_core.found import Found
+from connect_core.replication.clock import now_ns
+
+_LANE_GRACE_S = 1.0
+"""A lane is killed by its own timer at its deadline; only what hung before that was armed lives longer."""
+
+_SEARCH_GRACE_S = 30.0
+"""A search ends itself at its limit; what is beyond is the start of the process and one slow answer."""
+
+_SHOWN_LINES = 5
+
+_log = logging.getLogger(__name__)
+
+
+class InlineEngine:
+    """Each lane in a process of its own, all side by side. `python` is the interpreter of the children."""
+
+    kind = "inline"
+
+    def __init__(self, python: str = sys.executable) -> None:
+        self._python = python
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        limit_s = max((lane.deadline_ns for lane in lanes), default=0) - now_ns()
+        answers = self._answers("lane", [envelope.request(lane) for lane in lanes], limit_s / 1e9 + _LANE_GRACE_S)
+        pairs = zip(lanes, answers, strict=True)
+        return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
+
+    def find(self, search: Search) -> dict[int, Found]:
+        (answer,) = self._answers("search", [envelope.request(search)], search.limit_s + _SEARCH_GRACE_S)
+        return envelope.found(answer)
+
+    def _answers(self, kind: str, requests: Sequence[bytes], limit_s: float) -> list[bytes]:
+        until = time.monotonic() + limit_s
+        with _Children() as children:
+            for request in requests:
+                children.start([self._python, "-P", "-m", "connect_core.engine.child", kind, str(os.getpid())], request)
+            children.wait(until)
+            return [child.answer() for child in children.started]
+
+
+@dataclass(frozen=True)
+class _Child:
+    process: subprocess.Popen[bytes]
+    exit: int
+    """A pidfd: readable when the process has ended."""
+    output: BinaryIO
+    errors: BinaryIO
+
+    def check(self) -> None:
+        """Raises EngineFailed when it ended otherwise than well."""
+        status = self.process.wait()
+        lines = self._printed()
+        if lines:
+            _log.debug("lane process %d:\n%s", self.process.pid, "\n".join(lines))
+        if status != 0:
+            raise EngineFailed(
+                f"a lane's process {_ending(status)}" + _told(lines),
+                where=f"pid {self.process.pid}",
+                next_step="the next attempt looks for what it wrote",
+            )
+
+    def answer(self) -> bytes:
+        self.output.seek(0)
+        length = int.from_bytes(self.output.read(LENGTH_BYTES), "big")
+        answer = self.output.read()
+        if not answer or len(answer) != length:
+            raise EngineFailed("a lane's process ended without an answer", where=f"pid {self.process.pid}")
+        return answer
+
+    def _printed(self) -> list[str]:
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace").splitlines()
+
+
+class _Children:
+    """The processes of one execution. Leaving the context ends every one that still runs."""
+
+    def __init__(self) -> None:
+        self.started: list[_Child] = []
+
+    def start(self, command: list[str], request: bytes) -> None:
+        source, output, errors = _memory("request"), _memory("answer"), _memory("errors")
+        with source:
+            source.write(request)
+            source.seek(0)
+            process = subprocess.Popen(command, stdin=source, stdout=output, stderr=errors, env=_environment())
+        self.started.append(_Child(process, os.pidfd_open(process.pid), output, errors))
+
+    def wait(self, until: float) -> None:
+        """Returns when all have ended well; raises EngineFailed as soon as one has not, or at `until` (monotonic)."""
+        poll = select.poll()
+        running = {child.exit: child for child in self.started}
+        for descriptor in running:
+            poll.register(descriptor, select.POLLIN)
+        while running:
+            ended = poll.poll(max(until - time.monotonic(), 0) * 1000)
+            if not ended:
+                raise EngineFailed(f"{len(running)} lanes still ran after their deadline and were ended")
+            for descriptor, _ in ended:
+                poll.unregister(descriptor)
+                running.pop(descriptor).check()
+
+    def __enter__(self) -> _Children:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for child in self.started:
+            child.process.kill()
+        for child in self.started:
+            child.process.wait()
+            os.close(child.exit)
+            child.output.close()
+            child.errors.close()
+
+
+def _memory(name: str) -> BinaryIO:
+    return os.fdopen(os.memfd_create(f"waybill-{name}"), "w+b")
+
+
+def _environment() -> dict[str, str]:
+    """The driver's, with the place of this very code in front, wherever the child starts."""
+    root = str(Path(connect_core.__file__).resolve().parent.parent)
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+
+
+def _ending(status: int) -> str:
+    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+
+
+def _told(lines: list[str]) -> str:
+    """Its last lines. A Python error's last line is its message, which may quote data: only the class is shown."""
+    shown = [line.split(":")[0] if not line.startswith(" ") else line for line in lines[-_SHOWN_LINES:]]
+    return f"; its last lines: {' | '.join(line.strip() for line in shown)}" if shown else ""

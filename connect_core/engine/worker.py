@@ -1,0 +1,104 @@
+"""The engine's side in the worker process: admits a lane, arms its end, lets it work, and says what came of it.
+
+Both engines call `run_lane` and `run_search` here, once in a process at a time. They take and return bytes
+(`envelope`), never raise for what goes wrong with a request, and know nothing of systems: the work itself is in
+`connect_core.replication.lane`.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pyarrow as pa
+
+from connect_core.contracts import Lane, Outcome, Search
+from connect_core.engine import envelope
+from connect_core.engine.deadline import killed_at
+from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
+from connect_core.found import Found
+from connect_core.replication.clock import boot_id, now_ns
+from connect_core.replication.locks import shared
+
+
+def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
+    """Works through one lane. `attempt_number` is Spark's, 0 for the first.
+
+    A lane that may not run is refused without a trace. What escapes from the work is an unclean outcome of every
+    range: something may have been written.
+    """
+    with ExitStack() as held:
+        try:
+            lane = envelope.opened(descriptor, Lane)
+            _admit(lane, attempt_number)
+            held.enter_context(_armed(lane))
+        except WaybillError as refused:
+            # Of a repeated task nobody knows what its first attempt has written.
+            return envelope.refusal(Failure.of(refused), clean=attempt_number == 0)
+        return envelope.answer(_outcomes(lane))
+
+
+def run_search(descriptor: bytes) -> bytes:
+    """Runs one slice of a search. It is read-only: no lock, no timer; its limit is in the search."""
+    try:
+        search = envelope.opened(descriptor, Search)
+        return envelope.answer(_found(search))
+    except Exception as error:
+        _log(error)
+        return envelope.refusal(Failure.of(error), clean=True)
+
+
+def _admit(lane: Lane, attempt_number: int) -> None:
+    where = f"connector {lane.connector}, task {lane.task}, epoch {lane.epoch}"
+    if attempt_number > 0:
+        raise EngineFailed(
+            f"attempt {attempt_number} of a lane was refused: the one before it may have written",
+            where=where,
+            next_step="switch task retries off: spark.task.maxFailures=1",
+        )
+    if lane.boot_id != boot_id():
+        raise Retriable(
+            "the lane was planned on another boot or host, so that its deadline means nothing here", where=where
+        )
+    late_s = (now_ns() - lane.deadline_ns) / 1e9
+    if late_s >= 0:
+        raise Retriable(
+            f"the lane started {late_s:.1f} s after its deadline",
+            where=where,
+            next_step="the engine has too few slots, or was busy or asleep",
+        )
+
+
+@contextmanager
+def _armed(lane: Lane) -> Iterator[None]:
+    """The locks first and released last; the timer ends before them, when sockets and files are closed."""
+    with shared(lane.lock_paths), killed_at(lane.deadline_ns):
+        yield
+
+
+def _outcomes(lane: Lane) -> list[Outcome]:
+    from connect_core.replication.lane import work
+
+    try:
+        return work(lane)
+    except Exception as error:
+        _log(error)
+        failure = Failure.of(error)
+        return [Outcome(wanted.id, None, failure, clean=False) for wanted in lane.ranges]
+    finally:
+        # The process is used again for the next lane: what this one needed is not kept.
+        pa.default_memory_pool().release_unused()
+
+
+def _found(search: Search) -> dict[int, Found]:
+    from connect_core.replication.lane import search as look
+
+    return look(search)
+
+
+def _log(error: Exception) -> None:
+    """Where it came from, for the engine's log. Without the message: that goes to the driver, and may be cut there."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    print(f"{type(error).__name__} in a worker:\n{frames}", file=sys.stderr, flush=True)

@@ -1,0 +1,34 @@
+"""Which code this process runs: the fingerprint by which a worker and the driver that asks it recognise each other.
+
+Standard library only, so that a driver, a worker and the planner can ask cheaply. It reads source files and nothing
+else; it never imports what it fingerprints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from connect_core import __version__
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+@cache
+def code_version() -> str:
+    """Package version and a hash over the name and content of every Python file of connect_core.
+
+    Computed once a process, at its first use: a process that goes on after the files were changed keeps saying what
+    it was started with.
+    """
+    return f"{__version__}+{fingerprint(PACKAGE)}"
+
+
+def fingerprint(package: Path) -> str:
+    """16 hex digits over the relative paths and contents of all `*.py` below `package`."""
+    total = hashlib.blake2b(digest_size=8)
+    for path in sorted(package.rglob("*.py")):
+        content = hashlib.blake2b(path.read_bytes()).digest()
+        total.update(path.relative_to(package).as_posix().encode() + b"\0" + content)
+    return total.hexdigest()
