@@ -27,12 +27,16 @@ MAX_ORIGINAL_BYTES = 64 * 1024
 
 
 def work(lane: Lane) -> list[Outcome]:
+    """Works through a lane between the systems that it names."""
+    return move(lane, systems.source(lane.source), systems.sink(lane.sink))
+
+
+def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
     """Works through the ranges in order until the quantum is over. Ranges that were not begun have no outcome.
 
     A failure ends the lane: order within the target is kept, and the ranges behind it stay open.
     """
     limit = _limit(lane)
-    source, sink = systems.source(lane.source), systems.sink(lane.sink)
     reached(Step.LANE_STARTED, home=_home(lane), where=lane.connector)
     outcomes: list[Outcome] = []
     for item in lane.ranges:

@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from connect_core.errors import Fenced
@@ -69,14 +69,10 @@ def prove_ended(path: Path) -> bool:
 @contextmanager
 def shared(paths: tuple[str, ...]) -> Iterator[None]:
     """A lane's share of every lock of its run. Raises Fenced when one is not there any more or held by a challenger."""
-    descriptors: list[int] = []
-    try:
+    with ExitStack() as held:
         for path in paths:
-            descriptors.append(_share(path))
+            held.callback(os.close, _share(path))
         yield
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
 
 
 def _share(path: str) -> int:

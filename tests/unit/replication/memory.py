@@ -1,0 +1,141 @@
+"""A source and a sink in memory for tests of lanes: lists of bodies, and a target that can be made to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from connect_core.contracts import (
+    Bounds,
+    Delivered,
+    Floor,
+    Json,
+    Lane,
+    Limit,
+    OpenRange,
+    Pins,
+    Position,
+    Range,
+    Search,
+    Side,
+    SourceBatch,
+    Targets,
+)
+from connect_core.errors import OffsetGone, Retriable
+from connect_core.found import Found
+from connect_core.records import RECORD_SCHEMA, Partition
+
+
+def records(bodies: Mapping[int, bytes]) -> pa.RecordBatch:
+    """Rows of RECORD_SCHEMA with the given offsets and bodies."""
+    rows = [{"offset": offset, "value": body, "operation": 0} for offset, body in bodies.items()]
+    return pa.RecordBatch.from_pylist(rows, schema=RECORD_SCHEMA)
+
+
+@dataclass
+class MemorySource:
+    """Offsets count records; `gone` raises OffsetGone when it is reached, `holes` hold nothing."""
+
+    bodies: list[bytes]
+    batch: int = 10
+    gone: int | None = None
+    holes: frozenset[int] = frozenset()
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        return [Partition("memory")]
+
+    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        return {p: Bounds(0, at.offset if at else 0, 0, len(self.bodies)) for p, at in known.items()}
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        for begin in range(wanted.begin, wanted.end, self.batch):
+            end = min(begin + self.batch, wanted.end)
+            if self.gone is not None and begin <= self.gone < end:
+                raise OffsetGone("expired", where=f"offset {self.gone}")
+            here = {n: self.bodies[n] for n in range(begin, end) if n not in self.holes}
+            yield SourceBatch(records(here), end, absent=end - begin - len(here))
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return {"before": end - 1}
+
+    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+        pass
+
+
+@dataclass
+class MemorySink:
+    """`rows` is the target. It takes `room` rows before the quantum counts as over, fails a flush when `broken`, and
+    can never hold a body that is in `hated`."""
+
+    rows: list[tuple[int, bytes]] = field(default_factory=list)
+    room: int = 1 << 30
+    broken: bool = False
+    hated: frozenset[bytes] = frozenset()
+    closed: bool = False
+
+    def exclusive(self, task: int) -> tuple[str, ...]:
+        return ()
+
+    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+        return Targets({})
+
+    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+        return tuple(known) or (Floor(wanted.partition.id, "memory", len(self.rows)),)
+
+    def find(self, search: Search) -> dict[int, Found]:
+        return {}
+
+    def unfit(self, batch: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        values = batch.column("value").to_pylist()
+        return [(row, "Hated", "it is hated") for row, value in enumerate(values) if value in self.hated]
+
+    @contextmanager
+    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[MemorySink]:
+        self.first = len(self.rows)
+        yield self
+        self.closed = True
+
+    def write(self, batch: pa.RecordBatch, limit: Limit) -> int:
+        taken = min(len(batch), self.room)
+        self.room -= taken
+        self.rows += list(zip(batch.column("offset").to_pylist(), batch.column("value").to_pylist(), strict=True))[
+            :taken
+        ]
+        return taken
+
+    def flush(self, limit: Limit) -> Delivered:
+        if self.broken:
+            raise Retriable("the answer was lost")
+        mine = self.rows[self.first :]
+        return Delivered(len(mine), sum(len(body) for _, body in mine), {"memory": len(self.rows)}, {"memory": "here"})
+
+
+def lane_of(*items: OpenRange, tolerance: int = 0, quantum_s: float = 5.0, home: str = "/nowhere") -> Lane:
+    """A lane with ten seconds to live."""
+    return Lane(
+        connector="orders",
+        uid="uid",
+        task=0,
+        epoch=1,
+        source=Side("memory", {}),
+        sink=Side("memory", {}),
+        pipeline={},
+        tolerance=tolerance,
+        ranges=items,
+        quantum_s=quantum_s,
+        boot_id="boot",
+        deadline_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 10_000_000_000,
+        lock_paths=(f"{home}/locks/one",),
+        code="code",
+    )
+
+
+def open_range(begin: int, end: int, *, number: int = 1, found: Found | None = None) -> OpenRange:
+    partition = Partition("memory")
+    pins = Pins(1, "pipeline", {}, "code")
+    wanted = Range("live", partition, 0, 0, begin, end, 1_000_000, 1 << 30, {}, pins)
+    return OpenRange(number, wanted, (Floor(partition.id, "memory", 0),), found is not None, found)

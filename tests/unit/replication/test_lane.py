@@ -1,0 +1,168 @@
+"""A lane's receipts: what they count, where they end, and when there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from connect_core.contracts import Floor, Outcome, Receipt
+from connect_core.digest import RecordDigest
+from connect_core.found import Found
+from connect_core.records import Lineage, Partition
+from connect_core.replication.lane import move
+from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
+
+BODIES = [b"line %d" % n for n in range(100)]
+LINEAGE = Lineage("uid", "live", Partition("memory").id, 0)
+
+
+def receipt_of(outcome: Outcome) -> Receipt:
+    assert outcome.receipt is not None
+    assert outcome.clean
+    assert outcome.receipt.identity_faults() == []
+    return outcome.receipt
+
+
+def digest(begin: int, end: int) -> str:
+    total = RecordDigest(LINEAGE)
+    total.add(records({n: BODIES[n] for n in range(begin, end)}))
+    return total.text()
+
+
+def test_a_whole_range() -> None:
+    sink = MemorySink()
+    (outcome,) = move(lane_of(open_range(5, 95)), MemorySource(BODIES), sink)
+    receipt = receipt_of(outcome)
+    assert sink.rows == [(n, BODIES[n]) for n in range(5, 95)]
+    assert (receipt.begin, receipt.end, receipt.read, receipt.passed, receipt.delivered) == (5, 95, 90, 90, 90)
+    assert (receipt.absent, receipt.filtered, receipt.rejected, receipt.already, receipt.surplus) == (0, 0, 0, 0, 0)
+    assert receipt.digest_read == receipt.digest_sent == digest(5, 95)
+    assert receipt.bytes_read == receipt.bytes_written == sum(map(len, BODIES[5:95]))
+    assert receipt.floors == (Floor(LINEAGE.partition_id, "memory", 90, False, {}),)
+    assert receipt.evidence == {"before": 94}
+    assert outcome.failure is None
+    assert sink.closed
+
+
+def test_records_found_in_the_target_are_not_sent_again() -> None:
+    found = Found().merged([(n, 0, "memory", n) for n in range(37)], {"memory": 37}, True)
+    sink = MemorySink()
+    receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), sink)[0])
+    assert sink.rows == [(n, BODIES[n]) for n in range(37, 100)]
+    assert (receipt.read, receipt.passed, receipt.already, receipt.delivered) == (100, 100, 37, 63)
+    assert receipt.digest_sent == digest(0, 100)
+    assert receipt.surplus == 0
+
+
+def test_a_copy_too_many_is_surplus() -> None:
+    found = Found().merged([(3, 0, "memory", 0), (3, 0, "memory", 1)], {"memory": 2}, True)
+    receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink())[0])
+    assert (receipt.already, receipt.surplus) == (1, 1)
+
+
+def test_when_the_time_is_over_the_receipt_ends_at_the_last_durable_record() -> None:
+    sink = MemorySink(room=42)
+    receipt = receipt_of(move(lane_of(open_range(0, 100)), MemorySource(BODIES), sink)[0])
+    assert (receipt.end, receipt.read, receipt.delivered) == (42, 42, 42)
+    assert receipt.digest_read == receipt.digest_sent == digest(0, 42)
+
+
+def test_an_attempt_that_gets_less_far_leaves_a_floor_below_what_is_there() -> None:
+    """Rule 6: records 60 to 79 were found, but this attempt closes the range at 42."""
+    found = Found().merged([(n, 0, "memory", n) for n in range(60, 80)], {"memory": 80}, True)
+    receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink(room=42))[0])
+    assert receipt.end == 42
+    assert receipt.floors == (Floor(LINEAGE.partition_id, "memory", 60, True, {}),)
+
+
+def test_time_over_among_records_that_are_there_already() -> None:
+    found = Found().merged([(n, 0, "memory", n) for n in range(0, 20, 2)], {"memory": 20}, True)
+    receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink(room=3))[0])
+    assert (receipt.end, receipt.read, receipt.already, receipt.delivered) == (7, 7, 4, 3)
+
+
+def test_a_lost_answer_leaves_the_range_open_and_says_that_it_is_not_clean() -> None:
+    first, second = open_range(0, 50, number=1), open_range(50, 100, number=2)
+    outcomes = move(lane_of(first, second), MemorySource(BODIES), MemorySink(broken=True))
+    assert [(o.range_id, o.receipt, o.clean) for o in outcomes] == [(1, None, False)]
+    assert outcomes[0].failure is not None
+    assert outcomes[0].failure.what == "the answer was lost"
+
+
+def test_records_gone_in_mid_range_close_it_before_them() -> None:
+    sink = MemorySink()
+    (outcome,) = move(lane_of(open_range(0, 100)), MemorySource(BODIES, gone=55), sink)
+    assert receipt_of(outcome).end == 50
+    assert len(sink.rows) == 50
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "OffsetGone"
+
+
+def test_holes_are_counted_as_absent() -> None:
+    source = MemorySource(BODIES, holes=frozenset({3, 4, 15}))
+    receipt = receipt_of(move(lane_of(open_range(0, 100)), source, MemorySink())[0])
+    assert (receipt.read, receipt.absent) == (97, 3)
+    assert receipt.end - receipt.begin == receipt.read + receipt.absent
+
+
+@pytest.mark.parametrize("room", range(1, 20))
+def test_holes_are_counted_up_to_where_the_time_was_over(room: int) -> None:
+    source = MemorySource(BODIES, batch=8, holes=frozenset({3, 4, 9, 15, 16, 17}))
+    receipt = receipt_of(move(lane_of(open_range(0, 100)), source, MemorySink(room=room))[0])
+    assert receipt.read == room
+    assert receipt.end - receipt.begin == receipt.read + receipt.absent
+
+
+def test_a_record_that_cannot_be_taken_ends_the_range_before_it() -> None:
+    sink = MemorySink(hated=frozenset({BODIES[33]}))
+    (outcome,) = move(lane_of(open_range(0, 100)), MemorySource(BODIES), sink)
+    receipt = receipt_of(outcome)
+    assert (receipt.end, receipt.read, receipt.rejected) == (33, 33, 0)
+    assert len(sink.rows) == 33
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "TooManyRejects"
+    assert "offset 33" in outcome.failure.where
+
+
+def test_a_range_that_begins_with_such_a_record_has_no_receipt() -> None:
+    sink = MemorySink(hated=frozenset({BODIES[0]}))
+    (outcome,) = move(lane_of(open_range(0, 100)), MemorySource(BODIES), sink)
+    assert (outcome.receipt, outcome.clean, sink.rows) == (None, True, [])
+
+
+def test_tolerated_rejects_travel_in_the_receipt() -> None:
+    sink = MemorySink(hated=frozenset({BODIES[33], BODIES[77]}))
+    receipt = receipt_of(move(lane_of(open_range(0, 100), tolerance=2), MemorySource(BODIES), sink)[0])
+    assert (receipt.end, receipt.read, receipt.rejected, receipt.delivered) == (100, 100, 2, 98)
+    assert [(r.offset, r.stage, r.kind, r.original) for r in receipt.rejects] == [
+        (33, "encode", "Hated", BODIES[33]),
+        (77, "encode", "Hated", BODIES[77]),
+    ]
+    assert [offset for offset, _ in sink.rows] == [n for n in range(100) if n not in (33, 77)]
+
+
+def test_one_reject_more_than_tolerated() -> None:
+    sink = MemorySink(hated=frozenset({BODIES[33], BODIES[77]}))
+    (outcome,) = move(lane_of(open_range(0, 100), tolerance=1), MemorySource(BODIES), sink)
+    receipt = receipt_of(outcome)
+    assert (receipt.end, receipt.rejected) == (77, 1)
+    assert outcome.failure is not None
+
+
+def test_a_reject_behind_the_end_of_time_is_not_counted() -> None:
+    sink = MemorySink(hated=frozenset({BODIES[8]}), room=5)
+    (outcome,) = move(lane_of(open_range(0, 100)), MemorySource(BODIES), sink)
+    assert receipt_of(outcome).end == 5
+    assert outcome.failure is None
+
+
+def test_the_largest_number_of_dead_letters_ends_a_range() -> None:
+    bodies = [b"bad"] * 3000
+    sink = MemorySink(hated=frozenset({b"bad"}))
+    receipt = receipt_of(move(lane_of(open_range(0, 3000), tolerance=-1), MemorySource(bodies, batch=100), sink)[0])
+    assert (receipt.end, receipt.rejected) == (1000, 1000)
+
+
+def test_ranges_that_were_not_begun_have_no_outcome() -> None:
+    first, second = open_range(0, 50, number=1), open_range(50, 100, number=2)
+    assert move(lane_of(first, second, quantum_s=0), MemorySource(BODIES), MemorySink()) == []
+    assert [o.range_id for o in move(lane_of(first, second), MemorySource(BODIES), MemorySink())] == [1, 2]

@@ -1,0 +1,50 @@
+"""Found: a set of coordinates that survives the ledger, slice after slice."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.found import Found
+
+rows = st.lists(
+    st.tuples(st.integers(0, 2**40), st.integers(0, 3), st.sampled_from(["b/0", "b/1", "a/0"]), st.integers(0, 2**40)),
+    max_size=50,
+)
+
+
+@given(rows, rows)
+def test_slices_add_up_and_survive_the_ledger(first: list, second: list) -> None:  # type: ignore[type-arg]
+    found = Found().merged(first, {"a/0": 3}, False)
+    found = Found.decode(found.encode()).merged(second, {"b/0": 7}, True)
+    again = Found.decode(found.encode())
+    assert again.complete
+    assert again.scanned == {"a/0": 3, "b/0": 7}
+    assert np.array_equal(again.hits, found.hits)
+    seen = [(int(o), int(n), again.targets[t], int(p)) for o, n, t, p in again.hits]
+    assert sorted(seen) == sorted(first + second)
+
+
+@given(rows, st.integers(0, 2**40))
+def test_lowest_position_from_an_end(hits: list, end: int) -> None:  # type: ignore[type-arg]
+    expected: dict[str, int] = {}
+    for offset, _, target, position in hits:
+        if offset >= end:
+            expected[target] = min(position, expected.get(target, position))
+    assert Found().merged(hits, {}, True).lowest_from(end) == expected
+
+
+def test_present_looks_at_first_ordinals_only() -> None:
+    found = Found().merged([(10, 0, "q", 1), (20, 1, "q", 2)], {}, True)
+    assert found.present(np.array([10, 20, 30])).tolist() == [True, False, False]
+
+
+def test_copies_beyond_one_are_counted_below_the_end_only() -> None:
+    found = Found().merged([(1, 0, "q", 5), (1, 0, "q", 9), (2, 0, "q", 6), (8, 0, "q", 7), (8, 0, "q", 8)], {}, True)
+    assert found.copies_beyond_one(8) == 1
+    assert found.copies_beyond_one(9) == 2
+
+
+def test_nothing_found_is_small() -> None:
+    assert len(Found().encode()) < 100
