@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,8 @@ MAX_ORIGINAL_BYTES = 64 * 1024
 
 def work(lane: Lane) -> list[Outcome]:
     """Works through a lane between the systems that it names."""
-    return move(lane, systems.source(lane.source), systems.sink(lane.sink))
+    with ExitStack() as resources:
+        return move(lane, systems.source(lane.source, resources), systems.sink(lane.sink, resources))
 
 
 def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
@@ -51,7 +53,8 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
 
 def search(wanted: Search) -> dict[int, Found]:
     """One slice of looking for records of ours in the target: read-only."""
-    return systems.sink(wanted.sink).find(wanted)
+    with ExitStack() as resources:
+        return systems.sink(wanted.sink, resources).find(wanted)
 
 
 def _limit(lane: Lane) -> Limit:

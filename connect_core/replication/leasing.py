@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
 from connect_core.replication.clock import now_ns, place
@@ -66,10 +67,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A lease to take: its id, and for a task's lease the connector and the assignment version it belongs to."""
+    """A lease to take: its id, and for a task's lease the connector, stream and assignment version it belongs to."""
 
     lease_id: str
     uid: str | None = None
+    stream: str = LIVE
     version: int | None = None
 
 
@@ -98,17 +100,31 @@ def _acquire_one(
     # The lock comes before the lease: a challenger that sees the new epoch finds it locked already.
     lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1))
     try:
-        return ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, version=wanted.version), lock
+        lease = ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, stream=wanted.stream, version=wanted.version)
     except BaseException:
         lock.close()
         raise
+    return lease, lock
+
+
+def end_older_versions(
+    ledger: Ledger, uid: str, version: int, *, holder: str, home: Path, times: Times, say: Callable[[str], None]
+) -> None:
+    """Releases what holders of an older assignment version left behind (rule 11): waits until each is provably over.
+
+    Whoever owns their partitions now inherits their open ranges. Raises LeaseHeld when one of them is alive.
+    """
+    for seen in ledger.live_leases(uid, LIVE):
+        if seen.version is not None and seen.version < version:
+            older = Wanted(seen.id, uid, LIVE, seen.version)
+            acquire(ledger, [older], holder=holder, home=home, times=times, say=say).release()
 
 
 def _wait_until_over(
     ledger: Ledger, seen: LeaseState, home: Path, times: Times, say: Callable[[str], None]
 ) -> LeaseState:
     """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life."""
-    path = lock_path(home, seen.lease_id, seen.epoch)
+    path = lock_path(home, seen.id, seen.epoch)
     here = seen.boot_id == place(home)  # locks prove something only about processes that use this very folder
     until = time.monotonic() + times.ttl_s
     told = False
@@ -120,13 +136,13 @@ def _wait_until_over(
             say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {times.ttl_s:g} s")
             told = True
         time.sleep(min(_WATCH_EVERY_S, times.ttl_s / 10))
-        now = ledger.lease(seen.lease_id)
+        now = ledger.lease(seen.id)
         if now is not None and now.released:
             return now
         if now is None or (now.epoch, now.seq) != (seen.epoch, seen.seq):
             raise LeaseHeld(
                 f"{seen.holder} works on this",
-                where=seen.lease_id,
+                where=seen.id,
                 next_step="Wait for that run to end, or look at it with: waybill runs",
             )
     say(f"epoch {seen.epoch} gave no sign of life for {times.ttl_s:g} s; taking over")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connect_core import systems
@@ -30,12 +31,13 @@ class Preview:
 
 def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, stream: str = LIVE) -> list[Preview]:
     """Partitions in order of their key. Partitions that the ledger has not seen have no task yet."""
-    source = systems.source(resolved.source)
     shares = ledger.partitions(connector.uid)
-    partitions = sorted(source.partitions(list(shares)))
-    positions = ledger.positions(connector.uid, stream, partitions)
+    with ExitStack() as resources:
+        source = systems.source(resolved.source, resources)
+        partitions = sorted(source.partitions(list(shares)))
+        positions = ledger.positions(connector.uid, stream, partitions)
+        bounds = source.bounds(positions)
     opened = {item.range.partition: item.range.begin for item in ledger.open_ranges(connector.uid, stream, partitions)}
-    bounds = source.bounds(positions)
     previews = []
     for partition in partitions:
         seen, position = bounds[partition], positions.get(partition)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connect_core import systems
 from connect_core.contracts import Receipt
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
+from connect_core.ledger import Assignment
+from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.task import Setting, TaskRun, TaskSummary
 
 
@@ -30,10 +33,7 @@ def run_connector(setting: Setting) -> RunSummary:
             f"connector {connector.name} is {connector.target_state}",
             next_step=f"Start it again with: waybill connectors resume {connector.name}",
         )
-    source = systems.source(setting.resolved.source)
-    known = setting.ledger.partitions(connector.uid)
-    partitions = source.partitions(list(known))
-    assignment = setting.ledger.assign(connector.uid, partitions, setting.resolved.tasks)
+    assignment = _assigned(setting)
     tasks = [TaskRun(setting, assignment, task) for task in range(setting.resolved.tasks)]
     with ThreadPoolExecutor(max_workers=len(tasks), thread_name_prefix="task") as pool:
         running = [pool.submit(task.run) for task in tasks]
@@ -41,6 +41,25 @@ def run_connector(setting: Setting) -> RunSummary:
     if errors:
         raise max(errors, key=_gravity)
     return RunSummary(connector.name, tuple(future.result() for future in running))
+
+
+def _assigned(setting: Setting) -> Assignment:
+    """Who has which partition now, new ones included; nobody of an older version is at work any more."""
+    uid = setting.connector.uid
+    with ExitStack() as resources:
+        source = systems.source(setting.resolved.source, resources)
+        partitions = source.partitions(list(setting.ledger.partitions(uid)))
+    assignment = setting.ledger.assign(uid, partitions, setting.resolved.tasks)
+    end_older_versions(
+        setting.ledger,
+        uid,
+        assignment.version,
+        holder=setting.holder,
+        home=setting.home,
+        times=setting.times,
+        say=setting.listener.say,
+    )
+    return assignment
 
 
 def _gravity(error: BaseException) -> int:

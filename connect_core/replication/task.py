@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -92,8 +92,9 @@ class TaskRun:
     def __init__(self, setting: Setting, assignment: Assignment, task: int, stream: str = LIVE) -> None:
         self.setting, self.assignment, self.task, self.stream = setting, assignment, task, stream
         self.ledger, self.uid = setting.ledger, setting.connector.uid
-        self.source = systems.source(setting.resolved.source)
-        self.sink = systems.sink(setting.resolved.sink)
+        self.resources = ExitStack()
+        self.source = systems.source(setting.resolved.source, self.resources)
+        self.sink = systems.sink(setting.resolved.sink, self.resources)
         self.slots = {part: share.slot for part, share in assignment.shares.items() if share.task == task}
         self.goals: dict[Partition, Goal] = {}
         self.begins: dict[Partition, int] = {}
@@ -112,6 +113,7 @@ class TaskRun:
                 self._move()
             finally:
                 with self._timed("release"):
+                    self.resources.close()
                     self.held.release()
         except BaseException as error:
             self.ledger.end_run(self.summary.run_id, state="failed", failure=Failure.of(error), summary=self._totals())
@@ -146,7 +148,7 @@ class TaskRun:
 
     def _acquire(self) -> Held:
         version = self.assignment.version
-        wanted = [Wanted(task_lease_id(self.uid, self.stream, version, self.task), self.uid, version)]
+        wanted = [Wanted(task_lease_id(self.uid, self.stream, version, self.task), self.uid, self.stream, version)]
         wanted += [Wanted(target_lease_id(key)) for key in self.sink.exclusive(self.task)]
         return acquire(
             self.ledger,
