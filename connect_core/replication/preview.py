@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connect_core import systems
-from connect_core.config import Resolved
+from connect_core.config.resolving import Resolved
 from connect_core.contracts import LIVE, Gap
 from connect_core.ledger import Connector, Ledger
 

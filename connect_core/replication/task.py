@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from connect_core import systems
-from connect_core.config import Resolved
+from connect_core.config.resolving import Resolved
 from connect_core.contracts import (
     LIVE,
     Bounds,
