@@ -1,0 +1,81 @@
+"""The ledger: the database that remembers what was moved. Nobody outside this room talks SQL to it.
+
+`Ledger` is put together from one class for each responsibility; each method is one transaction. Methods that take
+`leases` are fenced (`leases`): a run that lost its lease gets Fenced and changes nothing. Errors of the database come
+out as errors of `connect_core.errors`: Unreachable, Retriable, DataError.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from connect_core.ledger.assignments import Assignment, Assignments, Share
+from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision
+from connect_core.ledger.database import engine_for, parse_url
+from connect_core.ledger.history import (
+    CommittedOffset,
+    DeadLetter,
+    Deed,
+    History,
+    OffsetStep,
+    Run,
+    SettledRange,
+    StoredGap,
+)
+from connect_core.ledger.identity import Identity
+from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_id, task_lease_id
+from connect_core.ledger.offsets import Offsets
+from connect_core.ledger.ranges import Ranges
+from connect_core.ledger.runs import Runs
+from connect_core.ledger.schema import check, require_current, upgrade
+from connect_core.ledger.settling import Settling
+
+__all__ = [
+    "Applied",
+    "Assignment",
+    "CommittedOffset",
+    "Connector",
+    "DeadLetter",
+    "Deed",
+    "Lease",
+    "LeaseState",
+    "Ledger",
+    "OffsetStep",
+    "Revision",
+    "Run",
+    "SettledRange",
+    "Share",
+    "StoredGap",
+    "check",
+    "target_lease_id",
+    "task_lease_id",
+    "upgrade",
+]
+
+
+class Ledger(Connectors, Assignments, Leases, Runs, Ranges, Settling, Offsets, History, Identity):
+    """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Raises ConfigError when there is no ledger or its schema does not fit this code, Unreachable when the
+        database does not answer."""
+        engine = engine_for(parse_url(url))
+        try:
+            require_current(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,213 @@
+"""Connectors and the revisions of their documents. Called by the CLI, the API and the makers of DAGs.
+
+A connector is known by its uid, which is random: a name may be used again once its connector is deleted. Every change
+is kept with who made it and why. This module does not look into a document.
+"""
+
+from __future__ import annotations
+
+import difflib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from connect_core.contracts import Json
+from connect_core.errors import ConfigError
+from connect_core.ledger.auditing import note
+from connect_core.ledger.database import Transactions, now
+from connect_core.ledger.differences import differences
+from connect_core.ledger.tables import CONNECTOR_REVISIONS, CONNECTORS
+
+TARGET_STATES = ("running", "paused", "stopped")
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A connector with the newest revision of its document. `deleted_at` is None as long as it is in use."""
+
+    uid: str
+    name: str
+    revision: int
+    document: Json
+    target_state: str
+    created_at: datetime
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What `apply` did: `difference` is empty for a new connector and for a document that had not changed."""
+
+    connector: Connector
+    created: bool
+    difference: list[str]
+
+
+@dataclass(frozen=True)
+class Revision:
+    revision: int
+    document: Json
+    difference: list[str]
+    who: str
+    why: str
+    applied_at: datetime
+
+
+_CONNECTOR = sa.select(CONNECTORS, CONNECTOR_REVISIONS.c.document).join(
+    CONNECTOR_REVISIONS,
+    (CONNECTOR_REVISIONS.c.uid == CONNECTORS.c.uid) & (CONNECTOR_REVISIONS.c.revision == CONNECTORS.c.revision),
+)
+
+
+def locked(connection: Connection, uid: str) -> None:
+    """Holds the connector's row until the transaction ends: one change of its plan of work at a time.
+
+    Not FOR UPDATE: that would also stop every insert of a row that refers to the connector. Raises ConfigError when
+    there is none.
+    """
+    query = sa.select(CONNECTORS.c.uid).where(CONNECTORS.c.uid == uid).with_for_update(key_share=True)
+    if connection.scalar(query) is None:
+        raise _unknown_uid(uid)
+
+
+class Connectors(Transactions):
+    """The connectors' part of the ledger."""
+
+    def apply(self, name: str, document: Json, *, who: str, why: str = "") -> Applied:
+        """Makes the connector, or adds a revision when the document differs from the newest one.
+
+        Raises DataError when another `apply` made the same name at the same moment.
+        """
+        with self._write() as connection:
+            found = _live(connection, name, lock=True)
+            if found is None:
+                return Applied(_create(connection, name, document, who, why), True, [])
+            difference = differences(found.document, document)
+            if difference:
+                _revise(connection, found, document, difference, who, why)
+                found = _live(connection, name) or found
+            return Applied(found, False, difference)
+
+    def connector(self, name: str) -> Connector:
+        """Raises ConfigError, naming the nearest known name, when there is none of this name."""
+        with self._read() as connection:
+            found = _live(connection, name)
+            if found is not None:
+                return found
+            known = connection.scalars(sa.select(CONNECTORS.c.live_name).where(CONNECTORS.c.live_name.is_not(None)))
+            raise _unknown_name(name, [str(one) for one in known])
+
+    def connectors(self, include_deleted: bool = False) -> list[Connector]:
+        """All connectors by name; one query."""
+        query = _CONNECTOR.order_by(CONNECTORS.c.name, CONNECTORS.c.created_at)
+        if not include_deleted:
+            query = query.where(CONNECTORS.c.live_name.is_not(None))
+        with self._read() as connection:
+            return [_connector_of(row) for row in connection.execute(query)]
+
+    def document(self, uid: str, revision: int) -> Json:
+        """One revision of a document. Raises ConfigError when there is none."""
+        table = CONNECTOR_REVISIONS
+        query = sa.select(table.c.document).where(table.c.uid == uid, table.c.revision == revision)
+        with self._read() as connection:
+            found: Json | None = connection.scalar(query)
+        if found is None:
+            raise ConfigError(f"there is no revision {revision} of connector {uid}", next_step=_LIST_ADVICE)
+        return found
+
+    def revisions(self, uid: str) -> list[Revision]:
+        """Every revision of the document, oldest first."""
+        table = CONNECTOR_REVISIONS
+        query = sa.select(table).where(table.c.uid == uid).order_by(table.c.revision)
+        with self._read() as connection:
+            return [
+                Revision(row.revision, row.document, row.difference, row.who, row.why, row.applied_at)
+                for row in connection.execute(query)
+            ]
+
+    def set_target_state(self, uid: str, state: str, *, who: str) -> None:
+        """What the connector shall do: running, paused or stopped. Raises ConfigError for another word or no uid."""
+        if state not in TARGET_STATES:
+            raise ConfigError(f"{state!r} is not a target state", next_step=f"Use one of {', '.join(TARGET_STATES)}")
+        with self._write() as connection:
+            locked(connection, uid)
+            connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == uid).values(target_state=state))
+            note(connection, uid, "target state", who, detail={"state": state})
+
+    def delete(self, uid: str, *, who: str) -> None:
+        """Marks the connector deleted: its name is free again, everything it did stays readable by its uid."""
+        with self._write() as connection:
+            locked(connection, uid)
+            alive = CONNECTORS.update().where(CONNECTORS.c.uid == uid, CONNECTORS.c.deleted_at.is_(None))
+            if connection.execute(alive.values(live_name=None, deleted_at=now(), target_state="stopped")).rowcount:
+                note(connection, uid, "delete", who)
+
+
+def _live(connection: Connection, name: str, *, lock: bool = False) -> Connector | None:
+    query = _CONNECTOR.where(CONNECTORS.c.live_name == name)
+    if lock:
+        query = query.with_for_update(of=CONNECTORS, key_share=True)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _connector_of(row)
+
+
+def _connector_of(row: Any) -> Connector:
+    return Connector(row.uid, row.name, row.revision, row.document, row.target_state, row.created_at, row.deleted_at)
+
+
+def _create(connection: Connection, name: str, document: Json, who: str, why: str) -> Connector:
+    made = Connector(secrets.token_hex(6), name, 1, document, TARGET_STATES[0], now())
+    connection.execute(
+        CONNECTORS.insert().values(
+            uid=made.uid,
+            name=name,
+            live_name=name,
+            revision=1,
+            target_state=made.target_state,
+            created_at=made.created_at,
+        )
+    )
+    _add_revision(connection, made.uid, 1, document, [], who, why)
+    note(connection, made.uid, "create", who, why)
+    return made
+
+
+def _revise(connection: Connection, old: Connector, document: Json, difference: list[str], who: str, why: str) -> None:
+    revision = old.revision + 1
+    _add_revision(connection, old.uid, revision, document, difference, who, why)
+    connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == old.uid).values(revision=revision))
+    note(connection, old.uid, "apply", who, why, detail={"revision": revision})
+
+
+def _add_revision(
+    connection: Connection, uid: str, revision: int, document: Json, difference: list[str], who: str, why: str
+) -> None:
+    connection.execute(
+        CONNECTOR_REVISIONS.insert().values(
+            uid=uid,
+            revision=revision,
+            document=document,
+            difference=difference,
+            who=who,
+            why=why,
+            applied_at=now(),
+        )
+    )
+
+
+_LIST_ADVICE = "See `waybill connectors list`"
+
+
+def _unknown_uid(uid: str) -> ConfigError:
+    return ConfigError(f"there is no connector with uid {uid}", next_step=_LIST_ADVICE)
+
+
+def _unknown_name(name: str, known: Sequence[str]) -> ConfigError:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0)
+    advice = f"Did you mean {near[0]!r}? {_LIST_ADVICE}" if near else "Make one with `waybill apply`"
+    return ConfigError(f"there is no connector named {name!r}", next_step=advice)

@@ -1,0 +1,185 @@
+"""The way into the database: engines, transactions, and what their errors mean. Used by this room only.
+
+Two kinds of transaction, `read` and `write`. On SQLite a write begins with BEGIN IMMEDIATE, so that it waits for its
+turn at the start and never fails in the middle. Nothing is retried here: whoever asked is tried again from outside. A
+ledger must not be carried across a fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InterfaceError, OperationalError
+
+from connect_core.errors import ConfigError, DataError, Retriable, Unreachable
+
+_BUSY_TIMEOUT_S = 60
+_CONNECT_TIMEOUT_S = 5
+_LOCK_TIMEOUT_S = 10
+_WRITES = "ledger_writes"
+_MANY = 500
+
+# A driver that was stopped inside a transaction (SIGSTOP, a swapped-out host) would keep its lease row locked for ever:
+# the server ends such a session, and nobody waits for a lock longer than that.
+_POSTGRESQL_SETTINGS = (
+    f"-c lock_timeout={_LOCK_TIMEOUT_S}s -c idle_in_transaction_session_timeout={_LOCK_TIMEOUT_S}s -c timezone=UTC"
+)
+
+_PASSING = {"40001", "40P01", "55P03"}
+"""PostgreSQL: serialization failure, deadlock, lock not available."""
+
+
+class CommitUnknown(Retriable):
+    """The connection was lost while COMMIT was under way: the transaction may stand or not."""
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def parse_url(url: str) -> URL:
+    """A database URL with its driver settled. Raises ConfigError for what is not SQLite in a file or PostgreSQL."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ConfigError("not a database URL", where="WAYBILL_DATABASE_URL", next_step=_URL_ADVICE) from None
+    dialect = parsed.get_backend_name()
+    if dialect == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg2")
+    if dialect == "sqlite" and parsed.database and parsed.database != ":memory:":
+        return parsed
+    raise ConfigError("this database cannot hold a ledger", where=shown(parsed), next_step=_URL_ADVICE)
+
+
+_URL_ADVICE = "Give sqlite:////path/to/ledger.sqlite or postgresql://user@host/database"
+
+
+def shown(url: URL) -> str:
+    """The URL as it may be shown: without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+def sqlite_path(url: URL) -> Path | None:
+    """Where the SQLite file is; None for a database with a server."""
+    return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+
+
+def engine_for(url: URL) -> Engine:
+    """A pool of a few connections; nothing is connected yet. No parameter ever appears in an error or a log."""
+    if sqlite_path(url) is not None:
+        engine = sa.create_engine(
+            url, connect_args={"timeout": _BUSY_TIMEOUT_S, "isolation_level": None}, hide_parameters=True
+        )
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    settings = {
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "options": _POSTGRESQL_SETTINGS,
+        "tcp_user_timeout": _LOCK_TIMEOUT_S * 1000,
+        "application_name": "waybill",
+    }
+    return sa.create_engine(url, connect_args=settings, pool_pre_ping=True, pool_size=3, hide_parameters=True)
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    # FULL: what was settled is still there after a power cut, which NORMAL does not promise with a write-ahead log.
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def read(engine: Engine) -> Iterator[Connection]:
+    with _told(engine), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def write(engine: Engine) -> Iterator[Connection]:
+    """One transaction: committed when the block ends, rolled back when it raises.
+
+    Raises CommitUnknown when the connection was lost while COMMIT was under way.
+    """
+    with _told(engine), engine.connect().execution_options(**{_WRITES: True}) as connection:
+        transaction = connection.begin()
+        try:
+            yield connection
+        except BaseException:
+            transaction.rollback()
+            raise
+        try:
+            transaction.commit()
+        except DBAPIError as lost:
+            raise CommitUnknown(
+                "the ledger's answer to COMMIT was lost: whether the transaction stands is unknown",
+                where=shown(engine.url),
+                next_step="Try again: what is stored is noticed",
+            ) from lost
+
+
+@contextmanager
+def _told(engine: Engine) -> Iterator[None]:
+    """Database errors as errors of our tree. Errors of our own SQL stay what they are: bugs."""
+    try:
+        yield
+    except IntegrityError as broken:
+        raise DataError(f"the ledger refused a row: {_words(broken)}", where=shown(engine.url)) from broken
+    except (OperationalError, InterfaceError) as failed:
+        raise _failure(failed, engine.url) from failed
+    except DBAPIError as failed:
+        if not failed.connection_invalidated:
+            raise
+        raise _failure(failed, engine.url) from failed
+
+
+def _failure(failed: DBAPIError, url: URL) -> Retriable:
+    if getattr(failed.orig, "pgcode", None) in _PASSING or "database is locked" in str(failed.orig):
+        return Retriable(f"the ledger was busy: {_words(failed)}", where=shown(url))
+    advice = "See whether the database runs: waybill status"
+    return Unreachable(f"the ledger does not answer: {_words(failed)}", where=shown(url), next_step=advice)
+
+
+def _words(failed: DBAPIError) -> str:
+    """The first line of what the database said: the further ones may quote values."""
+    return str(failed.orig).strip().partition("\n")[0]
+
+
+class Transactions:
+    """What every part of the ledger stands on: one engine, and the two kinds of transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def _read(self) -> AbstractContextManager[Connection]:
+        return read(self._engine)
+
+    def _write(self) -> AbstractContextManager[Connection]:
+        return write(self._engine)
+
+
+def among(column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
+    """`column IN values`, or no condition when there are too many for a statement: the caller picks what it wants."""
+    return column.in_(values) if len(values) <= _MANY else sa.true()
+
+
+def upsert(connection: Connection, table: sa.Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Inserts rows of equal columns; where `key` (a unique one) is there already, overwrites the other columns."""
+    if not rows:
+        return
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(table)
+    overwritten = {name: statement.excluded[name] for name in rows[0] if name not in key}
+    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=overwritten), list(rows))

@@ -1,0 +1,301 @@
+"""What was done, for people: runs, receipts, offsets and their history, gaps, dead letters, who did what.
+
+Read by the CLI, the API and reconcile. Writes nothing but the removal of dead letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from connect_core.contracts import Gap, Json, Pins, Position, Receipt
+from connect_core.errors import ConfigError, Failure
+from connect_core.ledger.auditing import note
+from connect_core.ledger.database import Transactions
+from connect_core.ledger.rows import position_of, receipt_of
+from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
+from connect_core.records import Partition
+
+
+@dataclass(frozen=True)
+class Run:
+    """`state` is running, done or failed; a run that died stays "running" until its task's next run is seen."""
+
+    id: str
+    uid: str
+    stream: str
+    task: int
+    engine: str
+    attempt_of: str | None
+    state: str
+    started_at: datetime
+    ended_at: datetime | None
+    failure: Failure | None
+    summary: Json | None
+
+
+@dataclass(frozen=True)
+class SettledRange:
+    """A range with its receipt. Rejects are among the dead letters; of floors only the newest are kept."""
+
+    id: int
+    uid: str
+    stream: str
+    partition: Partition
+    slot: int
+    incarnation: int
+    planned_end: int
+    pins: Pins
+    run_id: str
+    task: int
+    epoch: int
+    attempts: int
+    planned_at: datetime
+    settled_at: datetime
+    receipt: Receipt
+
+
+@dataclass(frozen=True)
+class CommittedOffset:
+    stream: str
+    partition: Partition
+    position: Position
+    changed_at: datetime
+
+
+@dataclass(frozen=True)
+class OffsetStep:
+    """One move of a committed position. `kind` is settled, set, undo or import; a settled one names its run and range,
+    the others who made them and why. The begin of a settled range carries no evidence."""
+
+    at: datetime
+    kind: str
+    stream: str
+    partition: Partition
+    before: Position | None
+    after: Position | None
+    run_id: str | None = None
+    range_id: int | None = None
+    who: str | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredGap:
+    stream: str
+    partition: Partition
+    gap: Gap
+    run_id: str
+    stored_at: datetime
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A rejected record: `offset`, `ordinal` and `incarnation` with its partition are its coordinates."""
+
+    id: int
+    uid: str
+    stream: str
+    partition: Partition
+    incarnation: int
+    offset: int
+    ordinal: int
+    stage: str
+    kind: str
+    message: str
+    original: bytes
+    topic: str | None
+    run_id: str
+    stored_at: datetime
+
+
+@dataclass(frozen=True)
+class Deed:
+    uid: str | None
+    action: str
+    who: str
+    why: str
+    detail: Json
+    done_at: datetime
+
+
+class History(Transactions):
+    """The part of the ledger that is read by people."""
+
+    def runs(self, uid: str | None = None, limit: int = 50) -> list[Run]:
+        """Newest first."""
+        query = sa.select(RUNS).order_by(RUNS.c.started_at.desc(), RUNS.c.id.desc()).limit(limit)
+        if uid is not None:
+            query = query.where(RUNS.c.uid == uid)
+        with self._read() as connection:
+            return [_run_of(row) for row in connection.execute(query)]
+
+    def receipts(
+        self, uid: str, run_id: str | None = None, stream: str | None = None, limit: int | None = 50
+    ) -> list[SettledRange]:
+        """Settled ranges, newest first; `limit` None: all of them."""
+        query = _settled(uid, stream).order_by(RANGES.c.closed_at.desc(), RANGES.c.id.desc()).limit(limit)
+        if run_id is not None:
+            query = query.where(RANGES.c.run_id == run_id)
+        with self._read() as connection:
+            return [_settled_of(row) for row in connection.execute(query)]
+
+    def offsets(self, uid: str, stream: str | None = None) -> list[CommittedOffset]:
+        """Committed positions, by stream and partition."""
+        query = sa.select(OFFSETS).where(OFFSETS.c.uid == uid).order_by(OFFSETS.c.stream, OFFSETS.c.partition_key)
+        if stream is not None:
+            query = query.where(OFFSETS.c.stream == stream)
+        with self._read() as connection:
+            return [
+                CommittedOffset(row.stream, Partition(row.partition_key), position_of(row), row.changed_at)
+                for row in connection.execute(query)
+            ]
+
+    def offset_history(self, uid: str, partition: Partition | None = None, limit: int = 50) -> list[OffsetStep]:
+        """The newest `limit` moves of committed positions, in the order in which they were made. The settled ranges
+        are the history; what people changed stands between them."""
+        settled, changed = _settled(uid), sa.select(OFFSET_CHANGES).where(OFFSET_CHANGES.c.uid == uid)
+        if partition is not None:
+            settled = settled.where(RANGES.c.partition_id == partition.id)
+            changed = changed.where(OFFSET_CHANGES.c.partition_id == partition.id)
+        settled = settled.order_by(RANGES.c.closed_at.desc(), RANGES.c.id.desc()).limit(limit)
+        changed = changed.order_by(OFFSET_CHANGES.c.id.desc()).limit(limit)
+        with self._read() as connection:
+            steps = [_settled_step(row) for row in connection.execute(settled)]
+            steps += [_changed_step(row) for row in connection.execute(changed)]
+        return sorted(steps, key=lambda step: (step.at, step.range_id or 0))[-limit:]
+
+    def gaps(self, uid: str) -> list[StoredGap]:
+        """Every gap that was settled, oldest first."""
+        with self._read() as connection:
+            return [_gap_of(row) for row in connection.execute(sa.select(GAPS).where(GAPS.c.uid == uid).order_by("id"))]
+
+    def dead_letters(self, uid: str, limit: int = 50) -> list[DeadLetter]:
+        """Newest first, with the original bytes."""
+        query = sa.select(DEAD_LETTERS).where(DEAD_LETTERS.c.uid == uid).order_by(DEAD_LETTERS.c.id.desc())
+        with self._read() as connection:
+            return [_dead_letter_of(row) for row in connection.execute(query.limit(limit))]
+
+    def dead_letter(self, dead_letter_id: int) -> DeadLetter:
+        """Raises ConfigError when there is none of this number."""
+        with self._read() as connection:
+            query = sa.select(DEAD_LETTERS).where(DEAD_LETTERS.c.id == dead_letter_id)
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise ConfigError(f"there is no dead letter {dead_letter_id}", next_step="See `waybill dead-letters list`")
+        return _dead_letter_of(row)
+
+    def discard_dead_letters(self, uid: str, ids: Sequence[int], *, who: str, why: str = "") -> int:
+        """Removes dead letters for good; returns how many there were."""
+        with self._write() as connection:
+            wanted = DEAD_LETTERS.delete().where(DEAD_LETTERS.c.uid == uid, DEAD_LETTERS.c.id.in_(list(ids)))
+            removed = connection.execute(wanted).rowcount
+            note(connection, uid, "discard dead letters", who, why, {"ids": list(ids), "removed": removed})
+        return removed
+
+    def audit(self, uid: str | None = None, limit: int = 50) -> list[Deed]:
+        """What people changed, newest first."""
+        query = sa.select(AUDIT).order_by(AUDIT.c.id.desc()).limit(limit)
+        if uid is not None:
+            query = query.where(AUDIT.c.uid == uid)
+        with self._read() as connection:
+            return [
+                Deed(row.uid, row.action, row.who, row.why, row.detail, row.done_at)
+                for row in connection.execute(query)
+            ]
+
+
+def _settled(uid: str, stream: str | None = None) -> sa.Select[Any]:
+    query = sa.select(RANGES).where(RANGES.c.uid == uid, RANGES.c.state == "settled")
+    return query if stream is None else query.where(RANGES.c.stream == stream)
+
+
+def _run_of(row: Any) -> Run:
+    failure = None if row.failure is None else Failure(**row.failure)
+    return Run(
+        row.id,
+        row.uid,
+        row.stream,
+        row.task,
+        row.engine,
+        row.attempt_of,
+        row.state,
+        row.started_at,
+        row.ended_at,
+        failure,
+        row.summary,
+    )
+
+
+def _settled_of(row: Any) -> SettledRange:
+    return SettledRange(
+        id=row.id,
+        uid=row.uid,
+        stream=row.stream,
+        partition=Partition(row.partition_key),
+        slot=row.slot,
+        incarnation=row.incarnation,
+        planned_end=row.planned_end,
+        pins=Pins(**row.pins),
+        run_id=row.run_id,
+        task=row.task,
+        epoch=row.epoch,
+        attempts=row.attempts,
+        planned_at=row.planned_at,
+        settled_at=row.closed_at,
+        receipt=receipt_of(row),
+    )
+
+
+def _settled_step(row: Any) -> OffsetStep:
+    return OffsetStep(
+        row.closed_at,
+        "settled",
+        row.stream,
+        Partition(row.partition_key),
+        Position(row.incarnation, row.begin_offset),
+        Position(row.incarnation, row.end_offset, row.end_evidence),
+        run_id=row.run_id,
+        range_id=row.id,
+    )
+
+
+def _changed_step(row: Any) -> OffsetStep:
+    return OffsetStep(
+        row.changed_at,
+        row.kind,
+        row.stream,
+        Partition(row.partition_key),
+        None if row.before is None else Position(**row.before),
+        None if row.after is None else Position(**row.after),
+        who=row.who,
+        why=row.why,
+    )
+
+
+def _gap_of(row: Any) -> StoredGap:
+    gap = Gap(row.incarnation, row.begin_offset, row.end_offset, row.reason)
+    return StoredGap(row.stream, Partition(row.partition_key), gap, row.run_id, row.stored_at)
+
+
+def _dead_letter_of(row: Any) -> DeadLetter:
+    return DeadLetter(
+        id=row.id,
+        uid=row.uid,
+        stream=row.stream,
+        partition=Partition(row.partition_key),
+        incarnation=row.incarnation,
+        offset=row.record_offset,
+        ordinal=row.ordinal,
+        stage=row.stage,
+        kind=row.kind,
+        message=row.message,
+        original=row.original,
+        topic=row.topic,
+        run_id=row.run_id,
+        stored_at=row.stored_at,
+    )

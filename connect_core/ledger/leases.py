@@ -1,0 +1,200 @@
+"""Leases: the right to work on a task or to write a target (rules 3, 5, 11, 12). Called by the driver of a run.
+
+When a lease may be taken is the driver's business (a clean release, a silent time to live, or proof); here it is only
+made sure that exactly one of those who try gets it, and that whoever lost it can change nothing any more. Every fenced
+transaction starts with `fence`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from connect_core.contracts import LIVE
+from connect_core.errors import Fenced, LeaseHeld
+from connect_core.ledger.connectors import locked
+from connect_core.ledger.database import Transactions, now
+from connect_core.ledger.tables import LEASES, LEDGER
+
+_SHOWN_KEY = 60
+
+
+@dataclass(frozen=True)
+class LeaseState:
+    """A lease as it stands. `deadline_ns` is the last moment up to which a lane may write under it, on the
+    CLOCK_BOOTTIME of boot `boot_id`; a new holder inherits it until it renews, so that it can be waited for."""
+
+    id: str
+    epoch: int
+    seq: int
+    holder: str
+    released: bool
+    boot_id: str
+    deadline_ns: int
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A lease that was taken. `counter` is how many this ledger had given out by then (rule 12)."""
+
+    id: str
+    epoch: int
+    holder: str
+    counter: int
+
+
+def task_lease_id(uid: str, stream: str, version: int, task: int) -> str:
+    return f"{_task_prefix(uid, stream, version)}{task}"
+
+
+def _task_prefix(uid: str, stream: str, version: int) -> str:
+    return f"task:{uid}:{stream}:{version}:"
+
+
+def target_lease_id(key: str) -> str:
+    """The lease of whoever writes the target named `key`; readable at its end, unique by its hash."""
+    return f"target:{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}:{key[-_SHOWN_KEY:]}"
+
+
+def fence(connection: Connection, leases: Sequence[Lease]) -> None:
+    """The first statement of every transaction of a run: raises Fenced unless all of `leases` are still held.
+
+    Locks their rows until the transaction ends, in the order of their ids, so that no two runs wait for each other.
+    """
+    if not leases:
+        raise ValueError("a fenced transaction needs a lease")
+    for lease in sorted(leases, key=lambda lease: lease.id):
+        _touch(connection, lease)
+
+
+def _touch(connection: Connection, lease: Lease, **values: object) -> None:
+    held = LEASES.update().where(
+        LEASES.c.id == lease.id,
+        LEASES.c.epoch == lease.epoch,
+        LEASES.c.holder == lease.holder,
+        LEASES.c.released.is_(False),
+    )
+    if connection.execute(held.values(seq=LEASES.c.seq + 1, **values)).rowcount != 1:
+        raise Fenced(
+            f"epoch {lease.epoch} of the lease is over: it was taken over or released",
+            where=lease.id,
+            next_step="Nothing was changed; the newer holder goes on",
+        )
+
+
+class Leases(Transactions):
+    """The leases' part of the ledger."""
+
+    def lease(self, lease_id: str) -> LeaseState | None:
+        """The lease as it stands; None when nobody ever took it."""
+        with self._read() as connection:
+            row = connection.execute(sa.select(LEASES).where(LEASES.c.id == lease_id)).one_or_none()
+        return None if row is None else _state_of(row)
+
+    def live_leases(self, uid: str, stream: str = LIVE) -> list[LeaseState]:
+        """The leases of a connector's tasks that are not released, of every assignment version, oldest first."""
+        query = _live_of(uid, stream).order_by(LEASES.c.version, LEASES.c.id)
+        with self._read() as connection:
+            return [_state_of(row) for row in connection.execute(query)]
+
+    def take(
+        self,
+        lease_id: str,
+        seen: LeaseState | None,
+        holder: str,
+        *,
+        uid: str | None = None,
+        stream: str = LIVE,
+        version: int | None = None,
+    ) -> Lease:
+        """Takes the lease if it still is exactly as `seen` (None: never taken), with the next epoch.
+
+        `holder` is a nonce that no other holder uses. The lease of a task must be given its `uid`, `stream` and
+        assignment `version`: it is refused while a lease of another version of the same stream is not released.
+        Raises LeaseHeld when somebody was faster; what somebody else holds stays as it is.
+        """
+        with self._write() as connection:
+            if version is not None:
+                _require_only_version(connection, lease_id, uid or "", stream, version)
+            if seen is None:
+                epoch = _insert_first(connection, lease_id, holder, uid, stream if version else None, version)
+            else:
+                epoch = _replace(connection, lease_id, seen, holder)
+            return Lease(lease_id, epoch, holder, _raised_counter(connection))
+
+    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> None:
+        """Shows that the holder lives, and keeps the last deadline that it gave to a lane. Raises Fenced."""
+        with self._write() as connection:
+            _touch(connection, lease, boot_id=boot_id, deadline_ns=deadline_ns)
+
+    def release(self, lease: Lease) -> None:
+        """Gives the lease back: anyone may take it at once. Raises Fenced when it was not held any more."""
+        with self._write() as connection:
+            _touch(connection, lease, released=True)
+
+
+def _state_of(row: Any) -> LeaseState:
+    return LeaseState(row.id, row.epoch, row.seq, row.holder, row.released, row.boot_id, row.deadline_ns)
+
+
+def _live_of(uid: str, stream: str) -> sa.Select[Any]:
+    return sa.select(LEASES).where(LEASES.c.uid == uid, LEASES.c.stream == stream, LEASES.c.released.is_(False))
+
+
+def _require_only_version(connection: Connection, lease_id: str, uid: str, stream: str, version: int) -> None:
+    """Older versions because their tasks still work; newer ones because theirs have begun (rule 11).
+
+    The connector's row is locked, not the version's: it is the one row that all versions have in common.
+    """
+    if not lease_id.startswith(_task_prefix(uid, stream, version)):
+        raise ValueError(f"{lease_id} is not a lease of version {version} of {uid}, stream {stream}")
+    locked(connection, uid)
+    query = _live_of(uid, stream).where(LEASES.c.version != version).order_by(LEASES.c.version, LEASES.c.id)
+    other = connection.execute(query).first()
+    if other is not None:
+        raise LeaseHeld(
+            f"version {version} of the assignment cannot start: {other.id} of version {other.version} is not released",
+            where=lease_id,
+            next_step="Wait until its holder ends, or take that lease over and release it",
+        )
+
+
+def _insert_first(
+    connection: Connection, lease_id: str, holder: str, uid: str | None, stream: str | None, version: int | None
+) -> int:
+    row = {"id": lease_id, "epoch": 1, "seq": 1, "holder": holder, "released": False, "boot_id": "", "deadline_ns": 0}
+    row |= {"uid": uid, "stream": stream, "version": version, "taken_at": now()}
+    try:
+        connection.execute(LEASES.insert().values(row))
+    except IntegrityError as taken:
+        raise _taken(lease_id) from taken
+    return 1
+
+
+def _replace(connection: Connection, lease_id: str, seen: LeaseState, holder: str) -> int:
+    as_seen = LEASES.update().where(
+        LEASES.c.id == lease_id,
+        LEASES.c.epoch == seen.epoch,
+        LEASES.c.seq == seen.seq,
+        LEASES.c.released.is_(seen.released),
+    )
+    ours = as_seen.values(epoch=seen.epoch + 1, seq=seen.seq + 1, holder=holder, released=False, taken_at=now())
+    if connection.execute(ours).rowcount != 1:
+        raise _taken(lease_id)
+    return seen.epoch + 1
+
+
+def _taken(lease_id: str) -> LeaseHeld:
+    advice = "Look at it again; its holder is alive or a newer one was faster"
+    return LeaseHeld("the lease changed while it was being taken", where=lease_id, next_step=advice)
+
+
+def _raised_counter(connection: Connection) -> int:
+    connection.execute(LEDGER.update().values(counter=LEDGER.c.counter + 1))
+    return int(connection.execute(sa.select(LEDGER.c.counter)).scalar_one())

@@ -1,0 +1,150 @@
+"""An operator's changes of committed offsets (rule 5), each kept so that it can be undone. Called by CLI and API.
+
+What a change does to the target: nothing. After setting BACK, the records from the new offset up to the old one are
+delivered again, on purpose: they stand below the floors, where nobody looks. After setting FORWARD, the records between
+are not delivered at all. The floors stay in both cases. They are still true: a floor is the lowest place where a record
+at or behind the committed offset can stand that is not settled, so whatever an earlier attempt delivered without
+settling is still found, and so is what the repetition itself delivers before it dies: each record is repeated once, not
+once an attempt. A repeated record that already stands above a floor is found there and not sent a third time.
+
+The caller holds the lease of the task that has the partition, as a run would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from connect_core.contracts import Position
+from connect_core.errors import ConfigError, DataError
+from connect_core.ledger.auditing import note
+from connect_core.ledger.database import Transactions, now, upsert
+from connect_core.ledger.leases import Lease, fence
+from connect_core.ledger.ranges import abandon_range, committed, open_range_ids
+from connect_core.ledger.rows import position_row
+from connect_core.ledger.settling import OFFSET_KEY
+from connect_core.ledger.tables import OFFSET_CHANGES, OFFSETS
+from connect_core.records import Partition
+
+
+class Offsets(Transactions):
+    """The part of the ledger in which people move offsets."""
+
+    def set_offset(
+        self,
+        leases: Sequence[Lease],
+        uid: str,
+        stream: str,
+        partition: Partition,
+        offset: int,
+        *,
+        incarnation: int | None = None,
+        who: str,
+        why: str,
+        abandon: bool = False,
+    ) -> Position:
+        """Moves the committed position of one partition; its incarnation stays unless told. Returns the new one.
+
+        The new position carries no evidence: the source cannot check what stood there. Raises DataError while a range
+        of the partition is open, unless `abandon` closes it without a receipt; Fenced when a lease is lost.
+        """
+        with self._write() as connection:
+            fence(connection, leases)
+            _close_open_ranges(connection, uid, stream, partition, who, why, abandon)
+            before = committed(connection, uid, stream, [partition])[partition]
+            kept = before.incarnation if before is not None else 0
+            after = Position(kept if incarnation is None else incarnation, offset)
+            _move(connection, uid, stream, partition, "set", before, after, who, why)
+            return after
+
+    def undo_offset(
+        self, leases: Sequence[Lease], uid: str, stream: str, partition: Partition, *, who: str
+    ) -> Position | None:
+        """Puts back the position that stood before the last change made by a person, evidence included; None: as if
+        the partition had never been read. It is a change itself: undone again, it is made again.
+
+        What was settled since stays in the target. Raises ConfigError when nobody changed this partition, DataError
+        while a range is open.
+        """
+        with self._write() as connection:
+            fence(connection, leases)
+            _close_open_ranges(connection, uid, stream, partition, who, "", abandon=False)
+            after = _before_last_change(connection, uid, stream, partition)
+            before = committed(connection, uid, stream, [partition])[partition]
+            _move(connection, uid, stream, partition, "undo", before, after, who, "")
+            return after
+
+    def import_offsets(
+        self,
+        leases: Sequence[Lease],
+        uid: str,
+        stream: str,
+        positions: Mapping[Partition, Position],
+        *,
+        who: str,
+        why: str,
+    ) -> None:
+        """Takes over positions from elsewhere, all or none, evidence included. Raises DataError while a range of one
+        of these partitions is open."""
+        with self._write() as connection:
+            fence(connection, leases)
+            old = committed(connection, uid, stream, list(positions))
+            for partition, position in positions.items():
+                _close_open_ranges(connection, uid, stream, partition, who, why, abandon=False)
+                _move(connection, uid, stream, partition, "import", old[partition], position, who, why)
+
+
+def _close_open_ranges(
+    connection: Connection, uid: str, stream: str, partition: Partition, who: str, why: str, abandon: bool
+) -> None:
+    for range_id in open_range_ids(connection, uid, stream, partition):
+        if not abandon:
+            raise DataError(
+                f"range {range_id} is open: what was delivered of it is not known yet",
+                where=f"connector {uid}, stream {stream}, partition {partition.key}",
+                next_step="Let a run finish it, or abandon it: `waybill offsets set --abandon`",
+            )
+        abandon_range(connection, range_id, who, why)
+
+
+def _before_last_change(connection: Connection, uid: str, stream: str, partition: Partition) -> Position | None:
+    table = OFFSET_CHANGES
+    query = sa.select(table.c.before).where(
+        table.c.uid == uid, table.c.stream == stream, table.c.partition_id == partition.id
+    )
+    last = connection.execute(query.order_by(table.c.id.desc()).limit(1)).one_or_none()
+    if last is None:
+        where = f"connector {uid}, stream {stream}, partition {partition.key}"
+        raise ConfigError("there is no change of this offset to undo", where=where, next_step="See `offsets history`")
+    return None if last.before is None else Position(**last.before)
+
+
+def _move(
+    connection: Connection,
+    uid: str,
+    stream: str,
+    partition: Partition,
+    kind: str,
+    before: Position | None,
+    after: Position | None,
+    who: str,
+    why: str,
+) -> None:
+    moment = now()
+    if after is None:
+        here = (OFFSETS.c.uid == uid) & (OFFSETS.c.stream == stream) & (OFFSETS.c.partition_id == partition.id)
+        connection.execute(OFFSETS.delete().where(here))
+    else:
+        upsert(connection, OFFSETS, OFFSET_KEY, [position_row(uid, stream, partition, after, moment)])
+    change = {
+        "before": None if before is None else asdict(before),
+        "after": None if after is None else asdict(after),
+    }
+    place = {"uid": uid, "stream": stream, "partition_id": partition.id, "partition_key": partition.key}
+    connection.execute(
+        OFFSET_CHANGES.insert().values(**place, **change, kind=kind, who=who, why=why, changed_at=moment)
+    )
+    note(connection, uid, f"offset {kind}", who, why, {"stream": stream, "partition": partition.key, **change})

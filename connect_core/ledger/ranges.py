@@ -1,0 +1,183 @@
+"""Positions, floors and open ranges: what a run reads before it plans, and `plan` itself. Called by a run's driver.
+
+Everything that a run writes here is one fenced transaction a call: a run that lost its lease changes nothing. By
+convention the first of `leases` is the one of the run's task, whose epoch is recorded; the others are those of targets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from connect_core.contracts import Floor, OpenRange, Position, Range
+from connect_core.errors import DataError
+from connect_core.found import Found
+from connect_core.ledger.auditing import note
+from connect_core.ledger.continuity import continues
+from connect_core.ledger.database import Transactions, among, now, upsert
+from connect_core.ledger.leases import Lease, fence
+from connect_core.ledger.rows import floor_of, floor_row, open_key, position_of, range_of, range_row
+from connect_core.ledger.runs import stream_of_run
+from connect_core.ledger.tables import FLOORS, OFFSETS, RANGES
+from connect_core.records import Partition
+
+FLOOR_KEY = ("uid", "stream", "partition_id", "target_id")
+
+
+class Ranges(Transactions):
+    """The part of the ledger that plans go into."""
+
+    def positions(self, uid: str, stream: str, partitions: Iterable[Partition]) -> dict[Partition, Position | None]:
+        """The committed position of each of `partitions`; None for one that was never settled nor set."""
+        with self._read() as connection:
+            return committed(connection, uid, stream, list(partitions))
+
+    def floors(self, uid: str, stream: str) -> list[Floor]:
+        with self._read() as connection:
+            return _floors(connection, uid, stream)
+
+    def open_ranges(self, uid: str, stream: str, partitions: Iterable[Partition] | None = None) -> list[OpenRange]:
+        """Ranges that were planned and not closed, in the order of their planning; all `inherited`, with what `find`
+        has seen so far and the floors of their partition and of the whole target. None: of every partition."""
+        wanted = None if partitions is None else {partition.id for partition in partitions}
+        with self._read() as connection:
+            rows = _open_rows(connection, uid, stream, wanted)
+            floors = _floors(connection, uid, stream) if rows else []
+        return [
+            OpenRange(
+                row.id,
+                range_of(row),
+                _floors_for(row.partition_id, floors),
+                inherited=True,
+                found=None if row.found is None else Found.decode(row.found),
+            )
+            for row in rows
+        ]
+
+    def plan(
+        self,
+        leases: Sequence[Lease],
+        run_id: str,
+        uid: str,
+        task: int,
+        ranges: Sequence[Range],
+        floors: Sequence[Floor],
+    ) -> list[OpenRange]:
+        """Opens `ranges`, in their order, and stores the floors that are given; others stay as they are.
+
+        Raises DataError, and opens none, when one of them does not go on from the committed position of its partition
+        (see `continuity`) or its partition has an open range; Fenced when a lease is lost.
+        """
+        with self._write() as connection:
+            fence(connection, leases)
+            stream = stream_of_run(connection, run_id, uid)
+            _require_plannable(connection, uid, stream, ranges)
+            moment = now()
+            upsert(connection, FLOORS, FLOOR_KEY, [floor_row(uid, stream, floor, moment) for floor in floors])
+            common = {"state": "open", "run_id": run_id, "task": task, "epoch": leases[0].epoch}
+            rows = [{**range_row(uid, one), **common, "attempts": 1, "planned_at": moment} for one in ranges]
+            ids = _inserted(connection, rows)
+            stored = _floors(connection, uid, stream)
+        return [OpenRange(ids[i], one, _floors_for(one.partition.id, stored)) for i, one in enumerate(ranges)]
+
+    def record_found(self, leases: Sequence[Lease], found: Mapping[int, Found]) -> None:
+        """Keeps how far `find` has come, by range id (rule 7). Raises DataError when a range is not open."""
+        with self._write() as connection:
+            fence(connection, leases)
+            for range_id, seen in found.items():
+                _change_open(connection, range_id, found=seen.encode())
+
+    def adopt(self, leases: Sequence[Lease], run_id: str, range_ids: Sequence[int]) -> None:
+        """This run goes on with ranges that an earlier one planned. Raises DataError when one is not open."""
+        with self._write() as connection:
+            fence(connection, leases)
+            for range_id in range_ids:
+                _change_open(connection, range_id, run_id=run_id, epoch=leases[0].epoch, attempts=RANGES.c.attempts + 1)
+
+    def abandon(self, leases: Sequence[Lease], range_id: int, *, who: str, why: str) -> None:
+        """Closes an open range without a receipt, on an operator's word; the committed position stays at its begin.
+
+        What its attempts wrote stays in the target. So that the next plan looks for it before it writes, the floors of
+        its partition are marked `ahead`. Raises DataError when the range is not open.
+        """
+        with self._write() as connection:
+            fence(connection, leases)
+            abandon_range(connection, range_id, who, why)
+
+
+def abandon_range(connection: Connection, range_id: int, who: str, why: str) -> None:
+    _change_open(connection, range_id, state="abandoned", open_key=None, closed_at=now(), found=None)
+    row = connection.execute(sa.select(RANGES).where(RANGES.c.id == range_id)).one()
+    connection.execute(
+        FLOORS.update()
+        .where(FLOORS.c.uid == row.uid, FLOORS.c.stream == row.stream, FLOORS.c.partition_id == row.partition_id)
+        .values(ahead=True, changed_at=now())
+    )
+    detail = {"range": range_id, "stream": row.stream, "partition": row.partition_key, "begin": row.begin_offset}
+    note(connection, row.uid, "abandon", who, why, detail)
+
+
+def committed(
+    connection: Connection, uid: str, stream: str, partitions: Sequence[Partition]
+) -> dict[Partition, Position | None]:
+    query = sa.select(OFFSETS).where(OFFSETS.c.uid == uid, OFFSETS.c.stream == stream)
+    rows = connection.execute(query.where(among(OFFSETS.c.partition_id, [one.id for one in partitions])))
+    known = {row.partition_id: position_of(row) for row in rows}
+    return {partition: known.get(partition.id) for partition in partitions}
+
+
+def open_range_ids(connection: Connection, uid: str, stream: str, partition: Partition) -> list[int]:
+    return [row.id for row in _open_rows(connection, uid, stream, {partition.id})]
+
+
+def _open_rows(connection: Connection, uid: str, stream: str, partition_ids: set[str] | None) -> Sequence[Any]:
+    query = sa.select(RANGES).where(RANGES.c.uid == uid, RANGES.c.stream == stream, RANGES.c.open_key.is_not(None))
+    rows = connection.execute(query.order_by(RANGES.c.id)).all()
+    return rows if partition_ids is None else [row for row in rows if row.partition_id in partition_ids]
+
+
+def _floors(connection: Connection, uid: str, stream: str) -> list[Floor]:
+    query = sa.select(FLOORS).where(FLOORS.c.uid == uid, FLOORS.c.stream == stream)
+    return [floor_of(row) for row in connection.execute(query.order_by(FLOORS.c.partition_id, FLOORS.c.target))]
+
+
+def _floors_for(partition_id: str, floors: Sequence[Floor]) -> tuple[Floor, ...]:
+    return tuple(floor for floor in floors if floor.partition_id in ("", partition_id))
+
+
+def _require_plannable(connection: Connection, uid: str, stream: str, ranges: Sequence[Range]) -> None:
+    """Raises DataError for the first range that must not be opened."""
+    positions = committed(connection, uid, stream, [one.partition for one in ranges])
+    keys = [open_key(uid, stream, one.partition) for one in ranges]
+    open_now = set(connection.scalars(sa.select(RANGES.c.open_key).where(among(RANGES.c.open_key, keys))))
+    twice = Counter(keys)
+    for key, one in zip(keys, ranges, strict=True):
+        where = f"connector {uid}, stream {one.stream}, partition {one.partition.key}, offset {one.begin}"
+        if one.stream != stream:
+            raise DataError(f"a range of another stream than the run's, {stream}, was planned", where=where)
+        if key in open_now or twice[key] > 1:
+            raise DataError("its partition has an open range already", where=where, next_step=_FINISH_ADVICE)
+        fault = continues(positions[one.partition], one)
+        if fault:
+            raise DataError(fault, where=where, next_step="Plan again from the committed position")
+
+
+_FINISH_ADVICE = "Let a run finish it, or abandon it: `waybill offsets set --abandon`"
+
+
+def _inserted(connection: Connection, rows: list[dict[str, Any]]) -> list[int]:
+    """The ids of the new rows, in their order."""
+    if not rows:
+        return []
+    returning = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
+    return list(connection.scalars(returning, rows))
+
+
+def _change_open(connection: Connection, range_id: int, **values: object) -> None:
+    still_open = RANGES.update().where(RANGES.c.id == range_id, RANGES.c.state == "open")
+    if connection.execute(still_open.values(**values)).rowcount != 1:
+        raise DataError(f"range {range_id} is not open", next_step="Read the open ranges again")

@@ -1,0 +1,63 @@
+"""Runs: one execution of one task. Called by the driver at its start and end; not fenced, for a run that lost its lease
+must still be able to say how it ended."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict
+from datetime import datetime
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from connect_core.contracts import Json
+from connect_core.errors import ConfigError, Failure
+from connect_core.ledger.database import Transactions, now
+from connect_core.ledger.tables import RUNS
+
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u: read aloud and typed by people
+_TIME_DIGITS, _RANDOM_DIGITS = 9, 4
+
+
+def new_run_id(moment: datetime) -> str:
+    """13 characters; run ids sort by their start, to the millisecond."""
+    value = int(moment.timestamp() * 1000)
+    digits = [_DIGITS[(value >> (5 * place)) & 31] for place in reversed(range(_TIME_DIGITS))]
+    return "".join(digits + [secrets.choice(_DIGITS) for _ in range(_RANDOM_DIGITS)])
+
+
+class Runs(Transactions):
+    """The runs' part of the ledger."""
+
+    def begin_run(self, uid: str, stream: str, *, task: int, engine: str, attempt_of: str | None = None) -> str:
+        """The new run's id. `attempt_of` names what is tried again (an Airflow run, an earlier run)."""
+        started_at = now()
+        run_id = new_run_id(started_at)
+        row = {"id": run_id, "uid": uid, "stream": stream, "task": task, "engine": engine, "attempt_of": attempt_of}
+        with self._write() as connection:
+            connection.execute(RUNS.insert().values(**row, state="running", started_at=started_at))
+        return run_id
+
+    def end_run(self, run_id: str, *, state: Literal["done", "failed"], failure: Failure | None, summary: Json) -> None:
+        """Raises ConfigError when there is no such run."""
+        ended = RUNS.update().where(RUNS.c.id == run_id)
+        stored = None if failure is None else asdict(failure)
+        with self._write() as connection:
+            changed = connection.execute(
+                ended.values(state=state, failure=stored, summary=summary, ended_at=now())
+            ).rowcount
+            if not changed:
+                raise _no_run(run_id)
+
+
+def stream_of_run(connection: Connection, run_id: str, uid: str) -> str:
+    """The stream a run works in. Raises ConfigError when there is no such run of this connector."""
+    found: str | None = connection.scalar(sa.select(RUNS.c.stream).where(RUNS.c.id == run_id, RUNS.c.uid == uid))
+    if found is None:
+        raise _no_run(run_id)
+    return found
+
+
+def _no_run(run_id: str) -> ConfigError:
+    return ConfigError(f"there is no run {run_id}", next_step="See `waybill runs`")

@@ -1,0 +1,183 @@
+"""Settle: receipts, offsets, floors, gaps and dead letters in ONE fenced transaction. Called by the driver of a run.
+
+After it the records of a receipt are done and never read again; before it they are open and looked for. A settle is
+known by (range, epoch, digest of the receipt): where the answer to COMMIT was lost, what is stored is read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from connect_core.contracts import Outcome, Position, Receipt
+from connect_core.errors import DataError
+from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
+from connect_core.ledger.leases import Lease, fence
+from connect_core.ledger.ranges import FLOOR_KEY
+from connect_core.ledger.rows import Row, floor_row, gaps_of, position_row, receipt_digest, receipt_row
+from connect_core.ledger.runs import stream_of_run
+from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
+from connect_core.records import Partition
+
+OFFSET_KEY = ("uid", "stream", "partition_id")
+_GAP_KEY = ("uid", "stream", "partition_id", "incarnation", "begin_offset")
+_DEAD_LETTER_KEY = ("uid", "stream", "partition_id", "incarnation", "record_offset", "ordinal", "stage")
+
+
+@dataclass(frozen=True)
+class _Closing:
+    """One range that is being settled: its row, its receipt, and who settles it when."""
+
+    row: Any
+    receipt: Receipt
+    run_id: str
+    epoch: int
+    moment: datetime
+
+    def place(self) -> Row:
+        """The columns that say of which partition something is."""
+        return {name: getattr(self.row, name) for name in ("uid", "stream", "partition_id", "partition_key")}
+
+    def origin(self) -> Row:
+        return {"range_id": self.row.id, "run_id": self.run_id, "stored_at": self.moment}
+
+
+class Settling(Transactions):
+    """The part of the ledger that closes ranges."""
+
+    def settle(self, leases: Sequence[Lease], run_id: str, uid: str, outcomes: Sequence[Outcome]) -> None:
+        """Closes the ranges of all `outcomes` that have a receipt, each at the end that its receipt reached.
+
+        Called again with the same outcomes it changes nothing and returns. Raises DataError, and changes nothing, when
+        a receipt does not fit its range or its sums do not hold; Fenced when a lease is lost; Retriable when the answer
+        to COMMIT was lost and the receipts are not to be seen: then call it again.
+        """
+        receipts = {outcome.range_id: outcome.receipt for outcome in outcomes if outcome.receipt is not None}
+        if not receipts:
+            return
+        epoch = leases[0].epoch if leases else 0
+        try:
+            with self._write() as connection:
+                fence(connection, leases)
+                stream_of_run(connection, run_id, uid)
+                for_closing = _checked(connection, uid, epoch, receipts)
+                moment = now()
+                _close(connection, [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing])
+        except CommitUnknown:
+            if not self._all_stored(epoch, receipts):
+                raise
+
+    def _all_stored(self, epoch: int, receipts: Mapping[int, Receipt]) -> bool:
+        with self._read() as connection:
+            rows = _rows(connection, receipts)
+        return len(rows) == len(receipts) and all(_is_stored(row, epoch, receipts[row.id]) for row in rows)
+
+
+def _rows(connection: Connection, receipts: Mapping[int, Receipt]) -> Sequence[Any]:
+    query = sa.select(RANGES).where(RANGES.c.id.in_(list(receipts))).order_by(RANGES.c.id)
+    return connection.execute(query).all()
+
+
+def _is_stored(row: Any, epoch: int, receipt: Receipt) -> bool:
+    return bool(row.state == "settled" and row.epoch == epoch and row.receipt_digest == receipt_digest(receipt))
+
+
+def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int, Receipt]) -> list[Any]:
+    """The rows that are to be closed: without those that hold exactly their receipt already."""
+    rows = [row for row in _rows(connection, receipts) if row.uid == uid]
+    missing = sorted(receipts.keys() - {row.id for row in rows})
+    if missing:
+        raise DataError(f"no range {missing[0]} was planned", where=f"connector {uid}")
+    for_closing = [row for row in rows if not _is_stored(row, epoch, receipts[row.id])]
+    for row in for_closing:
+        faults = _faults(row, receipts[row.id])
+        if faults:
+            where = f"connector {uid}, stream {row.stream}, partition {row.partition_key}, range {row.id}"
+            raise DataError(f"this receipt cannot be settled: {'; '.join(faults)}", where=where, next_step=_LOOK_ADVICE)
+    return for_closing
+
+
+_LOOK_ADVICE = "Nothing was settled; the next attempt looks up what was written"
+
+
+def _faults(row: Any, receipt: Receipt) -> list[str]:
+    if row.state != "open":
+        return [f"its range is {row.state} already, with another receipt"]
+    faults = receipt.identity_faults()
+    if receipt.begin != row.begin_offset:
+        faults.append(f"it begins at {receipt.begin}, its range at {row.begin_offset}")
+    if receipt.end > row.planned_end:
+        faults.append(f"it ends at {receipt.end}, behind the end of its range, {row.planned_end}")
+    return faults
+
+
+def _close(connection: Connection, closings: Sequence[_Closing]) -> None:
+    if not closings:
+        return
+    closed = RANGES.update().where(RANGES.c.id == sa.bindparam("range_id"))
+    connection.execute(closed, [_closed_row(one) for one in closings])
+    upsert(connection, OFFSETS, OFFSET_KEY, [_offset_row(one) for one in closings])
+    upsert(connection, FLOORS, FLOOR_KEY, _floor_rows(closings))
+    upsert(connection, GAPS, _GAP_KEY, [row for one in closings for row in _gap_rows(one)])
+    rejected = [row for one in closings for row in _dead_letter_rows(one)]
+    upsert(connection, DEAD_LETTERS, _DEAD_LETTER_KEY, rejected)
+
+
+def _closed_row(one: _Closing) -> Row:
+    receipt = receipt_row(one.receipt)
+    settled = {"state": "settled", "open_key": None, "found": None, "closed_at": one.moment}
+    return {**receipt, **settled, "range_id": one.row.id, "run_id": one.run_id, "epoch": one.epoch}
+
+
+def _offset_row(one: _Closing) -> Row:
+    position = Position(one.row.incarnation, one.receipt.end, one.receipt.evidence)
+    return position_row(one.row.uid, one.row.stream, Partition(one.row.partition_key), position, one.moment)
+
+
+def _floor_rows(closings: Sequence[_Closing]) -> list[Row]:
+    """The last word on each floor: several lanes may tell of one target that they share."""
+    floors = {
+        (floor.partition_id, floor.target): floor_row(one.row.uid, one.row.stream, floor, one.moment)
+        for one in closings
+        for floor in one.receipt.floors
+    }
+    return list(floors.values())
+
+
+def _gap_rows(one: _Closing) -> list[Row]:
+    """Those that the plan told of and those that were met while reading."""
+    gaps = {(gap.incarnation, gap.begin): gap for gap in (*gaps_of(one.row.gaps), *one.receipt.gaps)}
+    return [
+        {
+            **one.place(),
+            **one.origin(),
+            "incarnation": gap.incarnation,
+            "begin_offset": gap.begin,
+            "end_offset": gap.end,
+            "reason": gap.reason,
+        }
+        for gap in gaps.values()
+    ]
+
+
+def _dead_letter_rows(one: _Closing) -> list[Row]:
+    return [
+        {
+            **one.place(),
+            **one.origin(),
+            "incarnation": one.row.incarnation,
+            "record_offset": reject.offset,
+            "ordinal": reject.ordinal,
+            "stage": reject.stage,
+            "kind": reject.kind,
+            "message": reject.message,
+            "original": reject.original,
+            "topic": reject.topic,
+        }
+        for reject in one.receipt.rejects
+    ]
