@@ -1,70 +1,23 @@
-"""The client: one object for all calls to a RocketMQ cluster. Thread-safe; senders and readers made by it are not."""
+"""The client: one object for all calls to a RocketMQ cluster. Thread-safe; the senders and readers it makes are not.
+
+Starts no thread and connects only when it has to. Deadlines are moments of `time.monotonic()`; calls without one take
+at most `request_timeout_s` for each request.
+"""
 
 from __future__ import annotations
 
+from connect_core.rocketmq.barrier import Barrier
+from connect_core.rocketmq.brokers import Brokers
+from connect_core.rocketmq.errors import PermissionRefused
+from connect_core.rocketmq.groups import Groups
+from connect_core.rocketmq.network import Network
+from connect_core.rocketmq.offsets import Offsets
 from connect_core.rocketmq.options import ClientOptions
-from connect_core.rocketmq.pulling import PullResult
-from connect_core.rocketmq.queues import GroupProgress, Queue, QueueBounds
-from connect_core.rocketmq.reading import QueueReader
+from connect_core.rocketmq.pulling import DEFAULT_GROUP, MAX_MESSAGES, PullResult, pull
+from connect_core.rocketmq.queues import Queue
+from connect_core.rocketmq.reading import UNBOUNDED, QueueReader
 from connect_core.rocketmq.sending import BatchSender
 from connect_core.rocketmq.topics import Topics
-
-DEFAULT_GROUP = "WAYBILL"
-
-
-class Offsets:
-    def begin(self, queue: Queue) -> int:
-        """The oldest offset that can be read."""
-        raise NotImplementedError
-
-    def end(self, queue: Queue) -> int:
-        """The offset the next message will get. May lag an acknowledged send by milliseconds: see `Client.barrier`."""
-        raise NotImplementedError
-
-    def at_or_after(self, queue: Queue, timestamp_ms: int) -> int:
-        """First offset stored at or after that moment; the queue's end when there is none."""
-        raise NotImplementedError
-
-    def bounds(self, topic: str) -> dict[Queue, QueueBounds]:
-        """Every queue of the topic, one call a broker. Raises `TopicMissing`."""
-        raise NotImplementedError
-
-
-class Groups:
-    def create(self, group: str) -> None:
-        """On every master, with the retry topic that lag tools look for. Harmless when it exists."""
-        raise NotImplementedError
-
-    def exists(self, group: str) -> bool:
-        raise NotImplementedError
-
-    def delete(self, group: str) -> None:
-        raise NotImplementedError
-
-    def committed(self, group: str, queue: Queue) -> int | None:
-        """The group's next offset to consume; None when nothing is stored."""
-        raise NotImplementedError
-
-    def commit(self, group: str, queue: Queue, offset: int) -> bool:
-        """False when the broker dropped it because an operator has reset the group and nobody has pulled since."""
-        raise NotImplementedError
-
-    def progress(self, group: str, topic: str) -> dict[Queue, GroupProgress]:
-        """What lag tools show."""
-        raise NotImplementedError
-
-
-class Brokers:
-    def masters(self) -> dict[str, str]:
-        """Broker name to address of its master, over all clusters the name server knows."""
-        raise NotImplementedError
-
-    def settings(self, broker: str) -> dict[str, str]:
-        raise NotImplementedError
-
-    def change_settings(self, broker: str, settings: dict[str, str]) -> None:
-        """At run time; the broker also writes them to its file."""
-        raise NotImplementedError
 
 
 class Client:
@@ -75,29 +28,54 @@ class Client:
 
     def __init__(self, options: ClientOptions) -> None:
         """Connects nowhere: connections are made when they are needed."""
-        raise NotImplementedError
+        self._network = Network(options)
+        self.topics = Topics(self._network)
+        self.offsets = Offsets(self._network, self.topics)
+        self.groups = Groups(self._network, self.topics)
+        self.brokers = Brokers(self._network)
+        self._barrier = Barrier(self._network, self.topics, self.groups)
 
-    def pull(self, queue: Queue, offset: int, *, max_messages: int = 1024, group: str = DEFAULT_GROUP) -> PullResult:
-        raise NotImplementedError
+    def pull(
+        self, queue: Queue, offset: int, *, max_messages: int = MAX_MESSAGES, group: str = DEFAULT_GROUP
+    ) -> PullResult:
+        """One pull from one queue. The group has to exist where brokers do not create groups by themselves."""
+        return pull(self._network, queue, offset, group=group, max_messages=max_messages)
 
     def read(self, queue: Queue, begin: int, end: int, *, deadline: float, group: str = DEFAULT_GROUP) -> QueueReader:
         """A reader of [begin, end) that ends early at the end of the queue or at the deadline."""
-        raise NotImplementedError
+        return QueueReader(self._network, queue, begin, end, deadline=deadline, group=group)
 
-    def follow(self, queue: Queue, begin: int, *, deadline: float, group: str = DEFAULT_GROUP) -> QueueReader:
-        """A reader from `begin` on that waits at the end of the queue for more (long poll) until the deadline."""
-        raise NotImplementedError
+    def follow(
+        self,
+        queue: Queue,
+        begin: int,
+        *,
+        deadline: float,
+        end: int = UNBOUNDED,
+        linger_s: float = 1.0,
+        group: str = DEFAULT_GROUP,
+    ) -> QueueReader:
+        """A reader from `begin` on that waits at the end of the queue for more (long poll) until the deadline. After
+        `linger_s` without messages it gives an empty slice."""
+        return QueueReader(self._network, queue, begin, end, deadline=deadline, group=group, linger_s=linger_s)
 
     def sender(self, queue: Queue) -> BatchSender:
-        """Raises `TopicMissing`, or `PermissionRefused` when the topic may not be written."""
-        raise NotImplementedError
+        """Raises `TopicMissing`, or `PermissionRefused` when the queue may not be written."""
+        if queue not in self.topics.write_queues(queue.topic):
+            raise PermissionRefused(
+                "The topic's permission does not allow to write this queue, or it has no such queue",
+                where=str(queue),
+                next_step="Check the topic's permission and its number of write queues",
+            )
+        return BatchSender(self._network, queue)
 
     def barrier(self, broker: str, *, deadline: float) -> None:
         """When it returns, everything the broker has acknowledged before is visible to `offsets.end` and to pulls."""
-        raise NotImplementedError
+        self._barrier.wait(broker, deadline=deadline)
 
     def close(self) -> None:
-        raise NotImplementedError
+        """Closes all connections; what is under way fails."""
+        self._network.close()
 
     def __enter__(self) -> Client:
         return self

@@ -1,8 +1,8 @@
 """One TCP connection: requests from any thread go out whole, replies find their request by opaque.
 
-There is no reader thread. Whoever waits for a reply reads, for everybody; one thread at a time. So a reply that is under
-way waits in the kernel while its caller still works on the one before, and no thread has to get hold of the interpreter
-for each piece of a large answer. The price: a server's push lies unread until somebody waits.
+There is no reader thread. Whoever waits for a reply reads, for everybody; one thread at a time. So a reply that is
+under way waits in the kernel while its caller still works on the one before, and no thread has to get hold of the
+interpreter for each piece of a large answer. The price: a server's push lies unread until somebody waits.
 
 Every request has a deadline. When the connection breaks, each outstanding request fails with `ConnectionLost`, which
 says whether the request had left. Nothing is sent again here.
@@ -10,6 +10,7 @@ says whether the request had left. Nothing is sent again here.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import select
 import socket
@@ -17,7 +18,6 @@ import ssl
 import struct
 import threading
 import time
-from typing import NoReturn
 
 from connect_core.errors import Unreachable, WireFormatError
 from connect_core.rocketmq.errors import ConnectionLost, NoAnswer
@@ -28,8 +28,7 @@ from connect_core.rocketmq.wire.session import Event, Reply, Session, answer
 
 _CHUNK_BYTES = 128 * 1024
 _LINGER_OFF = struct.pack("ii", 1, 0)
-_WANT_READ = (BlockingIOError, ssl.SSLWantReadError)
-_WANT_WRITE = (BlockingIOError, ssl.SSLWantWriteError)
+_NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Purpose(enum.Enum):
@@ -46,22 +45,27 @@ class Pending:
     def __init__(self, connection: Connection, deadline: float) -> None:
         self._connection = connection
         self._deadline = deadline
-        self.left = False
         self.outcome: Command | ConnectionLost | None = None
 
     def wait(self, until: float) -> bool:
-        """Whether it is decided (answered or lost) by that moment; it stays under way when not."""
-        return self._connection.read_for(self, min(until, self._deadline))
+        """Whether `result` would return or raise at once by that moment; it stays under way when not."""
+        decided = self._connection.read_for(self, min(until, self._deadline))
+        return decided or time.monotonic() >= self._deadline
 
     def result(self) -> Command:
         """The answer, whatever its code. Raises `NoAnswer` after the deadline, `ConnectionLost`."""
-        if not self.wait(self._deadline):
-            self._connection.give_up(self)
+        if self.outcome is None:
+            self.wait(self._deadline)
+        if isinstance(self.outcome, ConnectionLost):
+            raise self.outcome
+        if self.outcome is None:
+            self.give_up()
             raise NoAnswer("No answer in time", where=self._connection.address, next_step="Check load and network")
-        if isinstance(self.outcome, Command):
-            return self.outcome
-        assert self.outcome is not None
-        raise self.outcome
+        return self.outcome
+
+    def give_up(self) -> None:
+        """Nobody waits any more: the answer will be dropped."""
+        self._connection.forget(self)
 
 
 class Connection:
@@ -82,15 +86,9 @@ class Connection:
     @property
     def usable(self) -> bool:
         """False once it is broken. Looks first whether the server has closed it while nobody was reading."""
-        if not self._broken and not self._pending and self._readable(0.0):
-            with self._state:
-                if self._reading:
-                    return True
-                self._reading = True
-            try:
-                self._receive()
-            finally:
-                self._stop_reading()
+        if not self._broken and not self._pending:
+            idle = Pending(self, 0.0)
+            self.read_for(idle, 0.0)
         return not self._broken
 
     def submit(self, command: Command, deadline: float) -> Pending:
@@ -99,35 +97,24 @@ class Connection:
         with self._writing:
             with self._state:
                 if self._broken:
-                    self._raise_lost("Connection is closed", request_left=False)
+                    raise self._lost("Connection is closed", request_left=False)
                 opaque, frame = self._session.request(command)
                 self._pending[opaque] = pending
-            if self._write(frame, deadline):
-                pending.left = True
-                return pending
-        self._raise_lost("Connection broke while a request was written", request_left=False)
+            if not self._write(frame, deadline):
+                raise self._lost("Connection broke while a request was written", request_left=False)
+        return pending
 
     def read_for(self, pending: Pending, until: float) -> bool:
         """Reads, or lets another thread read, until this request is decided or the moment has come."""
-        while True:
-            with self._state:
-                while self._reading and pending.outcome is None:
-                    if not self._state.wait(max(0.0, until - time.monotonic())):
-                        break
-                if pending.outcome is not None:
-                    return True
-                if self._reading:
-                    return False
-                self._reading = True
+        if self._take_turn(pending, until):
             try:
-                while pending.outcome is None and self._readable(until - time.monotonic()):
+                while not (self._broken or pending.outcome) and self._readable(until - time.monotonic()):
                     self._receive()
             finally:
                 self._stop_reading()
-            return pending.outcome is not None
+        return pending.outcome is not None
 
-    def give_up(self, pending: Pending) -> None:
-        """Nobody waits for this request any more; its answer will be dropped."""
+    def forget(self, pending: Pending) -> None:
         with self._state:
             for opaque in [key for key, value in self._pending.items() if value is pending]:
                 del self._pending[opaque]
@@ -138,13 +125,11 @@ class Connection:
 
     def _readable(self, timeout_s: float) -> bool:
         """Whether a read would give something (or tell that the connection is over) within that time."""
-        if isinstance(self._socket, ssl.SSLSocket) and not self._broken and self._socket.pending():
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             return True
         return self._poll(select.POLLIN, timeout_s)
 
     def _poll(self, event: int, timeout_s: float) -> bool:
-        if self._broken:
-            return True
         poller = select.poll()
         try:
             poller.register(self._socket, event)
@@ -154,14 +139,15 @@ class Connection:
 
     def _receive(self) -> None:
         """Takes in what the socket has, once. Only by the thread that set `_reading`. Breaks rather than raises."""
+        events: list[Event] = []
         try:
             events = self._take_bytes()
-        except _WANT_READ:
-            return
+        except _NOT_NOW:
+            pass
         except OSError as error:
-            return self._fail(f"Connection broke: {error.strerror or error}")
+            self._fail(f"Connection broke: {error.strerror or error}")
         except WireFormatError as error:
-            return self._fail(f"Connection closed, the peer does not keep to the protocol: {error}")
+            self._fail(f"Connection closed, the peer does not keep to the protocol: {error}")
         for event in events:
             self._settle(event)
 
@@ -193,6 +179,17 @@ class Connection:
                 refusal = answer(event.command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "this client only asks")
                 self._write(refusal, time.monotonic() + 1.0)
 
+    def _take_turn(self, pending: Pending, until: float) -> bool:
+        """True when this thread is the one that reads now; False when the request is decided or the moment has come."""
+        with self._state:
+            while self._reading and pending.outcome is None:
+                if not self._state.wait(max(0.0, until - time.monotonic())):
+                    return False
+            if pending.outcome is not None:
+                return False
+            self._reading = True
+            return True
+
     def _stop_reading(self) -> None:
         with self._state:
             self._reading = False
@@ -205,7 +202,7 @@ class Connection:
             try:
                 with self._socket_use:
                     rest = rest[self._socket.send(rest) :]
-            except _WANT_WRITE:
+            except _NOT_NOW:
                 if not self._poll(select.POLLOUT, deadline - time.monotonic()):
                     self._fail("Connection does not take more bytes")
                     return False
@@ -219,13 +216,18 @@ class Connection:
             self._broken = True
             lost, self._pending = list(self._pending.values()), {}
             for pending in lost:
-                pending.outcome = ConnectionLost(reason, where=self.address, request_left=pending.left)
+                pending.outcome = self._lost(reason, request_left=True)
             self._state.notify_all()
         with self._socket_use:
+            # A thread that waits in poll for this socket would not notice that it is closed.
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RD)
             self._socket.close()
 
-    def _raise_lost(self, reason: str, *, request_left: bool) -> NoReturn:
-        raise ConnectionLost(reason, where=self.address, request_left=request_left)
+    def _lost(self, reason: str, *, request_left: bool) -> ConnectionLost:
+        return ConnectionLost(
+            reason, where=self.address, next_step="Check that the server is well", request_left=request_left
+        )
 
 
 def _open(address: str, options: ClientOptions, purpose: Purpose) -> socket.socket:

@@ -82,6 +82,7 @@ _CHECK_SERVER = "Look at the server's log"
 _CHECK_NAMES = "Check the name, and create it when it should exist"
 _CHECK_RIGHTS = "Check the credentials and the permissions of topic, group and broker"
 _LATER = "Try again later"
+_MAX_REMARK = 300
 
 _BY_CODE: dict[int, tuple[type[WaybillError], str]] = {
     ResponseCode.SYSTEM_ERROR: (BrokerFault, _CHECK_SERVER),
@@ -107,4 +108,5 @@ _BY_CODE: dict[int, tuple[type[WaybillError], str]] = {
 def refusal(code: int, remark: str, *, where: str) -> WaybillError:
     """The error for a response code; the remark is the server's own text. An unknown code is a fault of the broker."""
     kind, next_step = _BY_CODE.get(code, (BrokerFault, _CHECK_SERVER))
-    return kind(f"Answered with code {code}: {remark or 'no remark'}", where=where, next_step=next_step)
+    first_line = remark.strip().partition("\n")[0].strip()[:_MAX_REMARK]
+    return kind(f"Answered with code {code}: {first_line or 'no remark'}", where=where, next_step=next_step)

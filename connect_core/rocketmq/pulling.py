@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import enum
+import time
 from dataclasses import dataclass
 
+from connect_core.rocketmq.channel import Asked
+from connect_core.rocketmq.compression import decompress
+from connect_core.rocketmq.errors import refusal
+from connect_core.rocketmq.network import Network, command
 from connect_core.rocketmq.queues import Queue
-from connect_core.rocketmq.wire.stored_message import StoredMessage
+from connect_core.rocketmq.wire.commands import (
+    PULL_CARRIES_SUBSCRIPTION,
+    PULL_SUSPENDS,
+    PullRequest,
+    PullResponse,
+    RequestCode,
+    ResponseCode,
+)
+from connect_core.rocketmq.wire.fields import from_fields
+from connect_core.rocketmq.wire.header import Command
+from connect_core.rocketmq.wire.stored_message import StoredMessage, decode_messages
+
+DEFAULT_GROUP = "WAYBILL"
+MAX_MESSAGES = 1024
+"""What is asked for; the broker's own caps (32 hot, 8 cold by default) are usually lower."""
+SUSPEND_GRANULARITY_S = 5.0
+"""Brokers look only this often whether a suspended pull's time is up."""
 
 
 class PullStatus(enum.Enum):
@@ -22,6 +43,21 @@ class PullStatus(enum.Enum):
     RESET = "an operator has reset the group's offset"
 
 
+_STATUS: dict[tuple[int, str], PullStatus] = {
+    (ResponseCode.PULL_NOT_FOUND, "OFFSET_FOUND_NULL"): PullStatus.INDEX_GONE,
+    (ResponseCode.PULL_RETRY_IMMEDIATELY, "MESSAGE_WAS_REMOVING"): PullStatus.REMOVED,
+    (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL"): PullStatus.TOO_SMALL,
+    (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET"): PullStatus.RESET,
+}
+_STATUS_BY_CODE: dict[int, PullStatus] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.CAUGHT_UP,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.FILTERED,
+    # Also: the queue is empty or its index is gone, and the offset is not 0.
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.TOO_LARGE,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PullResult:
     """`next_offset` is where the broker says reading goes on; the queue spans [`begin`, `end`)."""
@@ -33,3 +69,73 @@ class PullResult:
     begin: int
     end: int
     messages: list[StoredMessage]
+
+
+class PullUnderWay:
+    """A pull whose answer is not there yet. `answer` gives its header first, so that the next pull can leave before
+    the messages are decoded."""
+
+    def __init__(self, queue: Queue, offset: int, asked: Asked) -> None:
+        self.queue = queue
+        self.offset = offset
+        self._asked = asked
+
+    def wait(self, until: float) -> bool:
+        """Whether the answer is there by that moment."""
+        return self._asked.wait(until)
+
+    def give_up(self) -> None:
+        self._asked.give_up()
+
+    def answer(self) -> PullAnswer:
+        """Raises the error of the answer's code when it is none of the statuses, and what `Asked.result` raises."""
+        reply = self._asked.result()
+        status = _STATUS.get((reply.code, reply.remark)) or _STATUS_BY_CODE.get(reply.code)
+        if status is None:
+            raise refusal(reply.code, reply.remark, where=f"{self.queue} at {self.offset}")
+        return PullAnswer(self.queue, self.offset, status, from_fields(PullResponse, reply.fields), reply)
+
+
+@dataclass(frozen=True, slots=True)
+class PullAnswer:
+    """An answer whose messages are not decoded yet."""
+
+    queue: Queue
+    offset: int
+    status: PullStatus
+    header: PullResponse
+    reply: Command
+
+    def decode(self) -> PullResult:
+        messages: list[StoredMessage] = []
+        if self.status is PullStatus.FOUND:
+            messages = decode_messages(bytes(self.reply.body), decompress, self.offset)
+        header = self.header
+        return PullResult(self.queue, self.offset, self.status, header.next_offset, header.begin, header.end, messages)
+
+
+def start_pull(
+    network: Network, queue: Queue, offset: int, *, group: str, max_messages: int = MAX_MESSAGES, suspend_s: float = 0.0
+) -> PullUnderWay:
+    """Hands over a pull. With `suspend_s` the broker keeps it at the end of the queue until a message comes or about
+    that time (rounded up to 5 s) is over."""
+    request = PullRequest(
+        group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        offset=offset,
+        max_messages=max_messages,
+        system_flag=PULL_CARRIES_SUBSCRIPTION | (PULL_SUSPENDS if suspend_s else 0),
+        suspend_ms=int(suspend_s * 1000),
+    )
+    wait_s = network.options.request_timeout_s + (suspend_s + SUSPEND_GRANULARITY_S if suspend_s else 0.0)
+    asked = network.start_asking(queue.broker, command(RequestCode.PULL_MESSAGE, request), time.monotonic() + wait_s)
+    return PullUnderWay(queue, offset, asked)
+
+
+def pull(network: Network, queue: Queue, offset: int, *, group: str, max_messages: int) -> PullResult:
+    """One pull and its answer. After an operator has reset the group the first one says only that: it is repeated."""
+    answer = start_pull(network, queue, offset, group=group, max_messages=max_messages).answer()
+    if answer.status is PullStatus.RESET:
+        answer = start_pull(network, queue, offset, group=group, max_messages=max_messages).answer()
+    return answer.decode()

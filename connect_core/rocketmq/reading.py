@@ -4,11 +4,22 @@ accounts for every offset: what was not there is reported as a value, never pass
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from connect_core.errors import OffsetGone, WireFormatError
+from connect_core.rocketmq.backoff import Backoff
+from connect_core.rocketmq.errors import BrokerBusy, BrokerFault
+from connect_core.rocketmq.network import Network
+from connect_core.rocketmq.pulling import MAX_MESSAGES, PullAnswer, PullStatus, PullUnderWay, start_pull
 from connect_core.rocketmq.queues import Queue
 from connect_core.rocketmq.wire.stored_message import StoredMessage
+
+UNBOUNDED = sys.maxsize
+SUSPEND_S = 15.0
+HOLE = "no message has these offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +41,136 @@ class Slice:
     begin: int
     end: int
     messages: list[StoredMessage]
-    missing: tuple[MissingRange, ...]
+    missing: tuple[MissingRange, ...] = ()
 
 
 class QueueReader:
-    """Iterates over slices. Ends at `end`, at the end of the queue, or at the deadline, whichever comes first;
-    `position` then says where (the next offset to read). A following reader does not end at the end of the queue.
+    """Iterates over slices; made by `Client.read` and `Client.follow`, used by one thread, once.
+
+    Ends at `end`, at the deadline, or (unless it follows) at the end of the queue, whichever comes first; `position`
+    then says where: it is the next offset to read. Raises `OffsetGone` when the queue ends before the position that is
+    to be read: it was truncated or created anew. A busy broker is asked again until the deadline.
     """
 
-    queue: Queue
-    position: int
+    def __init__(
+        self,
+        network: Network,
+        queue: Queue,
+        begin: int,
+        end: int,
+        *,
+        deadline: float,
+        group: str,
+        linger_s: float = 0.0,
+    ) -> None:
+        """`linger_s` makes it follow: after that long without messages it gives an empty slice, and goes on."""
+        self.queue = queue
+        self.position = begin
+        self._network = network
+        self._end = end
+        self._deadline = deadline
+        self._group = group
+        self._linger_s = linger_s
+        self._under_way: PullUnderWay | None = None
+        self._backoff = Backoff(deadline)
+        self._reset_seen = False
 
     def __iter__(self) -> Iterator[Slice]:
-        raise NotImplementedError
+        try:
+            while self.position < self._end and time.monotonic() < self._deadline:
+                answer = self._next_answer()
+                if not self._linger_s and (answer is None or answer.status is PullStatus.CAUGHT_UP):
+                    return
+                if answer is None:
+                    yield Slice(self.position, self.position, [])
+                elif answer.status not in (PullStatus.CAUGHT_UP, PullStatus.RESET):
+                    part = self._slice(answer)
+                    self.position = part.end
+                    yield part
+        finally:
+            if self._under_way is not None:
+                self._under_way.give_up()
+
+    def _next_answer(self) -> PullAnswer | None:
+        """The answer for `position`, the next pull already under way; None when it is not there after the linger time
+        or at the deadline."""
+        answer = None
+        while answer is None:
+            if self._under_way is None:
+                self._under_way = self._start(self.position)
+            if not self._under_way.wait(self._wake_up()):
+                return None
+            answer = self._take_answer(self._under_way)
+        self._check(answer)
+        next_offset = answer.header.next_offset
+        if answer.status is PullStatus.FOUND and next_offset < self._end:
+            self._under_way = self._start(next_offset)
+        return answer
+
+    def _wake_up(self) -> float:
+        return min(time.monotonic() + self._linger_s, self._deadline) if self._linger_s else self._deadline
+
+    def _take_answer(self, under_way: PullUnderWay) -> PullAnswer | None:
+        """None when the broker was busy and has been given a pause."""
+        self._under_way = None
+        try:
+            answer = under_way.answer()
+        except BrokerBusy:
+            if self._backoff.pause():
+                return None
+            raise
+        self._backoff = Backoff(self._deadline)
+        return answer
+
+    def _start(self, offset: int) -> PullUnderWay:
+        return start_pull(
+            self._network,
+            self.queue,
+            offset,
+            group=self._group,
+            max_messages=min(MAX_MESSAGES, self._end - offset),
+            suspend_s=SUSPEND_S if self._linger_s else 0.0,
+        )
+
+    def _check(self, answer: PullAnswer) -> None:
+        """Raises when reading cannot go on from this answer."""
+        where = f"{self.queue} at {answer.offset}"
+        if answer.status is PullStatus.TOO_LARGE:
+            raise OffsetGone(
+                f"The queue ends at {answer.header.end}, before the offset that is to be read",
+                where=where,
+                next_step="Find out whether the topic was created anew or the broker lost data, then set the offset",
+            )
+        if answer.status is PullStatus.RESET:
+            if self._reset_seen:
+                raise BrokerFault("The group's offset is reset again and again", where=where, next_step="Stop that")
+        elif answer.status is not PullStatus.CAUGHT_UP and answer.header.next_offset <= answer.offset:
+            raise BrokerFault(
+                f"Broker says {answer.status.value}, yet goes on at {answer.header.next_offset}", where=where
+            )
+        self._reset_seen = answer.status is PullStatus.RESET
+
+    def _slice(self, answer: PullAnswer) -> Slice:
+        begin, end = answer.offset, min(answer.header.next_offset, self._end)
+        if answer.status is not PullStatus.FOUND:
+            return Slice(begin, end, [], (MissingRange(begin, end, answer.status.value),))
+        messages = answer.decode().messages
+        if end < answer.header.next_offset:
+            messages = [message for message in messages if message.queue_offset < end]
+        return Slice(begin, end, messages, _holes(self.queue, messages, begin, end))
+
+
+def _holes(queue: Queue, messages: list[StoredMessage], begin: int, end: int) -> tuple[MissingRange, ...]:
+    """What the offsets of the messages leave out of [begin, end). Raises `WireFormatError` when they do not ascend."""
+    offsets = [message.queue_offset for message in messages]
+    if offsets == list(range(begin, end)):
+        return ()
+    holes = []
+    expected = begin
+    for offset in (*offsets, end):
+        if offset < expected:
+            raise WireFormatError(f"Offset {offset} where {expected} or more was expected", where=str(queue))
+        if offset > expected:
+            holes.append(MissingRange(expected, offset, HOLE))
+        expected = offset + 1
+    return tuple(holes)

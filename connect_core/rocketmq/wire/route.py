@@ -10,6 +10,7 @@ from typing import Any
 
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq.wire.commands import PERM_READ, PERM_WRITE
+from connect_core.rocketmq.wire.document import as_object, as_texts, list_of, number_of, text_of
 from connect_core.rocketmq.wire.json_reader import Pairs, read
 
 MASTER_ID = 0
@@ -67,29 +68,29 @@ class Cluster:
 
 def decode_route(body: bytes | memoryview) -> Route:
     """Answer to 105."""
-    document = _object(read(body), "route")
-    groups = [_broker_group(item) for item in _list(document, "brokerDatas")]
+    document = as_object(read(body), "route")
+    groups = [_broker_group(item) for item in list_of(document, "brokerDatas")]
     return Route(
         brokers={group.name: group for group in groups},
-        queues=tuple(_topic_queues(item) for item in _list(document, "queueDatas")),
+        queues=tuple(_topic_queues(item) for item in list_of(document, "queueDatas")),
         static=bool(document.get("topicQueueMappingByBroker")),
     )
 
 
 def decode_cluster(body: bytes | memoryview) -> Cluster:
     """Answer to 106."""
-    document = _object(read(body), "cluster")
-    groups = _object(document.get("brokerAddrTable") or {}, "brokerAddrTable")
-    clusters = _object(document.get("clusterAddrTable") or {}, "clusterAddrTable")
+    document = as_object(read(body), "cluster")
+    groups = as_object(document.get("brokerAddrTable") or {}, "brokerAddrTable")
+    clusters = as_object(document.get("clusterAddrTable") or {}, "clusterAddrTable")
     return Cluster(
         brokers={name: _broker_group(item) for name, item in groups.items()},
-        clusters={name: tuple(_texts(names)) for name, names in clusters.items()},
+        clusters={name: tuple(as_texts(names)) for name, names in clusters.items()},
     )
 
 
 def decode_names(body: bytes | memoryview, key: str) -> list[str]:
     """Answers to 206 and 305: the list of names under `key`."""
-    return _texts(_object(read(body), "list").get(key) or [])
+    return as_texts(as_object(read(body), "list").get(key) or [])
 
 
 @dataclass(frozen=True)
@@ -104,75 +105,42 @@ class QueueFigures:
 
 def decode_queue_table(body: bytes | memoryview, names: tuple[str, ...]) -> list[QueueFigures]:
     """Answers to 202 and 208: `offsetTable`, a map with objects as keys; `names` are the numbers wanted."""
-    table = _object(read(body), "statistics").get("offsetTable") or Pairs()
+    table = as_object(read(body), "statistics").get("offsetTable") or Pairs()
     if not isinstance(table, Pairs):
         raise WireFormatError("offsetTable is not keyed by queues")
     return [_queue_figures(key, value, names) for key, value in table]
 
 
 def _queue_figures(key: object, value: object, names: tuple[str, ...]) -> QueueFigures:
-    queue, figures = _object(key, "queue"), _object(value, "figures")
-    numbers = {name: _number(figures, name) for name in names}
-    return QueueFigures(_text(queue, "topic"), _text(queue, "brokerName"), _number(queue, "queueId"), numbers)
+    queue, figures = as_object(key, "queue"), as_object(value, "figures")
+    numbers = {name: number_of(figures, name) for name in names}
+    return QueueFigures(text_of(queue, "topic"), text_of(queue, "brokerName"), number_of(queue, "queueId"), numbers)
 
 
 def _broker_group(value: object) -> BrokerGroup:
-    item = _object(value, "broker")
-    addresses = _object(item.get("brokerAddrs") or {}, "brokerAddrs")
+    item = as_object(value, "broker")
+    addresses = as_object(item.get("brokerAddrs") or {}, "brokerAddrs")
     if not all(str(number).isdecimal() and isinstance(address, str) for number, address in addresses.items()):
         raise WireFormatError("brokerAddrs is not a map of broker ids to addresses")
     return BrokerGroup(
-        name=_text(item, "brokerName"),
+        name=text_of(item, "brokerName"),
         cluster=str(item.get("cluster") or ""),
         addresses={int(number): address for number, address in addresses.items()},
     )
 
 
 def _topic_queues(value: object) -> TopicQueues:
-    item = _object(value, "queues")
+    item = as_object(value, "queues")
     return TopicQueues(
-        broker=_text(item, "brokerName"),
+        broker=text_of(item, "brokerName"),
         read_queues=_queue_count(item, "readQueueNums"),
         write_queues=_queue_count(item, "writeQueueNums"),
-        perm=_number(item, "perm"),
+        perm=number_of(item, "perm"),
     )
 
 
 def _queue_count(item: dict[str, Any], name: str) -> int:
-    count = _number(item, name)
+    count = number_of(item, name)
     if not 0 <= count <= MAX_QUEUES:
         raise WireFormatError(f"Route with {name} {count}")
     return count
-
-
-def _object(value: object, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise WireFormatError(f"{what} is not an object")
-    return value
-
-
-def _list(document: dict[str, Any], name: str) -> list[Any]:
-    value = document.get(name) or []
-    if not isinstance(value, list):
-        raise WireFormatError(f"{name} is not a list")
-    return value
-
-
-def _texts(value: object) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise WireFormatError("Names are not a list of texts")
-    return value
-
-
-def _text(item: dict[str, Any], name: str) -> str:
-    value = item.get(name)
-    if not isinstance(value, str):
-        raise WireFormatError(f"{name} is not a text")
-    return value
-
-
-def _number(item: dict[str, Any], name: str) -> int:
-    value = item.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise WireFormatError(f"{name} is not a whole number")
-    return value
