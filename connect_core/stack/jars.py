@@ -4,7 +4,7 @@
 Maven where `mvn` is on the PATH, else through the Ivy that PySpark carries. Both are given the flat recorded list with
 transitive resolution off, so they cannot settle a version conflict in two ways. The set appears under its final name by
 one rename, so nobody ever sees half of it; what an interrupted fetch had loaded stays in the caches of Maven and Ivy,
-and the next one goes on from there. Only the standard library is imported: `make` runs this before there is a virtualenv
+and the next one goes on from there. Only the standard library is imported: `make` runs it before there is a virtualenv
 (`python3 -m connect_core.stack.jars VERSION`). It never names a host: both tools use the repositories they are set to.
 """
 

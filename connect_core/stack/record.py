@@ -1,0 +1,135 @@
+"""`stack.json`: what of the local stack of one home was started, and what its clients need to know.
+
+Written by the lifecycle and the supervisor only, under the home's lock and by rename; read by everybody. It holds paths
+and ports, never a secret: the engine's token stays in a file of its own, which only its owner can read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from connect_core.errors import Unreachable
+from connect_core.stack.parts import BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options
+from connect_core.stack.processes import Process
+
+_FORMAT = 1
+_FILE = "stack.json"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One started server; `since` is wall-clock seconds, for people only."""
+
+    name: str
+    process: Process
+    ports: Mapping[str, int]
+    version: str
+    facts: Mapping[str, str]
+    since: float
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is known of the stack of `home`. That a part stands here does not mean that it still runs."""
+
+    home: Path
+    options: Options
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    supervisor: Process | None = None
+
+    @property
+    def name_servers(self) -> str:
+        """RocketMQ's notation: `host:port`."""
+        return f"127.0.0.1:{self.part(NAME_SERVER).ports['remoting']}"
+
+    @property
+    def broker_name(self) -> str:
+        return self.part(BROKER).facts["broker_name"]
+
+    @property
+    def database_url(self) -> str:
+        """SQLAlchemy's notation, for the ledger."""
+        return self.database("waybill")
+
+    def database(self, name: str, driver: str = "psycopg2") -> str:
+        """The SQLAlchemy URL of any database of the embedded server (Airflow has one of its own)."""
+        folder = quote(self.part(POSTGRESQL).facts["socket_folder"], safe="/")
+        return f"postgresql+{driver}://postgres@/{name}?host={folder}"
+
+    @property
+    def spark_remote(self) -> str:
+        """The Spark Connect URL with its token: a secret, never to be logged. The host must be the word localhost."""
+        engine = self.part(ENGINE)
+        token = (self.home / engine.facts["token_file"]).read_text().strip()
+        port, user, session = engine.ports["grpc"], engine.facts["user_id"], engine.facts["session_id"]
+        return f"sc://localhost:{port}/;token={token};user_id={user};session_id={session}"
+
+    @property
+    def engine_log(self) -> Path:
+        return self.home / "logs" / f"{ENGINE}.log"
+
+    def part(self, name: str) -> Part:
+        """`Unreachable` when that part was never started or was stopped."""
+        found = self.parts.get(name)
+        if found is None:
+            raise Unreachable(f"the local {name} is not running", where=str(self.home), next_step="waybill dev up")
+        return found
+
+    def having(self, part: Part) -> Stack:
+        return replace(self, parts={**self.parts, part.name: part})
+
+    def without(self, *names: str) -> Stack:
+        return replace(self, parts={name: part for name, part in self.parts.items() if name not in names})
+
+
+def load(home: Path) -> Stack | None:
+    """The stack recorded in `home`; None when nothing of it was started."""
+    path = home / _FILE
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    try:
+        return _decode(home, json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreachable(
+            f"the record of the local stack cannot be read: {error!r}",
+            where=str(path),
+            next_step="it was written by another version: stop the stack with that version, or end its processes by "
+            "hand and remove the file",
+        ) from error
+
+
+def save(stack: Stack) -> None:
+    """Replaces the record at once; removes it when nothing is left to remember."""
+    path = stack.home / _FILE
+    if not stack.parts and stack.supervisor is None:
+        path.unlink(missing_ok=True)
+        return
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.write_text(json.dumps(_encode(stack), indent=1, sort_keys=True) + "\n")
+    fresh.replace(path)
+
+
+def _encode(stack: Stack) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "options": asdict(stack.options),
+        "parts": {name: asdict(part) for name, part in stack.parts.items()},
+        "supervisor": asdict(stack.supervisor) if stack.supervisor else None,
+    }
+
+
+def _decode(home: Path, document: dict[str, Any]) -> Stack:
+    if document["format"] != _FORMAT:
+        raise ValueError(f"format {document['format']}")
+    parts = {name: Part(**{**part, "process": Process(**part["process"])}) for name, part in document["parts"].items()}
+    supervisor = Process(**document["supervisor"]) if document["supervisor"] else None
+    return Stack(home, Options(**document["options"]), parts, supervisor)

@@ -1,0 +1,164 @@
+"""Name server and broker of the local stack, started from the published jars on loopback.
+
+The broker's replication (HA) listener binds to all interfaces whatever its settings say; it gets a port of its own that
+no client uses, and a firewall is what closes it where that matters. Protocol facts: RocketMQ 5.x, `BrokerStartup` and
+`NamesrvStartup`, readiness by `GET_BROKER_CLUSTER_INFO` (106) and `GET_BROKER_RUNTIME_INFO` (28).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from connect_core.stack import jars, java, ports, probe, processes
+from connect_core.stack.parts import BROKER, NAME_SERVER, Options, Site
+from connect_core.stack.processes import Launch
+
+SETTINGS = Path(__file__).with_name("settings")
+_NAME_SERVER_WAIT_S = 30.0
+_JVM = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Dfile.encoding=UTF-8")
+# Early start speed matters more than peak speed for a server that answers a few requests a minute.
+_NAME_SERVER_JVM = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m", "-XX:TieredStopAtLevel=1")
+# The store deletes unexpired messages above the second ratio and refuses writes above the first.
+_BROKER_JVM = (
+    "-Xms256m",
+    "-Xmx512m",
+    "-XX:MaxDirectMemorySize=512m",
+    "-Drocketmq.broker.diskSpaceWarningLevelRatio=0.99",
+    "-Drocketmq.broker.diskSpaceCleanForciblyRatio=0.97",
+)
+
+
+@dataclass(frozen=True)
+class NameServer:
+    name: ClassVar[str] = NAME_SERVER
+    well_known: ClassVar[Mapping[str, int]] = {"remoting": 9876}
+    ready_limit_s: ClassVar[float] = 60
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    stop_grace_s: ClassVar[float] = 8
+
+    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+        return {"remoting": ports.choose(wanted.get("remoting", 0), taken)}
+
+    def prepare(self, site: Site, report: jars.Report) -> None:
+        jars.fetch(site.options.rocketmq_version, report=report)
+        own = {"bindAddress": "127.0.0.1", "listenPort": str(site.ports["remoting"])}
+        _write_settings(_folder(site) / "namesrv.conf", settings_of("namesrv.conf"), own)
+
+    def launch(self, site: Site) -> Launch:
+        return _launch(site, self.name, "org.apache.rocketmq.namesrv.NamesrvStartup", _NAME_SERVER_JVM, "namesrv.conf")
+
+    def is_ready(self, site: Site, output: str) -> bool:
+        return "boot success" in output and probe.ask(site.ports["remoting"], probe.BROKER_CLUSTER_INFO) is not None
+
+    def welcome(self, site: Site) -> None:
+        """Nothing to do: topics are created by whoever needs them."""
+
+    def version(self, site: Site) -> str:
+        return site.options.rocketmq_version
+
+    def facts(self, site: Site) -> Mapping[str, str]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Broker:
+    name: ClassVar[str] = BROKER
+    # The broker listens two below `remoting` as well (its fast port, which no setting moves).
+    well_known: ClassVar[Mapping[str, int]] = {"remoting": 10911, "replication": 0}
+    ready_limit_s: ClassVar[float] = 90
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    stop_grace_s: ClassVar[float] = 30
+
+    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+        remoting = ports.choose(wanted.get("remoting", 0), taken, with_below=2)
+        replication = ports.choose(wanted.get("replication", 0), {remoting, remoting - 2})
+        return {"remoting": remoting, "replication": replication}
+
+    def prepare(self, site: Site, report: jars.Report) -> None:
+        jars.fetch(site.options.rocketmq_version, report=report)
+        _write_settings(_folder(site) / "broker.conf", broker_settings(site.options), _broker_addresses(site))
+        # A broker that finds no name server when it has started tells it again only ten seconds later.
+        name_server = site.neighbours[NAME_SERVER]["remoting"]
+        processes.wait_until(lambda: ports.accepts(name_server), _NAME_SERVER_WAIT_S)
+
+    def launch(self, site: Site) -> Launch:
+        return _launch(site, self.name, "org.apache.rocketmq.broker.BrokerStartup", _BROKER_JVM, "broker.conf")
+
+    def is_ready(self, site: Site, output: str) -> bool:
+        if "boot success" not in output or probe.ask(site.ports["remoting"], probe.BROKER_RUNTIME_INFO) is None:
+            return False
+        name_server = site.neighbours[NAME_SERVER]["remoting"]
+        known = probe.ask(name_server, probe.BROKER_CLUSTER_INFO) or b""
+        return f"127.0.0.1:{site.ports['remoting']}".encode() in known
+
+    def welcome(self, site: Site) -> None:
+        """Nothing to do."""
+
+    def version(self, site: Site) -> str:
+        return site.options.rocketmq_version
+
+    def facts(self, site: Site) -> Mapping[str, str]:
+        return {"broker_name": broker_settings(site.options)["brokerName"]}
+
+
+def settings_of(name: str) -> dict[str, str]:
+    """The settings of one shipped properties file."""
+    lines = (line.strip() for line in (SETTINGS / name).read_text().splitlines())
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def broker_settings(options: Options) -> dict[str, str]:
+    return settings_of("broker.conf") | dict(options.broker)
+
+
+def _broker_addresses(site: Site) -> dict[str, str]:
+    store = _folder(site) / "store"
+    return {
+        "namesrvAddr": f"127.0.0.1:{site.neighbours[NAME_SERVER]['remoting']}",
+        "brokerIP1": "127.0.0.1",
+        "brokerIP2": "127.0.0.1",
+        "bindAddress": "127.0.0.1",
+        "listenPort": str(site.ports["remoting"]),
+        "haListenPort": str(site.ports["replication"]),
+        "storePathRootDir": str(store),
+        "storePathCommitLog": str(store / "commitlog"),
+    }
+
+
+def _folder(site: Site) -> Path:
+    return site.home / "rocketmq"
+
+
+def _write_settings(path: Path, *layers: Mapping[str, str]) -> None:
+    """Writes a properties file in which later layers win. A backslash would start an escape there."""
+    merged: dict[str, str] = {}
+    for layer in layers:
+        merged |= layer
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in merged.items()), encoding="utf-8")
+
+
+def _launch(site: Site, part: str, main_class: str, jvm: tuple[str, ...], settings: str) -> Launch:
+    cache = jars.cache_folder()
+    folder = _folder(site)
+    lib = cache / "rocketmq" / site.options.rocketmq_version
+    command = (
+        str(java.find(cache)),
+        *jvm,
+        *_JVM,
+        f"-Duser.home={folder}",
+        "-cp",
+        f"{SETTINGS}:{lib}/*",
+        main_class,
+        "-c",
+        str(folder / settings),
+    )
+    environment = {**os.environ, "ROCKETMQ_HOME": str(folder)}
+    environment.pop("NAMESRV_ADDR", None)  # it would win over the file
+    return Launch(command, environment, site.log(part))

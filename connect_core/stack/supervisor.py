@@ -1,0 +1,84 @@
+"""The resident process of a stack: starts again what has died, waiting longer each time, and says so in its log.
+
+Started by `up` in a session of its own (`python -m connect_core.stack.supervisor HOME`), ended by `down`. It watches
+what the record names, nothing else: a part that was stopped on purpose is no longer in it. It ends by itself when the
+record names another supervisor or none.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from connect_core.errors import WaybillError
+from connect_core.stack import lifecycle
+from connect_core.stack.record import Stack, load
+
+_LOOK_EVERY_S = 0.5
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
+_STABLE_S = 120.0
+
+
+@dataclass
+class BackOff:
+    """When a part that died may be started again: at once, then after 1, 2, 4 … 60 s. Times are monotonic seconds."""
+
+    failures: dict[str, int] = field(default_factory=dict)
+    last: dict[str, float] = field(default_factory=dict)
+
+    def is_due(self, name: str, now: float) -> bool:
+        """Whether it may be tried now. A part that ran for two minutes begins anew."""
+        since = now - self.last.get(name, -_STABLE_S)
+        if since >= _STABLE_S:
+            self.failures.pop(name, None)
+        tried = self.failures.get(name, 0)
+        return tried == 0 or since >= min(_FIRST_PAUSE_S * 2 ** (tried - 1), _LONGEST_PAUSE_S)
+
+    def tried(self, name: str, now: float) -> None:
+        self.failures[name] = self.failures.get(name, 0) + 1
+        self.last[name] = now
+
+
+def watch(home: Path) -> None:
+    """Runs until this process is no longer the recorded supervisor of `home`."""
+    back_off = BackOff()
+    _say("watching")
+    while (stack := load(home)) is not None and _is_mine(stack):
+        for name, part in stack.parts.items():
+            if not part.process.is_alive and back_off.is_due(name, time.monotonic()):
+                _restart(home, name)
+                back_off.tried(name, time.monotonic())
+        time.sleep(_LOOK_EVERY_S)
+    _say("no longer needed")
+
+
+def _is_mine(stack: Stack) -> bool:
+    """A record without a supervisor is one that `up` is about to write; its lock is held until then."""
+    return stack.supervisor is not None and stack.supervisor.pid == os.getpid()
+
+
+def _restart(home: Path, name: str) -> None:
+    try:
+        lifecycle.restart(home, name, report=_say)
+    except WaybillError as error:
+        _say(f"{name} could not be started again: {error}")
+
+
+def _say(line: str) -> None:
+    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}", flush=True)
+
+
+def _end(_signal: int, _frame: object) -> None:
+    _say("told to end")
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)
+    watch(Path(sys.argv[1]))

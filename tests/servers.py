@@ -1,0 +1,212 @@
+"""Real servers for tests, and the proof that none of their processes survives the session.
+
+The fixtures start the product's own local stack in a folder of the session, on free ports and without supervisor. With
+xdist each worker has its own RocketMQ and PostgreSQL, so a test may kill them; the engine is shared, since it is slow to
+start and is not broken by anyone. The session's first process ends them all when it finishes; a tether process does so
+when that one is killed. Every process that a test starts carries the session's folder in its environment: what
+is still there at the end fails the run by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from connect_core import stack
+from connect_core.stack import postgresql, processes, record
+
+SESSION = "WAYBILL_TEST_SESSION"
+_LEAVE_LIMIT_S = 10.0
+_tether: processes.Process | None = None
+
+
+@dataclass(frozen=True)
+class RocketMQ:
+    """One name server and one broker that a test may break."""
+
+    home: Path
+    name_servers: list[str]
+    broker_name: str
+    version: str
+
+    @property
+    def broker(self) -> processes.Process:
+        return _running(self.home).part(stack.BROKER).process
+
+    def kill(self) -> None:
+        """Ends the broker with SIGKILL, as a crash does."""
+        stack.kill(self.home, stack.BROKER)
+
+    def stop(self) -> None:
+        """Ends the broker by its own shutdown, which takes it 12 to 17 s."""
+        processes.stop(self.broker, grace_s=30)
+
+    def start(self) -> None:
+        """Starts the broker again on the same port and store; returns when it answers. No effect when it runs."""
+        stack.up(self.home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """The broker stands still inside: connections stay open, nothing is answered."""
+        pid = self.broker.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="session")
+def rocketmq(worker_folder: Path) -> RocketMQ:
+    """RocketMQ as `dev up` starts it."""
+    return _rocketmq(worker_folder, "5.5.0")
+
+
+@pytest.fixture(scope="session")
+def rocketmq_533(worker_folder: Path) -> RocketMQ:
+    """The oldest version that is promised to work."""
+    return _rocketmq(worker_folder, "5.3.3")
+
+
+@pytest.fixture(scope="session")
+def postgres_url(worker_folder: Path) -> str:
+    """SQLAlchemy URL of a database of this worker. Logical decoding is on; nothing is synced to disk."""
+    settings = {"wal_level": "logical", "fsync": "off"}
+    options = stack.Options(well_known_ports=False, postgresql=settings)
+    home = worker_folder / "postgresql" / ".waybill"
+    return stack.up(home, parts=(stack.POSTGRESQL,), supervise=False, options=options).database_url
+
+
+@pytest.fixture(scope="session")
+def spark_remote() -> str:
+    """Spark Connect URL of an engine that all workers share. Do not stop its session, do not kill it."""
+    home = _root() / "shared" / "engine" / ".waybill"
+    options = stack.Options(well_known_ports=False)
+    return stack.up(home, parts=(stack.ENGINE,), supervise=False, options=options).spark_remote
+
+
+@pytest.fixture(scope="session")
+def worker_folder() -> Path:
+    """A folder of this process's own servers, reachable for accounts that servers run as."""
+    folder = _root() / os.environ.get("PYTEST_XDIST_WORKER", "single")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _tether
+    if _is_worker(config):
+        return
+    root = Path(tempfile.mkdtemp(prefix="waybill-tests-"))
+    root.chmod(0o711)
+    os.environ[SESSION] = str(root)
+    command = (sys.executable, __file__, str(os.getpid()), str(root))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    _tether = processes.start(processes.Launch(command, environment, root / "tether.log"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _is_worker(session.config) or SESSION not in os.environ:
+        return
+    root = _root()
+    _end_servers(root)
+    processes.wait_until(lambda: not _survivors(root), _LEAVE_LIMIT_S)
+    survivors = _survivors(root)
+    for process in survivors:
+        print(f"\nERROR: a test left process {process.pid} behind: {_command_line(process.pid)}", file=sys.stderr)
+        processes.stop(process, sign=signal.SIGKILL)
+    if survivors:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if _tether is not None:
+        processes.stop(_tether, sign=signal.SIGKILL)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _rocketmq(folder: Path, version: str) -> RocketMQ:
+    home = folder / f"rocketmq-{version}" / ".waybill"
+    options = stack.Options(well_known_ports=False, rocketmq_version=version)
+    running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
+    return RocketMQ(home, [running.name_servers], running.broker_name, version)
+
+
+def _running(home: Path) -> stack.Stack:
+    running = stack.load(home)
+    assert running is not None
+    return running
+
+
+def _root() -> Path:
+    return Path(os.environ[SESSION])
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _end_servers(root: Path) -> None:
+    """Kills what the homes below `root` have recorded: their data go with them, so nothing has to be shut down."""
+    for file in root.glob("**/.waybill/stack.json"):
+        running = record.load(file.parent)
+        for part in running.parts.values() if running else ():
+            sign = signal.SIGKILL if part.name in (stack.NAME_SERVER, stack.BROKER) else signal.SIGINT
+            processes.stop(part.process, sign=sign)
+        postgresql.forget(file.parent)
+
+
+def _survivors(root: Path) -> list[processes.Process]:
+    """Processes that carry the session in their environment, but for this one and the tether."""
+    mark = f"{SESSION}={root}".encode()
+    spared = {os.getpid(), _tether.pid if _tether else 0}
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) not in spared and mark in _environment(entry):
+            process = processes.of(int(entry.name))
+            if process is not None and process.is_alive:
+                found.append(process)
+    return found
+
+
+def _environment(entry: Path) -> list[bytes]:
+    try:
+        return (entry / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:300]
+    except OSError:
+        return "(ended)"
+
+
+def _tie(controller: int, root: Path) -> None:
+    """The tether: waits for the end of the session's first process; is killed by it when all went well."""
+    waiting = select.poll()
+    waiting.register(os.pidfd_open(controller), select.POLLIN)
+    waiting.poll()
+    time.sleep(1)  # workers end by themselves when their pipe breaks
+    _end_servers(root)
+    for process in _survivors(root):
+        processes.stop(process, sign=signal.SIGKILL)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    _tie(int(sys.argv[1]), Path(sys.argv[2]))
