@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,14 @@ def engine_for(url: URL) -> Engine:
         "tcp_user_timeout": _LOCK_TIMEOUT_S * 1000,
         "application_name": "waybill",
     }
-    return sa.create_engine(url, connect_args=settings, pool_pre_ping=True, pool_size=3, hide_parameters=True)
+    return sa.create_engine(
+        url,
+        connect_args=settings,
+        pool_pre_ping=True,
+        pool_size=3,
+        hide_parameters=True,
+        executemany_mode="values_plus_batch",
+    )
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
@@ -177,9 +185,14 @@ def among(column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[boo
 
 def upsert(connection: Connection, table: sa.Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
     """Inserts rows of equal columns; where `key` (a unique one) is there already, overwrites the other columns."""
-    if not rows:
-        return
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(table)
-    overwritten = {name: statement.excluded[name] for name in rows[0] if name not in key}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=overwritten), list(rows))
+    if rows:
+        statement = _upsert_statement(connection.dialect.name, table, tuple(key), tuple(rows[0]))
+        connection.execute(statement, list(rows))
+
+
+@cache
+def _upsert_statement(dialect: str, table: sa.Table, key: tuple[str, ...], columns: tuple[str, ...]) -> sa.Insert:
+    """Kept, because building one costs more than running it."""
+    statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    overwritten = {name: statement.excluded[name] for name in columns if name not in key}
+    return statement.on_conflict_do_update(index_elements=list(key), set_=overwritten)

@@ -28,7 +28,8 @@ _SHOWN_KEY = 60
 @dataclass(frozen=True)
 class LeaseState:
     """A lease as it stands. `deadline_ns` is the last moment up to which a lane may write under it, on the
-    CLOCK_BOOTTIME of boot `boot_id`; a new holder inherits it until it renews, so that it can be waited for."""
+    CLOCK_BOOTTIME of boot `boot_id`; a new holder inherits it until it renews, so that it can be waited for. `version`
+    is the assignment's, for the lease of a task."""
 
     id: str
     epoch: int
@@ -37,6 +38,7 @@ class LeaseState:
     released: bool
     boot_id: str
     deadline_ns: int
+    version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,14 +75,21 @@ def fence(connection: Connection, leases: Sequence[Lease]) -> None:
         _touch(connection, lease)
 
 
-def _touch(connection: Connection, lease: Lease, **values: object) -> None:
-    held = LEASES.update().where(
-        LEASES.c.id == lease.id,
-        LEASES.c.epoch == lease.epoch,
-        LEASES.c.holder == lease.holder,
+_TOUCH = (
+    LEASES.update()
+    .where(
+        LEASES.c.id == sa.bindparam("lease_id"),
+        LEASES.c.epoch == sa.bindparam("held_epoch"),
+        LEASES.c.holder == sa.bindparam("held_by"),
         LEASES.c.released.is_(False),
     )
-    if connection.execute(held.values(seq=LEASES.c.seq + 1, **values)).rowcount != 1:
+    .values(seq=LEASES.c.seq + 1)
+)
+
+
+def _touch(connection: Connection, lease: Lease, **values: object) -> None:
+    held = {"lease_id": lease.id, "held_epoch": lease.epoch, "held_by": lease.holder}
+    if connection.execute(_TOUCH.values(**values) if values else _TOUCH, held).rowcount != 1:
         raise Fenced(
             f"epoch {lease.epoch} of the lease is over: it was taken over or released",
             where=lease.id,
@@ -140,7 +149,7 @@ class Leases(Transactions):
 
 
 def _state_of(row: Any) -> LeaseState:
-    return LeaseState(row.id, row.epoch, row.seq, row.holder, row.released, row.boot_id, row.deadline_ns)
+    return LeaseState(row.id, row.epoch, row.seq, row.holder, row.released, row.boot_id, row.deadline_ns, row.version)
 
 
 def _live_of(uid: str, stream: str) -> sa.Select[Any]:

@@ -27,6 +27,14 @@ from connect_core.records import Partition
 
 FLOOR_KEY = ("uid", "stream", "partition_id", "target_id")
 
+# Built once: building a statement costs more than running it.
+_FLOORS = (
+    sa.select(FLOORS)
+    .where(FLOORS.c.uid == sa.bindparam("connector"), FLOORS.c.stream == sa.bindparam("of_stream"))
+    .order_by(FLOORS.c.partition_id, FLOORS.c.target)
+)
+_INSERT = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
+
 
 class Ranges(Transactions):
     """The part of the ledger that plans go into."""
@@ -141,8 +149,7 @@ def _open_rows(connection: Connection, uid: str, stream: str, partition_ids: set
 
 
 def _floors(connection: Connection, uid: str, stream: str) -> list[Floor]:
-    query = sa.select(FLOORS).where(FLOORS.c.uid == uid, FLOORS.c.stream == stream)
-    return [floor_of(row) for row in connection.execute(query.order_by(FLOORS.c.partition_id, FLOORS.c.target))]
+    return [floor_of(row) for row in connection.execute(_FLOORS, {"connector": uid, "of_stream": stream})]
 
 
 def _floors_for(partition_id: str, floors: Sequence[Floor]) -> tuple[Floor, ...]:
@@ -173,8 +180,7 @@ def _inserted(connection: Connection, rows: list[dict[str, Any]]) -> list[int]:
     """The ids of the new rows, in their order."""
     if not rows:
         return []
-    returning = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
-    return list(connection.scalars(returning, rows))
+    return list(connection.scalars(_INSERT, rows))
 
 
 def _change_open(connection: Connection, range_id: int, **values: object) -> None:

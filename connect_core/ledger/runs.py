@@ -51,9 +51,12 @@ class Runs(Transactions):
                 raise _no_run(run_id)
 
 
+_STREAM = sa.select(RUNS.c.stream).where(RUNS.c.id == sa.bindparam("run"), RUNS.c.uid == sa.bindparam("connector"))
+
+
 def stream_of_run(connection: Connection, run_id: str, uid: str) -> str:
     """The stream a run works in. Raises ConfigError when there is no such run of this connector."""
-    found: str | None = connection.scalar(sa.select(RUNS.c.stream).where(RUNS.c.id == run_id, RUNS.c.uid == uid))
+    found: str | None = connection.scalar(_STREAM, {"run": run_id, "connector": uid})
     if found is None:
         raise _no_run(run_id)
     return found

@@ -78,9 +78,12 @@ class Settling(Transactions):
         return len(rows) == len(receipts) and all(_is_stored(row, epoch, receipts[row.id]) for row in rows)
 
 
+_BY_ID = sa.select(RANGES).where(RANGES.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(RANGES.c.id)
+_CLOSE = RANGES.update().where(RANGES.c.id == sa.bindparam("range_id"))
+
+
 def _rows(connection: Connection, receipts: Mapping[int, Receipt]) -> Sequence[Any]:
-    query = sa.select(RANGES).where(RANGES.c.id.in_(list(receipts))).order_by(RANGES.c.id)
-    return connection.execute(query).all()
+    return connection.execute(_BY_ID, {"ids": list(receipts)}).all()
 
 
 def _is_stored(row: Any, epoch: int, receipt: Receipt) -> bool:
@@ -119,8 +122,7 @@ def _faults(row: Any, receipt: Receipt) -> list[str]:
 def _close(connection: Connection, closings: Sequence[_Closing]) -> None:
     if not closings:
         return
-    closed = RANGES.update().where(RANGES.c.id == sa.bindparam("range_id"))
-    connection.execute(closed, [_closed_row(one) for one in closings])
+    connection.execute(_CLOSE, [_closed_row(one) for one in closings])
     upsert(connection, OFFSETS, OFFSET_KEY, [_offset_row(one) for one in closings])
     upsert(connection, FLOORS, FLOOR_KEY, _floor_rows(closings))
     upsert(connection, GAPS, _GAP_KEY, [row for one in closings for row in _gap_rows(one)])
