@@ -122,7 +122,8 @@ ASSIGNMENT_SHARES = sa.Table(
     sa.UniqueConstraint("uid", "version", "slot"),
 )
 
-# `uid`, `stream` and `version` only for the leases of tasks; `deadline_ns` is of CLOCK_BOOTTIME on boot `boot_id`.
+# `uid`, `stream` and `version` only for the leases of tasks. `deadline_ns` is of CLOCK_BOOTTIME; `boot_id` tells on which
+# boot (the driver may add more that must be equal for it to mean something).
 LEASES = sa.Table(
     "leases",
     METADATA,
@@ -131,7 +132,7 @@ LEASES = sa.Table(
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("holder", sa.String(255), nullable=False),
     sa.Column("released", sa.Boolean, nullable=False),
-    sa.Column("boot_id", sa.String(64), nullable=False),
+    sa.Column("boot_id", sa.String(255), nullable=False),
     sa.Column("deadline_ns", sa.BigInteger, nullable=False),
     sa.Column("uid", _Uid, sa.ForeignKey("connectors.uid")),
     sa.Column("stream", _Stream),

@@ -130,7 +130,7 @@ def _make_leases() -> None:
         sa.Column("seq", sa.BigInteger(), nullable=False),
         sa.Column("holder", sa.String(length=255), nullable=False),
         sa.Column("released", sa.Boolean(), nullable=False),
-        sa.Column("boot_id", sa.String(length=64), nullable=False),
+        sa.Column("boot_id", sa.String(length=255), nullable=False),
         sa.Column("deadline_ns", sa.BigInteger(), nullable=False),
         sa.Column("uid", sa.String(length=12), nullable=True),
         sa.Column("stream", sa.String(length=160), nullable=True),
