@@ -101,6 +101,7 @@ def _acquire_one(
     lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1))
     try:
         lease = ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, stream=wanted.stream, version=wanted.version)
+        ledger.renew(lease, boot_id=place(home), deadline_ns=now_ns())  # says where our locks are before anything else
     except BaseException:
         lock.close()
         raise

@@ -34,13 +34,19 @@ def run_connector(setting: Setting) -> RunSummary:
             next_step=f"Start it again with: waybill connectors resume {connector.name}",
         )
     assignment = _assigned(setting)
-    tasks = [TaskRun(setting, assignment, task) for task in range(setting.resolved.tasks)]
-    with ThreadPoolExecutor(max_workers=len(tasks), thread_name_prefix="task") as pool:
-        running = [pool.submit(task.run) for task in tasks]
+    with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:
+        running = [pool.submit(_run_task, setting, assignment, task) for task in range(assignment.tasks)]
     errors = [error for future in running if (error := future.exception())]
     if errors:
         raise max(errors, key=_gravity)
     return RunSummary(connector.name, tuple(future.result() for future in running))
+
+
+def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummary:
+    with ExitStack() as resources:
+        source = systems.source(setting.resolved.source, resources)
+        sink = systems.sink(setting.resolved.sink, resources)
+        return TaskRun(setting, assignment, task, source, sink).run()
 
 
 def _assigned(setting: Setting) -> Assignment:

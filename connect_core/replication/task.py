@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from connect_core import systems
 from connect_core.config.resolving import Resolved
 from connect_core.contracts import (
     LIVE,
@@ -28,6 +27,8 @@ from connect_core.contracts import (
     Range,
     Receipt,
     Search,
+    Sink,
+    Source,
     Targets,
 )
 from connect_core.errors import Failure, OffsetGone, PipelineChanged, Retriable
@@ -89,12 +90,18 @@ class TaskSummary:
 class TaskRun:
     """One attempt of one task. `run` is called once."""
 
-    def __init__(self, setting: Setting, assignment: Assignment, task: int, stream: str = LIVE) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        assignment: Assignment,
+        task: int,
+        source: Source,
+        sink: Sink,
+        stream: str = LIVE,
+    ) -> None:
         self.setting, self.assignment, self.task, self.stream = setting, assignment, task, stream
         self.ledger, self.uid = setting.ledger, setting.connector.uid
-        self.resources = ExitStack()
-        self.source = systems.source(setting.resolved.source, self.resources)
-        self.sink = systems.sink(setting.resolved.sink, self.resources)
+        self.source, self.sink = source, sink
         self.slots = {part: share.slot for part, share in assignment.shares.items() if share.task == task}
         self.goals: dict[Partition, Goal] = {}
         self.begins: dict[Partition, int] = {}
@@ -113,7 +120,6 @@ class TaskRun:
                 self._move()
             finally:
                 with self._timed("release"):
-                    self.resources.close()
                     self.held.release()
         except BaseException as error:
             self.ledger.end_run(self.summary.run_id, state="failed", failure=Failure.of(error), summary=self._totals())

@@ -52,8 +52,9 @@ class MemorySource:
         return {p: Bounds(0, at.offset if at else 0, 0, len(self.bodies)) for p, at in known.items()}
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
-        for begin in range(wanted.begin, wanted.end, self.batch):
-            end = min(begin + self.batch, wanted.end)
+        last = min(wanted.end, wanted.begin + wanted.max_records)
+        for begin in range(wanted.begin, last, self.batch):
+            end = min(begin + self.batch, last)
             if self.gone is not None and begin <= self.gone < end:
                 raise OffsetGone("expired", where=f"offset {self.gone}")
             here = {n: self.bodies[n] for n in range(begin, end) if n not in self.holes}
