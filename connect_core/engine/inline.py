@@ -27,8 +27,8 @@ from connect_core.errors import EngineFailed
 from connect_core.found import Found
 from connect_core.replication.clock import now_ns
 
-_LANE_GRACE_S = 1.0
-"""A lane is killed by its own timer at its deadline; only what hung before that was armed lives longer."""
+_LANE_GRACE_S = 10.0
+"""A lane is killed by its own timer at its deadline; this is for one that starts so late that it refuses."""
 
 _SEARCH_GRACE_S = 30.0
 """A search ends itself at its limit; what is beyond is the start of the process and one slow answer."""
@@ -47,8 +47,9 @@ class InlineEngine:
         self._python = python
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
-        limit_s = max((lane.deadline_ns for lane in lanes), default=0) - now_ns()
-        answers = self._answers("lane", [envelope.request(lane) for lane in lanes], limit_s / 1e9 + _LANE_GRACE_S)
+        left_s = (max((lane.deadline_ns for lane in lanes), default=0) - now_ns()) / 1e9
+        limit_s = max(left_s, 0) + _LANE_GRACE_S
+        answers = self._answers("lane", [envelope.request(lane) for lane in lanes], limit_s)
         pairs = zip(lanes, answers, strict=True)
         return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
 

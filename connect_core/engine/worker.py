@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
@@ -33,11 +33,13 @@ def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
         try:
             lane = envelope.opened(descriptor, Lane)
             _admit(lane, attempt_number)
+            from connect_core.replication.lane import work
+
             held.enter_context(_armed(lane))
-        except WaybillError as refused:
+        except (WaybillError, ImportError) as refused:
             # Of a repeated task nobody knows what its first attempt has written.
             return envelope.refusal(Failure.of(refused), clean=attempt_number == 0)
-        return envelope.answer(_outcomes(lane))
+        return envelope.answer(_outcomes(lane, work))
 
 
 def run_search(descriptor: bytes) -> bytes:
@@ -78,9 +80,7 @@ def _armed(lane: Lane) -> Iterator[None]:
         yield
 
 
-def _outcomes(lane: Lane) -> list[Outcome]:
-    from connect_core.replication.lane import work
-
+def _outcomes(lane: Lane, work: Callable[[Lane], list[Outcome]]) -> list[Outcome]:
     try:
         return work(lane)
     except Exception as error:

@@ -1,0 +1,91 @@
+"""What the Spark client raises, as errors of this product: one clear sentence and never a Java stack trace.
+
+Pure. The raw text is for the debug log, which the caller writes.
+"""
+
+from __future__ import annotations
+
+import grpc
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+from connect_core.errors import EngineFailed, Fatal, Refused, Unreachable, VersionMismatch, WaybillError
+
+_LOOKED_UP = "the next attempt looks for what was written"
+_RESTART = "waybill engine stop, then waybill engine start"
+
+_BROKEN = ("SESSION_CHANGED", "SESSION_CLOSED", "SESSION_NOT_FOUND", "NO_ACTIVE_SESSION")
+"""Conditions under which a session of this client is of no more use."""
+
+
+def translated(error: Exception, *, sent: bool, where: str) -> WaybillError:
+    """`sent` says whether lanes may have been started: then nothing is known of what they wrote."""
+    if isinstance(error, WaybillError):
+        return error
+    for known in (_by_status, _by_words):
+        if (found := known(error, where)) is not None:
+            return found
+    if _is_gone(error) or breaks_session(error):
+        return _gone(sent, where)
+    return EngineFailed(f"the engine could not run the job ({_short(error)})", where=where, next_step=_LOOKED_UP)
+
+
+def breaks_session(error: Exception) -> bool:
+    """Whether the client must connect afresh."""
+    return _is_gone(error) or any(name in _condition(error) for name in _BROKEN)
+
+
+def _gone(sent: bool, where: str) -> WaybillError:
+    if sent:
+        return EngineFailed("the engine went away while lanes were running", where=where, next_step=_LOOKED_UP)
+    return Unreachable("the engine does not answer", where=where, next_step="waybill engine start")
+
+
+def _by_status(error: Exception, where: str) -> WaybillError | None:
+    status = _status(error)
+    if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+        return Refused(
+            "the engine does not accept the token",
+            where=where,
+            next_step="take the address of the engine that runs: waybill engine status",
+        )
+    if status is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return Fatal(
+            "a lane or its answer is larger than the engine takes (128 MB)",
+            where=where,
+            next_step="plan smaller ranges: limits.range_records",
+        )
+    return None
+
+
+def _by_words(error: Exception, where: str) -> WaybillError | None:
+    text = str(error)
+    if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
+        return EngineFailed(
+            "a worker was killed or crashed while its lane was running", where=where, next_step=_LOOKED_UP
+        )
+    if "No module named 'connect_core" in text:
+        return VersionMismatch("the engine's workers cannot import connect_core", where=where, next_step=_RESTART)
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return VersionMismatch("the engine's workers run another Python", where=where, next_step=_RESTART)
+    if "SESSION_CLOSED" in _condition(error):
+        return Fatal("somebody stopped the engine's session", where=where, next_step=_RESTART)
+    return None
+
+
+def _is_gone(error: Exception) -> bool:
+    return _status(error) in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or isinstance(error, ValueError)
+
+
+def _status(error: Exception) -> grpc.StatusCode | None:
+    if isinstance(error, SparkConnectGrpcException):
+        return error.getGrpcStatusCode()
+    return error.code() if isinstance(error, grpc.RpcError) else None
+
+
+def _condition(error: Exception) -> str:
+    return (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+
+
+def _short(error: Exception) -> str:
+    return _condition(error) or type(error).__name__

@@ -1,0 +1,146 @@
+"""A system for tests of the engines, found by its entry point as any plug-in: its options say what goes wrong.
+
+The source does what `act` says and then gives `rows` records; the sink counts them and tells in the receipt which
+process it was and when it worked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from connect_core.contracts import (
+    Bounds,
+    Delivered,
+    Floor,
+    Json,
+    Lane,
+    Limit,
+    OpenRange,
+    Position,
+    Range,
+    Search,
+    SourceBatch,
+    Targets,
+)
+from connect_core.found import Found
+from connect_core.records import RECORD_SCHEMA, Partition
+from connect_core.systems import System
+
+
+class Options(BaseModel):
+    """`act` happens before the first record; `seconds` is how long it takes; `note` is a file that tells its pid."""
+
+    act: Literal["nothing", "raise", "exit", "sleep", "deaf"] = "nothing"
+    seconds: float = 0
+    rows: int = 1
+    note: Path | None = None
+    secret: str = ""
+
+
+class Drill:
+    """Source and sink in one."""
+
+    def __init__(self, options: Options, resources: ExitStack | None) -> None:
+        self.options = options
+
+    # ------------------------------------------------------------------------------------------------------ source
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        return list(known)
+
+    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        return {}
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        self._act()
+        offsets = range(wanted.begin, wanted.begin + self.options.rows)
+        rows = [{"topic": "t", "value": b"v" * 1000, "offset": offset, "operation": 0} for offset in offsets]
+        yield SourceBatch(pa.RecordBatch.from_pylist(rows, schema=RECORD_SCHEMA), offsets.stop)
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return {}
+
+    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+        pass
+
+    # -------------------------------------------------------------------------------------------------------- sink
+
+    def exclusive(self, task: int) -> tuple[str, ...]:
+        return ()
+
+    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+        return Targets({})
+
+    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+        return ()
+
+    def find(self, search: Search) -> dict[int, Found]:
+        self._act()
+        return {item.id: Found({"t": os.getpid()}, complete=True) for item in search.ranges}
+
+    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        return []
+
+    @contextmanager
+    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
+        yield Writer(self.options.seconds)
+
+    def _act(self) -> None:
+        if self.options.note:
+            self.options.note.write_text(str(os.getpid()))
+        if self.options.act == "raise":
+            raise ValueError("a payload that no message may show")
+        if self.options.act == "exit":
+            print("SomeError: a payload that no message may show", flush=True)
+            os._exit(7)
+        if self.options.act == "deaf":
+            _block_every_signal()
+        time.sleep(self.options.seconds)
+
+
+class Writer:
+    def __init__(self, seconds: float) -> None:
+        self.began = time.monotonic() - seconds
+        self.rows = 0
+
+    def write(self, records: pa.RecordBatch, limit: Limit) -> int:
+        self.began = min(self.began, time.monotonic())
+        self.rows += len(records)
+        return len(records)
+
+    def flush(self, limit: Limit) -> Delivered:
+        where = {
+            "pid": os.getpid(),
+            "task": _spark_task(),
+            "opened": self.began,
+            "flushed": time.monotonic(),
+            "peak_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        }
+        return Delivered(self.rows, self.rows, {}, where)
+
+
+def _spark_task() -> int | None:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context else None
+
+
+def _block_every_signal() -> None:
+    """By the C library, which leaves out nothing but what the kernel insists on."""
+    every = (ctypes.c_ubyte * 128)(*[0xFF] * 128)
+    ctypes.CDLL(None).sigprocmask(signal.SIG_BLOCK, every, None)
+
+
+SYSTEM = System("drill", "Drill", Options, Options, Drill, Drill)

@@ -1,0 +1,173 @@
+"""The inline engine with real child processes and the drill system."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from connect_core.engine import engine
+from connect_core.engine.inline import InlineEngine
+from connect_core.errors import ConfigError, EngineFailed, Retriable
+from tests.unit.engine.lanes import DRILL, lane, search
+
+
+@pytest.fixture(autouse=True)
+def _drill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(DRILL))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def gone_within(pid: int, limit_s: float) -> bool:
+    until = time.monotonic() + limit_s
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def pid_in(note: Path, limit_s: float = 20) -> int:
+    until = time.monotonic() + limit_s
+    while not (note.exists() and note.read_text()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return int(note.read_text())
+
+
+def test_lanes_run_side_by_side_in_processes_of_their_own(tmp_path: Path) -> None:
+    outcomes = InlineEngine().execute([lane(tmp_path, index=i, rows=3, seconds=0.5) for i in range(2)])
+    places = [outcome.receipt.where for outcome in outcomes if outcome.receipt]
+    assert [outcome.range_id for outcome in outcomes] == [0, 100]
+    assert len({os.getpid(), *(place["pid"] for place in places)}) == 3
+    assert max(place["opened"] for place in places) < min(place["flushed"] for place in places)
+
+
+def test_a_search_comes_back(tmp_path: Path) -> None:
+    (found,) = InlineEngine().find(search()).values()
+    assert found.complete
+    assert found.scanned["t"] != os.getpid()
+
+
+def test_no_lanes_are_no_work() -> None:
+    assert InlineEngine().execute([]) == []
+
+
+def test_what_escapes_from_the_work_is_an_unclean_outcome_of_every_range(tmp_path: Path) -> None:
+    outcomes = InlineEngine().execute([lane(tmp_path, ranges=2, act="raise")])
+    assert [(outcome.range_id, outcome.receipt, outcome.clean) for outcome in outcomes] == [
+        (0, None, False),
+        (1, None, False),
+    ]
+    assert all(outcome.failure and outcome.failure.kind == "ValueError" for outcome in outcomes)
+
+
+def test_what_fails_in_a_search_is_raised() -> None:
+    with pytest.raises(Retriable, match="ValueError"):
+        InlineEngine().find(search(act="raise"))
+
+
+def test_a_child_that_ends_by_itself_is_told_without_what_it_quoted(tmp_path: Path) -> None:
+    with pytest.raises(EngineFailed, match=r"ended with status 7; its last lines: .*SomeError") as raised:
+        InlineEngine().execute([lane(tmp_path, act="exit")])
+    assert "payload" not in str(raised.value)
+
+
+def test_a_child_that_is_killed_ends_its_siblings_at_once(tmp_path: Path) -> None:
+    notes = [tmp_path / "first", tmp_path / "second"]
+    killer = subprocess.Popen([sys.executable, "-c", KILL_WHO_NOTES, str(notes[0]), str(notes[1])])
+    started = time.monotonic()
+    with killer, pytest.raises(EngineFailed, match="killed by signal 9"):
+        InlineEngine().execute([lane(tmp_path, index=i, seconds=15, note=note) for i, note in enumerate(notes)])
+    assert time.monotonic() - started < 14
+    assert not alive(pid_in(notes[1]))
+
+
+KILL_WHO_NOTES = """
+import os, sys, time
+from pathlib import Path
+first, second = map(Path, sys.argv[1:])
+while not (second.exists() and first.exists() and first.read_text()):
+    time.sleep(0.02)
+os.kill(int(first.read_text()), 9)
+"""
+
+
+def test_a_lane_that_hears_no_signal_is_killed_at_its_deadline(tmp_path: Path) -> None:
+    wanted = lane(tmp_path, act="deaf", seconds=30, left_s=4)
+    started = time.monotonic()
+    with pytest.raises(EngineFailed, match="killed by signal 9"):
+        InlineEngine().execute([wanted])
+    assert time.monotonic() - started < 10
+
+
+def test_children_die_with_their_driver(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path), str(note)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), str(DRILL)])},
+    )
+    child = pid_in(note)
+    driver.send_signal(signal.SIGKILL)
+    assert driver.wait() == -signal.SIGKILL
+    assert gone_within(child, 5)
+
+
+DRIVER = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    from connect_core.engine.inline import InlineEngine
+    from tests.unit.engine.lanes import lane
+    InlineEngine().execute([lane(Path(sys.argv[1]), act="deaf", seconds=60, left_s=60, note=Path(sys.argv[2]))])
+    """
+)
+
+
+def test_a_child_whose_driver_is_gone_before_it_starts_does_nothing(tmp_path: Path) -> None:
+    from connect_core.engine import envelope
+
+    note = tmp_path / "note"
+    command = [sys.executable, "-m", "connect_core.engine.child", "lane", "1"]
+    request = envelope.request(lane(tmp_path, note=note))
+    ended = subprocess.run(command, input=request, capture_output=True, cwd=Path(__file__).parents[3])
+    assert ended.returncode == -signal.SIGKILL
+    assert not note.exists()
+
+
+def test_nothing_of_a_lane_is_on_a_command_line_or_in_an_environment(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    spy = subprocess.Popen([sys.executable, "-c", SPY, str(note)], stdout=subprocess.PIPE)
+    InlineEngine().execute([lane(tmp_path, seconds=1, note=note, secret="only-in-memory")])
+    seen, _ = spy.communicate(timeout=30)
+    assert b"connect_core.engine.child" in seen
+    assert b"only-in-memory" not in seen
+
+
+SPY = """
+import sys, time
+from pathlib import Path
+note = Path(sys.argv[1])
+while not (note.exists() and note.read_text()):
+    time.sleep(0.02)
+process = Path("/proc") / note.read_text()
+sys.stdout.buffer.write((process / "cmdline").read_bytes() + (process / "environ").read_bytes())
+"""
+
+
+def test_an_engine_has_a_known_kind() -> None:
+    assert engine("inline").kind == "inline"
+    with pytest.raises(ConfigError, match="there is no engine 'flink'"):
+        engine("flink")
+
+
+def test_the_spark_engine_needs_an_address() -> None:
+    with pytest.raises(ConfigError, match="waybill engine start"):
+        engine("spark")
