@@ -1,8 +1,8 @@
 """Real servers for tests, and the proof that none of their processes survives the session.
 
 The fixtures start the product's own local stack in a folder of the session, on free ports and without supervisor. With
-xdist each worker has its own RocketMQ and PostgreSQL, so a test may kill them; the engine is shared, since it is slow to
-start and is not broken by anyone. The session's first process ends them all when it finishes; a tether process does so
+xdist each worker has its own RocketMQ and PostgreSQL, so a test may kill them; the engine is shared, since it is slow
+to start and nobody breaks it. The session's first process ends them all when it finishes; a tether process does so
 when that one is killed. Every process that a test starts carries the session's folder in its environment: what
 is still there at the end fails the run by name.
 """

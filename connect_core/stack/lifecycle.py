@@ -2,7 +2,7 @@
 
 `up` starts what is not running yet, all parts side by side, each until a client's round trip has worked; `down` stops
 by recorded identity; `status` looks. One lock in the home puts calls in a row, from whatever process. Homes know
-nothing of each other, so any number of stacks live side by side. Nothing outside the home is touched but the cache of jars.
+nothing of each other, so any number of stacks live side by side. Nothing outside the home is touched but the cache.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 It holds the ledger (database `waybill`). The binaries are started directly, not through the wheel's own starter, which
 as root makes a system user and opens the permissions of every folder up to `/`. PostgreSQL refuses to run as root, so
 there the account `nobody` runs it; where that account may not reach the home (or the virtualenv), data (or a copy of
-the binaries) go to a folder of /var/lib/waybill named by a hash of the home. A socket's path may have 107 bytes, so a deep home
-has its socket in the runtime folder.
+the binaries) go to a folder of /var/lib/waybill named by a hash of the home. A socket's path may have 107 bytes, so a
+deep home has its socket in the runtime folder.
 """
 
 from __future__ import annotations

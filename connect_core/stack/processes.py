@@ -1,4 +1,4 @@
-"""Server processes known by (pid, start time, boot): started in sessions of their own, stopped without mistaking anyone.
+"""Server processes known by (pid, start time, boot): started in own sessions, stopped without mistaking anyone.
 
 A pid alone is recycled by the kernel; with its start time it names one process for ever, so a record on disk can be
 acted on days later. Signals go through a pidfd that is compared with that identity after it was opened. Whoever starts

@@ -65,11 +65,10 @@ class Stack:
 
     @property
     def spark_remote(self) -> str:
-        """The Spark Connect URL with its token: a secret, never to be logged. The host must be the word localhost."""
+        """The Spark Connect URL with its token: a secret, never to be logged. The host must be this word."""
         engine = self.part(ENGINE)
         token = (self.home / engine.facts["token_file"]).read_text().strip()
-        port, user, session = engine.ports["grpc"], engine.facts["user_id"], engine.facts["session_id"]
-        return f"sc://localhost:{port}/;token={token};user_id={user};session_id={session}"
+        return f"sc://localhost:{engine.ports['grpc']}/;token={token}"
 
     @property
     def engine_log(self) -> Path:
