@@ -1,0 +1,129 @@
+"""A home of its own for each test, on the session's servers: what a user has after `waybill dev up`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from connect_core import stack
+from connect_core.rocketmq import Client, ClientOptions, Queue
+from connect_core.stack import record
+from tests.servers import RocketMQ
+
+SETTINGS = {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LEASE_TTL_S": "9s", "WAYBILL_LEASE_MARGIN_S": "3s"}
+
+
+@dataclass
+class Site:
+    """A folder with a home. `waybill` runs the command as a user does and gives back what it printed."""
+
+    folder: Path
+    topic: str
+    name_servers: list[str]
+    database_url: str
+
+    @property
+    def home(self) -> Path:
+        return self.folder / ".waybill"
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            **SETTINGS,
+            "WAYBILL_HOME": str(self.home),
+            "WAYBILL_DATABASE_URL": self.database_url,
+        }
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "connect_core.cli", *words]
+        return subprocess.Popen(
+            command, cwd=self.folder, env=self.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def waybill(self, *words: str, code: int = 0) -> str:
+        process = self.start(*words)
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+        assert process.returncode == code, f"waybill {' '.join(words)} ended with {process.returncode}:\n{out}{err}"
+        return out if code == 0 else err
+
+    def json(self, *words: str) -> list[dict]:  # type: ignore[type-arg]
+        return json.loads(self.waybill(*words, "--json"))
+
+    def apply(self, name: str, document: dict) -> None:  # type: ignore[type-arg]
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({"version": 1, "name": name, **document}))
+        self.waybill("apply", str(path))
+
+    def fault(self, step: str, action: str = "kill", passes: int = 0) -> Path:
+        """The next process that reaches the step (after letting it pass `passes` times) gets the signal."""
+        path = self.home / "faults" / step
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{action} {passes}")
+        return path
+
+    def messages(self) -> list[bytes]:
+        """Every body in the topic, queue by queue, read by the client library without any part of the product above."""
+        bodies = []
+        with Client(ClientOptions(name_servers=tuple(self.name_servers))) as client:
+            for queue, bounds in sorted(self._bounds(client).items(), key=lambda pair: pair[0].queue_id):
+                for part in client.read(queue, bounds[0], bounds[1], deadline=time.monotonic() + 60):
+                    bodies += [bytes(message.body) for message in part.messages]
+        return bodies
+
+    def _bounds(self, client: Client) -> dict[Queue, tuple[int, int]]:
+        return {queue: (seen.begin, seen.end) for queue, seen in client.offsets.bounds(self.topic).items()}
+
+
+@pytest.fixture
+def site(
+    tmp_path: Path, rocketmq: RocketMQ, postgres_url: str, spark_remote: str, new_database: Callable[[str], str]
+) -> Site:
+    """Ledger in a database of its own on the embedded PostgreSQL."""
+    home = tmp_path / ".waybill"
+    home.mkdir()
+    _borrow_servers(home, rocketmq)
+    site = Site(tmp_path, f"t-{uuid.uuid4().hex[:12]}", rocketmq.name_servers, new_database(postgres_url))
+    site.waybill("db", "upgrade")
+    return site
+
+
+@pytest.fixture(scope="session")
+def new_database() -> Callable[[str], str]:
+    """Makes an empty database beside the given one; returns its URL."""
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.engine import make_url
+
+    def make(beside: str) -> str:
+        name = f"ledger_{uuid.uuid4().hex[:12]}"
+        engine = create_engine(beside, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        engine.dispose()
+        return make_url(beside).set(database=name).render_as_string(hide_password=False)
+
+    return make
+
+
+def _borrow_servers(home: Path, rocketmq: RocketMQ) -> None:
+    """A record of the stack that names the session's servers, so that commands find them as in any home."""
+    engine_home = Path(os.environ["WAYBILL_TEST_SESSION"]) / "shared" / "engine" / ".waybill"
+    engine, brokers = record.load(engine_home), record.load(rocketmq.home)
+    assert engine is not None
+    assert brokers is not None
+    parts = {**brokers.parts, stack.ENGINE: engine.part(stack.ENGINE)}
+    record.save(stack.Stack(home, engine.options, parts))
+    shutil.copy(engine_home / engine.part(stack.ENGINE).facts["token_file"], home)
