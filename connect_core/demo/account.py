@@ -1,0 +1,71 @@
+"""Receipts added up: what a connector has moved, and whether its receipts are sound and leave nothing out. Pure.
+
+Takes receipts as `waybill receipts NAME --json` prints them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Receipt = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Account:
+    """Sums over receipts. `ends` are where each partition got to; `faults` says which identities do not hold."""
+
+    receipts: int
+    read: int
+    delivered: int
+    already: int
+    surplus: int
+    ends: Mapping[str, int]
+    faults: tuple[str, ...]
+
+
+def add_up(receipts: Sequence[Receipt]) -> Account:
+    by_partition: dict[str, list[Receipt]] = defaultdict(list)
+    for receipt in receipts:
+        by_partition[receipt["partition"]].append(receipt)
+    faults = [fault for receipt in receipts for fault in _identity_faults(receipt)]
+    for partition, chain in by_partition.items():
+        faults += _chain_faults(partition, sorted(chain, key=lambda receipt: int(receipt["begin"])))
+    return Account(
+        receipts=len(receipts),
+        read=_sum(receipts, "read"),
+        delivered=_sum(receipts, "delivered"),
+        already=_sum(receipts, "already"),
+        surplus=_sum(receipts, "surplus"),
+        ends={partition: max(int(receipt["end"]) for receipt in chain) for partition, chain in by_partition.items()},
+        faults=tuple(faults),
+    )
+
+
+def _identity_faults(receipt: Receipt) -> list[str]:
+    where = f"{receipt['partition']} from {receipt['begin']}"
+    faults = []
+    if receipt["read"] != receipt["filtered"] + receipt["rejected"] + receipt["passed"]:
+        faults.append(f"{where}: read is not filtered + rejected + passed")
+    if receipt["emitted"] != receipt["delivered"] + receipt["already"]:
+        faults.append(f"{where}: emitted is not delivered + already")
+    if receipt["surplus"] or receipt["possible_repeats"]:
+        faults.append(f"{where}: {receipt['surplus']} surplus, {receipt['possible_repeats']} possible repeats")
+    return faults
+
+
+def _chain_faults(partition: str, chain: Sequence[Receipt]) -> list[str]:
+    """Every range must begin where the one before it ended, the first one at 0."""
+    begins = [int(receipt["begin"]) for receipt in chain]
+    ends = [0, *(int(receipt["end"]) for receipt in chain)]
+    return [
+        f"{partition}: a range begins at {begin}, the one before it ended at {end}"
+        for begin, end in zip(begins, ends, strict=False)
+        if begin != end
+    ]
+
+
+def _sum(receipts: Sequence[Receipt], name: str) -> int:
+    return sum(int(receipt[name]) for receipt in receipts)

@@ -1,0 +1,80 @@
+"""The bare loops that Waybill is measured against: one process, one thread, our RocketMQ client, nothing else.
+
+No ledger, no receipt, no digest, no coordinates, no engine. They keep what any sane copier would keep: one send
+outstanding a queue, the next pull under way, large reads and writes, one fsync at the end. Run as a process of its own
+(`python -m tests.bench.bare in|out …`); prints the seconds that its loop took, without start and imports.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from connect_core.rocketmq import Client, ClientOptions, encode_batches
+
+_READ_BYTES = 1024 * 1024
+_LIMIT_S = 600.0
+
+
+def files_to_topic(client: Client, files: list[Path], topic: str) -> int:
+    """Each file to a queue of its own, the files taking turns; returns how many lines were acknowledged."""
+    deadline = time.monotonic() + _LIMIT_S
+    queues = client.topics.create(topic, queues=len(files))
+    senders = [client.sender(queue) for queue in queues]
+    count = 0
+    with ExitStack() as opened:
+        reading = [(_lines(opened, path), sender) for path, sender in zip(files, senders, strict=True)]
+        while reading:
+            still = []
+            for lines, sender in reading:
+                bodies = next(lines, None)
+                if bodies is None:
+                    continue
+                still.append((lines, sender))
+                for batch in encode_batches(bodies, [b""] * len(bodies)):
+                    sender.submit(batch, deadline=deadline)
+                count += len(bodies)
+            reading = still
+    for sender in senders:
+        sender.finish(deadline=deadline)
+    return count
+
+
+def topic_to_file(client: Client, topic: str, target: Path) -> int:
+    """Queue after queue to one file, a line each; returns how many lines are on the disk."""
+    deadline = time.monotonic() + _LIMIT_S
+    count = 0
+    with target.open("wb", buffering=0) as file:
+        for queue, bounds in sorted(client.offsets.bounds(topic).items()):
+            for part in client.read(queue, bounds.begin, bounds.end, deadline=deadline):
+                bodies = [message.body for message in part.messages]
+                file.write(b"\n".join(bodies) + b"\n")
+                count += len(bodies)
+        os.fsync(file.fileno())
+    return count
+
+
+def _lines(opened: ExitStack, path: Path) -> Iterator[list[bytes]]:
+    file = opened.enter_context(path.open("rb", buffering=0))
+    rest = b""
+    while chunk := file.read(_READ_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield lines
+
+
+def main(direction: str, name_servers: str, topic: str, *paths: str) -> None:
+    with Client(ClientOptions(name_servers=(name_servers,))) as client:
+        begun = time.monotonic()
+        if direction == "in":
+            count = files_to_topic(client, [Path(path) for path in paths], topic)
+        else:
+            count = topic_to_file(client, topic, Path(paths[0]))
+        print(count, time.monotonic() - begun)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

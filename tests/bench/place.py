@@ -1,0 +1,117 @@
+"""Where the figures are taken: a temporary home with a stack of its own, and Waybill's command in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from connect_core import stack
+from connect_core.demo.killing import workers
+
+_WAYBILL = Path(sys.executable).parent / "waybill"
+_SAMPLE_S = 0.02
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One `waybill run`: seconds from exec to exit, of these in each part of the run, and the most memory (bytes) that
+    any of its workers had resident, 0 when no worker was seen."""
+
+    wall_s: float
+    parts: dict[str, float]
+    worker_bytes: int
+
+    @property
+    def run_s(self) -> float:
+        """Above the process: from the first part to the last."""
+        return sum(self.parts.values())
+
+    @property
+    def process_s(self) -> float:
+        """Start of Python, imports, opening the ledger, and the exit."""
+        return self.wall_s - self.run_s
+
+
+@dataclass(frozen=True)
+class Place:
+    folder: Path
+    name_servers: str
+
+    @property
+    def home(self) -> Path:
+        return self.folder / ".waybill"
+
+    def apply(self, name: str, source: dict[str, Any], sink: dict[str, Any], tasks: int = 1) -> None:
+        document = {"version": 1, "name": name, "source": source, "sink": sink, "tasks": tasks}
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(document))
+        self.waybill("apply", str(path))
+
+    def waybill(self, *arguments: str) -> Any:
+        """The answer of a command. A failing one ends the benchmark with its words."""
+        command = [str(_WAYBILL), *arguments, "--json"]
+        done = subprocess.run(command, cwd=self.folder, env=self._environment(), check=True, stdout=subprocess.PIPE)
+        return json.loads(done.stdout)
+
+    def run(self, name: str, *, watched: bool = False) -> Timed:
+        """One run. `watched` looks for its workers' memory all the while, which costs some of a core."""
+        command = [str(_WAYBILL), "run", name, "--json"]
+        begun = time.monotonic()
+        with subprocess.Popen(command, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE) as run:
+            most = 0
+            while watched and run.poll() is None:
+                most = max([most, *map(_most_resident_bytes, workers(self.home / "locks", run.pid))])
+                time.sleep(_SAMPLE_S)
+            told, _ = run.communicate()
+        wall = time.monotonic() - begun
+        if run.returncode:
+            raise SystemExit(f"`waybill run {name}` ended with exit code {run.returncode}")
+        return Timed(wall, json.loads(told)["tasks"][0]["seconds"], most)
+
+    def bare(self, direction: str, topic: str, *paths: Path) -> float:
+        """Seconds of the bare loop, without the start of its process."""
+        command = [sys.executable, "-m", "tests.bench.bare", direction, self.name_servers, topic, *map(str, paths)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        return float(done.stdout.split()[1])
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "WAYBILL_HOME": str(self.home)}
+
+
+@contextmanager
+def own_place() -> Iterator[Place]:
+    """A home with everything running in it; all of it is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="waybill-bench-"))
+    folder.chmod(0o711)  # PostgreSQL runs as another account when this one is root
+    home = folder / ".waybill"
+    try:
+        running = stack.up(home, options=stack.Options(well_known_ports=False), report=_say)
+        yield Place(folder, running.name_servers)
+    finally:
+        stack.down(home)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _most_resident_bytes(pid: int) -> int:
+    """The peak of the process so far (VmHWM), 0 when it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,58 @@
+"""Receipts added up: what does not add up must be told, since the demo fails on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from connect_core.demo.account import add_up
+
+_SOUND = {
+    "read": 10,
+    "filtered": 0,
+    "rejected": 0,
+    "passed": 10,
+    "emitted": 10,
+    "delivered": 7,
+    "already": 3,
+    "surplus": 0,
+    "possible_repeats": 0,
+}
+
+
+def _receipt(begin: int, end: int, partition: str = "a.log", **changes: int) -> dict[str, Any]:
+    return {"partition": partition, "begin": begin, "end": end, **_SOUND, **changes}
+
+
+def test_sound_receipts_add_up_in_any_order() -> None:
+    account = add_up([_receipt(500, 900), _receipt(0, 500), _receipt(0, 40, "b.log")])
+
+    assert account.faults == ()
+    assert (account.receipts, account.read, account.delivered, account.already) == (3, 30, 21, 9)
+    assert account.ends == {"a.log": 900, "b.log": 40}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"passed": 9}, "read is not filtered + rejected + passed"),
+        ({"delivered": 8}, "emitted is not delivered + already"),
+        ({"surplus": 1}, "1 surplus"),
+        ({"possible_repeats": 2}, "2 possible repeats"),
+    ],
+)
+def test_a_receipt_that_does_not_hold_is_told(changes: dict[str, int], told: str) -> None:
+    (fault,) = add_up([_receipt(0, 500, **changes)]).faults
+    assert told in fault
+    assert "a.log" in fault
+
+
+def test_a_hole_and_an_overlap_between_ranges_are_told() -> None:
+    assert add_up([_receipt(0, 5), _receipt(6, 9)]).faults == (
+        "a.log: a range begins at 6, the one before it ended at 5",
+    )
+    assert add_up([_receipt(0, 5), _receipt(4, 9)]).faults == (
+        "a.log: a range begins at 4, the one before it ended at 5",
+    )
+    assert add_up([_receipt(3, 5)]).faults == ("a.log: a range begins at 3, the one before it ended at 0",)
