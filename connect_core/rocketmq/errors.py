@@ -83,6 +83,8 @@ _CHECK_NAMES = "Check the name, and create it when it should exist"
 _CHECK_RIGHTS = "Check the credentials and the permissions of topic, group and broker"
 _LATER = "Try again later"
 _MAX_REMARK = 300
+_TOO_LARGE = "message body size exceeded"
+"""How brokers refuse a batch above their limit: with the code of an inner fault."""
 
 _BY_CODE: dict[int, tuple[type[WaybillError], str]] = {
     ResponseCode.SYSTEM_ERROR: (BrokerFault, _CHECK_SERVER),
@@ -107,6 +109,8 @@ _BY_CODE: dict[int, tuple[type[WaybillError], str]] = {
 
 def refusal(code: int, remark: str, *, where: str) -> WaybillError:
     """The error for a response code; the remark is the server's own text. An unknown code is a fault of the broker."""
+    if code == ResponseCode.SYSTEM_ERROR and _TOO_LARGE in remark:
+        code = ResponseCode.MESSAGE_ILLEGAL
     kind, next_step = _BY_CODE.get(code, (BrokerFault, _CHECK_SERVER))
     first_line = remark.strip().partition("\n")[0].strip()[:_MAX_REMARK]
     return kind(f"Answered with code {code}: {first_line or 'no remark'}", where=where, next_step=next_step)

@@ -15,7 +15,15 @@ from typing import NoReturn
 from connect_core.errors import Refused, WireFormatError
 from connect_core.rocketmq.backoff import Backoff
 from connect_core.rocketmq.connection import Pending
-from connect_core.rocketmq.errors import BrokerBusy, ConnectionLost, NoAnswer, RouteStale, SendUnknown, refusal
+from connect_core.rocketmq.errors import (
+    BrokerBusy,
+    ConnectionLost,
+    MessageIllegal,
+    NoAnswer,
+    RouteStale,
+    SendUnknown,
+    refusal,
+)
 from connect_core.rocketmq.network import Network, command
 from connect_core.rocketmq.queues import Queue
 from connect_core.rocketmq.wire.batch_entries import Batch
@@ -25,6 +33,7 @@ from connect_core.rocketmq.wire.header import Command
 from connect_core.rocketmq.wire.stored_message import SENDABLE_BITS
 
 PRODUCER_GROUP = "WAYBILL"
+_HEADER_ROOM_BYTES = 64 * 1024
 _NOT_STORED = (BrokerBusy, Refused, RouteStale)
 
 
@@ -80,6 +89,14 @@ class BatchSender:
         is not stored and nothing is outstanding.
         """
         acknowledged = self.finish(deadline=deadline)
+        if not batch.count:
+            raise ValueError("A batch without messages cannot be sent")
+        if len(batch.body) > self._network.options.max_frame_bytes - _HEADER_ROOM_BYTES:
+            raise MessageIllegal(
+                f"A batch of {len(batch.body)} bytes does not fit into a frame",
+                where=str(self.queue),
+                next_step="Reject messages of that size",
+            )
         if sys_flag & ~SENDABLE_BITS:
             raise ValueError(f"System flag {sys_flag:#x} has bits that make messages vanish")
         request = BatchSendRequest(

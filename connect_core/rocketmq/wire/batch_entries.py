@@ -19,7 +19,11 @@ MAX_ENTRIES = 1_000
 """Above 32,767 the broker damages the queue; more than about 1,000 gains nothing."""
 MAX_BATCH_BYTES = 3 * 1024 * 1024
 """The broker's own default limit is 4 MiB."""
-MAX_PROPERTIES_BYTES = 32_767
+MAX_PROPERTIES_BYTES = 32_000
+"""The stored length is a signed 16-bit number, and brokers up to 5.3.3 add about 60 bytes of their own without looking:
+beyond 32,767 such a broker acknowledges the message, never shows it, and the offsets of the queue are wrong from then on
+(seen on 5.3.3).
+"""
 
 # total, magic 0, checksum 0 (the broker computes it), flag, body length
 _HEAD = Struct(">iiiii")
@@ -47,7 +51,7 @@ class Batch:
 def encode_batch(bodies: Sequence[bytes], properties: Sequence[bytes], flags: Sequence[int] | None = None) -> Batch:
     """All of them as one batch; raises ValueError when there are too many. `encode_batches` splits instead.
 
-    Property strings of more than 32,767 bytes raise ValueError: such a message cannot be stored.
+    Property strings of more than `MAX_PROPERTIES_BYTES` raise ValueError: reject such a row before.
     """
     if len(bodies) > MAX_ENTRIES:
         raise ValueError(f"{len(bodies)} messages in one batch, allowed are {MAX_ENTRIES}")
