@@ -1,0 +1,46 @@
+"""Settings, the home, and connector documents: read, checked with all faults at once, compared, resolved for a run.
+
+    settings = load_settings(home)
+    for checked in check_paths([Path("conf/connectors")], home, settings):
+        ledger.apply(checked.document.name, checked.data, who=settings.user)
+    resolved = resolve(load_document(connector.document), home, settings, connector.uid)
+    options = reveal(resolved.source.options)         # in the process that opens the source, last of all
+
+Sees the option models of systems, never their drivers.
+"""
+
+from connect_core.config.checking import Checked, check, check_paths, load_document
+from connect_core.config.differences import difference
+from connect_core.config.document import ALL, ConnectorDocument
+from connect_core.config.home import create_home, find_home, folder_of, require_home
+from connect_core.config.ledger_url import database_url, sqlite_url
+from connect_core.config.references import masked, reveal
+from connect_core.config.resolving import Resolved, resolve
+from connect_core.config.settings import Settings, load_settings, unknown_variables
+from connect_core.config.written import Written, read_paths, read_text
+
+__all__ = [
+    "ALL",
+    "Checked",
+    "ConnectorDocument",
+    "Resolved",
+    "Settings",
+    "Written",
+    "check",
+    "check_paths",
+    "create_home",
+    "database_url",
+    "difference",
+    "find_home",
+    "folder_of",
+    "load_document",
+    "load_settings",
+    "masked",
+    "read_paths",
+    "read_text",
+    "require_home",
+    "resolve",
+    "reveal",
+    "sqlite_url",
+    "unknown_variables",
+]

@@ -1,0 +1,136 @@
+"""From what was written to a checked document, or to every fault in it at once.
+
+Called by `waybill check` and `apply`, and for a document that comes back from the ledger. Opens no connection and looks
+at no file but those of connections and, for wildcards, those that match; references stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from connect_core.config import flat
+from connect_core.config.document import ConnectorDocument
+from connect_core.config.endpoints import End, Surroundings, read_end
+from connect_core.config.faults import fault_at, model_faults
+from connect_core.config.option_models import ROLES, Role
+from connect_core.config.settings import Settings
+from connect_core.config.written import Written, read_paths
+from connect_core.contracts import Json
+from connect_core.errors import ConfigError, Fault
+
+_ANY_UID = "0" * 12
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A sound document. `data` is what is stored: the native form with absolute paths. `notices` stop nobody."""
+
+    document: ConnectorDocument
+    data: Json
+    where: str
+    notices: tuple[str, ...] = ()
+
+
+def check_paths(paths: Sequence[Path], home: Path | None, settings: Settings) -> list[Checked]:
+    """Every document of the files and folders. Raises one ConfigError with the faults of all of them."""
+    checked: list[Checked] = []
+    faults: list[Fault] = []
+    written = read_paths(list(paths))
+    if not written:
+        raise ConfigError("There is no document", where=", ".join(map(str, paths)))
+    for item in written:
+        try:
+            checked.append(check(item, home, settings))
+        except ConfigError as error:
+            faults += [Fault(f"{item.where}: {fault.path}".rstrip(": "), fault.message) for fault in error.faults]
+    faults += _twins(checked)
+    if faults:
+        raise ConfigError(f"{_count(len(faults), 'fault')} in {_count(len(written), 'document')}", faults=tuple(faults))
+    return checked
+
+
+def check(written: Written, home: Path | None, settings: Settings, name: str | None = None) -> Checked:
+    """One document; `name` is for flat documents, which have none (else their file's). Raises ConfigError."""
+    if not isinstance(written.data, dict):
+        raise _faulty(written, [Fault("", "a document is a mapping of keys to values")])
+    notices: list[str] = []
+    faults: list[Fault] = []
+    if flat.is_flat(written.data):
+        translated = flat.translate(written.data, name or flat.name_for(written))
+        notices += translated.notices
+        faults += [fault_at((fault.path,), fault.message, written) for fault in translated.faults]
+        if faults:
+            raise _faulty(written, faults)
+        written = flat.with_lines(translated, written)
+    data: Json = dict(written.data)
+    faults += _document_faults(data, written)
+    around = Surroundings(home, settings.files_roots, written.file)
+    for role in ROLES:
+        if end := _end(role, data, around, written):
+            faults += end.faults
+            data[role] = {end.system: end.own}
+    if faults:
+        raise _faulty(written, faults)
+    document = ConnectorDocument.model_validate(data)
+    return Checked(document, data, written.where, (*notices, *_advice(document)))
+
+
+def load_document(data: Json, where: str = "ledger") -> ConnectorDocument:
+    """A document that was checked when it was stored. Raises ConfigError when this version reads it otherwise."""
+    faults = _document_faults(data, Written(data, where))
+    if faults:
+        raise _faulty(Written(data, where), faults)
+    return ConnectorDocument.model_validate(data)
+
+
+def injected_values(uid: str, name: Any, tasks: Any) -> dict[str, Any]:
+    """What runs know and no document gives, by the names that option models have for it."""
+    return {"uid": uid, "connector": name, "tasks": tasks}
+
+
+def _end(role: Role, data: Json, around: Surroundings, written: Written) -> End | None:
+    """One end, or None when it has not even its shape: that is the document model's fault to report."""
+    value = data.get(role)
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    system, options = next(iter(value.items()))
+    if options is not None and not isinstance(options, dict):
+        return None
+    tasks = data.get("tasks", 1)
+    injected = injected_values(_ANY_UID, str(data.get("name", "")), tasks if isinstance(tasks, int) and tasks > 0 else 1)
+    return read_end(role, str(system), options or {}, around, injected, written)
+
+
+def _faulty(written: Written, faults: Sequence[Fault]) -> ConfigError:
+    return ConfigError("The document is not valid", where=written.where, faults=tuple(faults))
+
+
+def _document_faults(data: Json, written: Written) -> list[Fault]:
+    try:
+        ConnectorDocument.model_validate(data)
+    except ValidationError as error:
+        return list(model_faults(error, ConnectorDocument, written))
+    return []
+
+
+def _twins(checked: Sequence[Checked]) -> Iterator[Fault]:
+    first: dict[str, str] = {}
+    for item in checked:
+        name = item.document.name
+        if name in first:
+            yield Fault(f"{item.where}: name", f'"{name}" is already the name of the document in {first[name]}')
+        first.setdefault(name, item.where)
+
+
+def _advice(document: ConnectorDocument) -> Iterator[str]:
+    if document.schedule.window:
+        yield "schedule.window: a run with a window holds its slot and one of the engine's for that long"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,43 @@
+"""What a new revision of a document changes, in lines a person reads before it is applied. Pure; secrets are masked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from connect_core.config.references import MASK, is_secret_name, masked
+from connect_core.contracts import Json
+
+_ABSENT = object()
+
+
+def difference(old: Json | None, new: Json) -> list[str]:
+    """`+ path: value`, `- path: value` and `~ path: old -> new`, in the order of the paths; empty when nothing changes."""
+    before, after = dict(_leaves(old or {})), dict(_leaves(new))
+    shown_before, shown_after = dict(_leaves(masked(old or {}))), dict(_leaves(masked(new)))
+    lines = []
+    for path in sorted(before.keys() | after.keys()):
+        was, now = before.get(path, _ABSENT), after.get(path, _ABSENT)
+        if was is _ABSENT:
+            lines.append(f"+ {path}: {_text(shown_after[path])}")
+        elif now is _ABSENT:
+            lines.append(f"- {path}: {_text(shown_before[path])}")
+        elif was != now:
+            lines.append(f"~ {path}: {_text(shown_before[path])} -> {_changed(path, shown_after[path])}")
+    return lines
+
+
+def _changed(path: str, shown: Any) -> str:
+    hidden = shown == MASK and is_secret_name(path.rpartition(".")[2])
+    return f"{MASK} (changed)" if hidden else _text(shown)
+
+
+def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    """Dotted path and value of everything that is not a mapping; an empty mapping counts as a value."""
+    if isinstance(value, dict) and value:
+        return [leaf for key, child in value.items() for leaf in _leaves(child, f"{path}.{key}" if path else str(key))]
+    return [(path, value)] if path else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

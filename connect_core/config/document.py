@@ -1,0 +1,119 @@
+"""The connector document, version 1: what one YAML or JSON document says, as a value.
+
+Built by `checking` from plain data. Option values of the two systems stay as they were written here: their own models
+judge them. Nothing is read, looked up or resolved.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from connect_core.config.schedule import Schedule
+from connect_core.config.units import Bytes, Seconds
+from connect_core.contracts import Json
+
+MAX_NAME_LENGTH = 100
+ALL = -1
+"""The tolerance that never ends a run."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
+
+
+def check_name(name: str) -> str:
+    """The name itself when it may name a connector; it becomes part of DAG ids, group names and file names."""
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
+        raise ValueError(
+            f"{name!r} cannot name a connector: use 1 to {MAX_NAME_LENGTH} of A-Z a-z 0-9 . _ - "
+            "and begin with a letter, a digit or _"
+        )
+    return name
+
+
+def parse_tolerance(value: object) -> int:
+    """`none` is 0, `all` is ALL; else the number of rejects that a range may have."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    words = {"none": 0, "all": ALL}
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{value!r} is not none, all or the number of records that may fail in a range")
+    return words[value]
+
+
+def _no_rate(value: int) -> int:
+    if value:
+        raise ValueError("must be 0: this version has no limit on records a second")
+    return value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Endpoint(_Part):
+    """One end: `{SYSTEM: {options}}`."""
+
+    system: str
+    options: dict[str, Any]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _single(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or len(value) != 1:
+            found = f"{', '.join(map(str, value)) or 'nothing'}" if isinstance(value, dict) else repr(value)
+            raise ValueError(f"needs exactly one system with its options, as {{file: {{path: in.log}}}}; found {found}")
+        system, options = next(iter(value.items()))
+        if options is not None and not isinstance(options, dict):
+            raise ValueError(f"the options of {system} must be a mapping, not {options!r}")
+        return {"system": str(system), "options": options or {}}
+
+
+class Limits(_Part):
+    """How much one range may hold, and how fast a connector may go."""
+
+    range_records: int = Field(1_000_000, ge=1, le=10_000_000, description="Records in one range at most.")
+    range_bytes: Bytes = Field(2**30, ge=1024, description="Bytes in one range, about.")
+    records_per_second: Annotated[int, AfterValidator(_no_rate)] = Field(
+        0, ge=0, description="Must be 0, no limit: this version does not hold back."
+    )
+
+
+class Errors(_Part):
+    """What happens to records that fail, and to records that are gone."""
+
+    tolerance: Annotated[int, BeforeValidator(parse_tolerance)] = Field(
+        0, description="none, all, or how many records of a range may be rejected before the run fails."
+    )
+    dead_letter: Literal["ledger"] = Field("ledger", description="Where rejected records are kept.")
+    on_gap: Literal["fail", "skip"] = Field(
+        "fail", description="Records of the source are gone: fail, or record the gap and go on behind it."
+    )
+
+
+class Alerts(_Part):
+    """When `waybill status` and `waybill lag` call a connector late."""
+
+    lag: Seconds | None = Field(None, gt=0, description="Records have been waiting for this long.")
+    silent: Seconds | None = Field(None, gt=0, description="Nothing has been settled for this long.")
+
+
+class ConnectorDocument(_Part):
+    """What a connector is. `source` and `sink` name a system each; all else has a default."""
+
+    version: Literal[1] = Field(description="Version of the document's form.")
+    name: Annotated[str, AfterValidator(check_name)] = Field(description="Unique name of the connector.")
+    description: str = Field("", max_length=2000, description="For people.")
+    source: Endpoint = Field(description="Where records are read: {SYSTEM: {options}}.")
+    sink: Endpoint = Field(description="Where records are written: {SYSTEM: {options}}.")
+    tasks: int = Field(1, ge=1, le=1000, description="How many tasks share the partitions.")
+    schedule: Schedule = Field(
+        default_factory=lambda: Schedule(manual=True), description="When runs begin; manual when left out."
+    )
+    limits: Limits = Field(default_factory=Limits, description="How much one range may hold.")
+    transforms: list[Json] = Field(
+        default_factory=list, max_length=0, description="Must be empty: this version passes records as they are."
+    )
+    errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")
+    alerts: Alerts = Field(default_factory=Alerts, description="When the connector counts as late.")

@@ -1,0 +1,131 @@
+"""One end of a document: its options with those of its connection, absolute paths, and what is wrong with them.
+
+`checking` and `resolving` both go through here, so that a document that was checked is read the same way when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from connect_core.config import connections, option_models
+from connect_core.config.faults import fault_at, model_faults, nearest
+from connect_core.config.home import folder_of
+from connect_core.config.option_models import Role
+from connect_core.config.paths import absolute_path
+from connect_core.config.references import REFERENCE, fault_in, is_reference, is_secret_name, places
+from connect_core.config.written import Place, Written
+from connect_core.contracts import Json
+from connect_core.errors import ConfigError, Fault
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a document is read against. `file` is where it was written, while it is a file."""
+
+    home: Path | None
+    roots: tuple[Path, ...]
+    file: Path | None = None
+
+    def folders(self) -> tuple[Path, ...]:
+        """Where connections are looked for."""
+        return connections.folders_for(self.file, self.home)
+
+
+@dataclass(frozen=True)
+class End:
+    """`own` is what the document keeps, `options` what a run works with. Sound when there are no faults."""
+
+    system: str
+    own: Json
+    options: Json
+    faults: tuple[Fault, ...]
+
+
+def read_end(
+    role: Role, system: str, own: Json, around: Surroundings, injected: Mapping[str, Any], written: Written
+) -> End:
+    """`injected` are the values that no document gives, by name of the field."""
+    place: Place = (role, system)
+    model = option_models.find(role, system)
+    if model is None:
+        return End(system, own, own, (fault_at(place, _no_such(role, system), written),))
+    try:
+        options, own = _with_connection(system, own, around)
+    except ConfigError as error:
+        return End(system, own, own, (fault_at((*place, connections.KEY), _in_one_line(error), written),))
+    faults = [fault_at((*place, *inner), message, written) for inner, message in _reference_faults(options)]
+    faults += [
+        fault_at((*place, name), f'unknown key "{name}"' + nearest(name, option_models.written_fields(model)), written)
+        for name in option_models.injected_fields(model) & options.keys()
+    ]
+    options, path_faults = _absolute(model, options, around.roots)
+    faults += [fault_at((*place, name), message, written) for name, message in path_faults]
+    own = {name: options.get(name, value) if name != connections.KEY else value for name, value in own.items()}
+    options = {**options, **{k: v for k, v in injected.items() if k in option_models.injected_fields(model)}}
+    faults += _model_faults(model, options, place, written, skip={name for name, _ in path_faults})
+    return End(system, own, options, tuple(faults))
+
+
+def _with_connection(system: str, own: Json, around: Surroundings) -> tuple[Json, Json]:
+    """The options with the connection's, and the document's own with the connection named so that it is found again
+    when the document is not a file any more."""
+    if connections.KEY not in own:
+        return own, own
+    connection = connections.find(str(own[connections.KEY]), around.folders())
+    if connection.system != system:
+        raise ConfigError(f'the connection "{connection.name}" is for {connection.system}, not for {system}')
+    lasting = (folder_of(around.home) / "conf" / "connections").resolve()
+    name = connection.name if connection.file is None or connection.file.parent == lasting else str(connection.file)
+    merged = {**connection.options, **{key: value for key, value in own.items() if key != connections.KEY}}
+    return merged, {**own, connections.KEY: name}
+
+
+def _absolute(model: type[BaseModel], options: Json, roots: tuple[Path, ...]) -> tuple[Json, list[tuple[str, str]]]:
+    changed, faults = dict(options), []
+    for name in option_models.path_fields(model):
+        value = options.get(name)
+        if not isinstance(value, str) or not value or is_reference(value):
+            continue
+        try:
+            changed[name] = absolute_path(value, roots)
+        except ValueError as error:
+            faults.append((name, str(error)))
+    return changed, faults
+
+
+def _model_faults(
+    model: type[BaseModel], options: Json, place: Place, written: Written, skip: set[str]
+) -> Iterator[Fault]:
+    """What the option model has to say. Values that hold a reference are not judged, nor those of `skip` again."""
+    try:
+        model.model_validate(options)
+    except ValidationError as error:
+        skipped = {".".join(map(str, (*place, name))) for name in skip}
+        yield from (fault for fault in model_faults(error, model, written, place) if fault.path not in skipped)
+
+
+def _reference_faults(options: Json) -> Iterator[tuple[Place, str]]:
+    """Broken references, and secrets that stand there in plain text: documents are stored and shown."""
+    for inner, text in places(options):
+        if message := fault_in(text):
+            yield inner, message
+    for key, value in options.items():
+        if isinstance(value, str) and value and is_secret_name(key) and not REFERENCE.fullmatch(value):
+            yield (key,), "is a secret in plain text; write where it stands: ${env:NAME} or ${file:PATH#KEY}"
+
+
+def _no_such(role: Role, system: str) -> str:
+    known = option_models.systems(role)
+    other: Role = "sink" if role == "source" else "source"
+    if system in option_models.systems(other):
+        return f'"{system}" is a {other} only; a {role} can be {", ".join(known)}'
+    return f'there is no system "{system}"' + nearest(system, known)
+
+
+def _in_one_line(error: ConfigError) -> str:
+    return "; ".join([f"{error.where}: {error.what}" if error.where else error.what, *map(str, error.faults)])

@@ -1,0 +1,83 @@
+"""From pydantic's errors to faults that a person can act on: dotted path, line, the nearest known key. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from connect_core.config.references import is_reference
+from connect_core.config.written import Place, Written
+from connect_core.errors import Fault
+
+
+def model_faults(
+    error: ValidationError, model: type[BaseModel], written: Written | None = None, under: Place = ()
+) -> Iterator[Fault]:
+    """A fault for each error, but for those about a value that is a reference: its type is known when it is resolved.
+
+    `under` is the place of the model's data in the document.
+    """
+    for detail in error.errors(include_url=False):
+        if is_reference(detail["input"]) and detail["type"] != "extra_forbidden":
+            continue
+        place = tuple(part for part in detail["loc"] if not _is_branch(part))
+        message = _message(detail, model, place)
+        yield fault_at((*under, *place), message, written)
+
+
+def fault_at(place: Place, message: str, written: Written | None) -> Fault:
+    line = written.line(place) if written else None
+    return Fault(".".join(map(str, place)), f"line {line}: {message}" if line else message)
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown key: the key that was probably meant, and all there are."""
+    names = sorted(known)
+    near = get_close_matches(key, names, n=1, cutoff=0.6)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"{meant} (known: {', '.join(names)})" if names else meant
+
+
+def model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
+    """The model of the mapping that holds the value at `place`."""
+    for part in place[:-1]:
+        field = model.model_fields.get(str(part))
+        inner = next(_models_in(field.annotation), None) if field else None
+        if inner is None:
+            break
+        model = inner
+    return model
+
+
+def field_names(model: type[BaseModel]) -> list[str]:
+    """The keys that a document writes for `model`: aliases where fields have them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _message(detail: Any, model: type[BaseModel], place: Place) -> str:
+    if detail["type"] == "extra_forbidden":
+        return f'unknown key "{place[-1]}"' + nearest(str(place[-1]), field_names(model_at(model, place)))
+    if detail["type"] == "missing":
+        field = model_at(model, place).model_fields.get(str(place[-1]))
+        purpose = f": {field.description}" if field and field.description else ""
+        return f"is missing{purpose}"
+    if detail["type"] == "too_long" and place == ("transforms",):
+        return "must be empty: this version passes records as they are and has no transforms"
+    text: str = detail["msg"]
+    text = text.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return text if text[:1] in "'\"" or detail["type"] == "value_error" else f"{text[:1].lower()}{text[1:]}, found {detail['input']!r}"
+
+
+def _is_branch(part: object) -> bool:
+    """Pydantic names the branch of a union or a validator in the place, as `function-before[...]` or `list[str]`."""
+    return isinstance(part, str) and ("[" in part or part in {"str", "int", "float", "bool", "constrained-str"})
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)

@@ -1,0 +1,55 @@
+"""What the registry of systems says about options: which systems there are for a role, and the model of each.
+
+The only module of this room that knows the registry; it sees option models, never drivers.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+Role = Literal["source", "sink"]
+ROLES: tuple[Role, Role] = ("source", "sink")
+
+
+def find(role: Role, system: str) -> type[BaseModel] | None:
+    """The option model of a system in a role; None when there is no such system or it has no such side."""
+    from connect_core.systems import SYSTEMS
+
+    if system not in SYSTEMS:
+        return None
+    known = SYSTEMS[system]
+    return known.source_options if role == "source" else known.sink_options
+
+
+def systems(role: Role) -> list[str]:
+    """The names of the systems that can be a source or a sink, sorted."""
+    from connect_core.systems import SYSTEMS
+
+    return sorted(name for name in SYSTEMS if find(role, name) is not None)
+
+
+def title(system: str) -> str:
+    from connect_core.systems import SYSTEMS
+
+    return SYSTEMS[system].title
+
+
+def written_fields(model: type[BaseModel]) -> list[str]:
+    """The options that a document may give, in the order of the model."""
+    hidden = injected_fields(model)
+    return [name for name in model.model_fields if name not in hidden]
+
+
+def injected_fields(model: type[BaseModel]) -> frozenset[str]:
+    """The fields that whoever runs a connector fills in, and no document gives."""
+    from connect_core.systems import injected
+
+    return injected(model)
+
+
+def path_fields(model: type[BaseModel]) -> list[str]:
+    """The options that name files, and so must be made absolute and stay under the configured roots."""
+    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
+    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("kind") == "path"]

@@ -1,0 +1,37 @@
+"""Where the file systems of a document may be: paths made absolute, symbolic links resolved, kept under the roots."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+
+
+def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
+    """The path with symbolic links resolved, as far as it holds no wildcard. A relative one begins at the first root.
+
+    Raises ValueError when it, or something that its pattern matches now, lies outside all of the roots.
+    """
+    if "\0" in text:
+        raise ValueError("a path must not contain a NUL character")
+    whole = roots[0] / Path(text).expanduser()
+    fixed, pattern = _split_pattern(whole)
+    start = Path(os.path.realpath(fixed))
+    result = str(start / pattern) if pattern else str(start)
+    found = [Path(os.path.realpath(match)) for match in glob.iglob(result, recursive=True)] if pattern else []
+    allowed = [Path(os.path.realpath(root)) for root in roots]
+    for path in (start, *found):
+        if not any(path == root or root in path.parents for root in allowed):
+            names = ", ".join(map(str, allowed))
+            raise ValueError(f"{path} is outside of the folders that files may be in: {names} (setting files_roots)")
+    return result
+
+
+def _split_pattern(path: Path) -> tuple[Path, str]:
+    """The leading parts without a wildcard, and the rest. `..` behind a wildcard is refused."""
+    parts = path.parts
+    first = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    rest = parts[first:]
+    if ".." in rest:
+        raise ValueError(f"{path} has .. behind a wildcard")
+    return Path(*parts[:first]), str(Path(*rest)) if rest else ""

@@ -1,0 +1,148 @@
+"""References in option values: `${env:NAME}`, `${file:PATH#KEY}`, `${stack:FIELD}`, found, checked, resolved, masked.
+
+`env` and `file` are secrets and are resolved late, by whoever builds a source or a sink from its options (`reveal`, in
+the worker too); `stack` says where the local servers are and is resolved by the driver (`resolve_stack`). What a
+reference stands for never goes into a message, a log or the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from connect_core.contracts import Json
+from connect_core.errors import ConfigError
+
+REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_FORMS = {
+    "env": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"),
+    "file": re.compile(r"[^#]+(#.+)?", re.DOTALL),
+    "stack": re.compile(r"[a-z_]+"),
+}
+FORMS = "${env:NAME}, ${file:PATH#KEY} and ${stack:name_servers}"
+
+Place = tuple[str | int, ...]
+
+
+def is_reference(value: object) -> bool:
+    """Whether the text holds at least one reference."""
+    return isinstance(value, str) and REFERENCE.search(value) is not None
+
+
+def places(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+    """Every text inside `value` that holds a reference, with its place."""
+    if is_reference(value):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            yield from places(child, (*place, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from places(child, (*place, index))
+
+
+def fault_in(text: str) -> str | None:
+    """What is wrong with the references in `text`, or None."""
+    for found in REFERENCE.finditer(text):
+        kind, _, rest = found.group(1).partition(":")
+        if kind not in _FORMS:
+            return f"{found.group()} is not a reference; there are {FORMS}"
+        if not _FORMS[kind].fullmatch(rest):
+            return f"{found.group()} is not of the form of {FORMS}"
+    return None
+
+
+def reveal(options: Json) -> Json:
+    """The options with `env` and `file` references replaced. Call it last, and show nobody what it returns.
+
+    Raises ConfigError when a variable is not set or a file has no such key.
+    """
+    revealed: Json = _replaced(options, {"env": _environment, "file": _file})
+    return revealed
+
+
+def resolve_stack(options: Json, lookup: Callable[[str], str]) -> Json:
+    """The options with `stack` references replaced by what `lookup` says of a field."""
+    resolved: Json = _replaced(options, {"stack": lookup})
+    return resolved
+
+
+def _replaced(value: Any, by_kind: Mapping[str, Callable[[str], str]]) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(child, by_kind) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_replaced(child, by_kind) for child in value]
+    if not isinstance(value, str):
+        return value
+
+    def one(found: re.Match[str]) -> str:
+        kind, _, rest = found.group(1).partition(":")
+        return by_kind[kind](rest) if kind in by_kind else found.group()
+
+    return REFERENCE.sub(one, value)
+
+
+def _environment(name: str) -> str:
+    try:
+        return os.environ[name]
+    except KeyError:
+        raise ConfigError(
+            f"The environment variable {name} is not set", where=f"${{env:{name}}}", next_step="Set it where workers run"
+        ) from None
+
+
+def _file(reference: str) -> str:
+    """`PATH` is the whole file without its last newline; `PATH#KEY` one entry of a JSON object or of key=value lines."""
+    path, _, key = reference.partition("#")
+    where = f"${{file:{reference}}}"
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"A secret's file cannot be read: {error.strerror}", where=where) from None
+    except UnicodeDecodeError:
+        raise ConfigError("A secret's file is not UTF-8 text", where=where) from None
+    if not key:
+        return text.removesuffix("\n")
+    entries = _entries(text)
+    if key not in entries:
+        raise ConfigError("A secret's file has no such key", where=where)
+    return entries[key]
+
+
+def _entries(text: str) -> dict[str, str]:
+    if text.lstrip().startswith("{"):
+        try:
+            return {str(name): str(value) for name, value in json.loads(text).items()}
+        except json.JSONDecodeError:
+            return {}
+    lines = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return {name.strip(): value.strip() for name, sep, value in lines if sep}
+
+
+# ------------------------------------------------------------------------------------------------------------ display
+
+MASK = "********"
+_SECRET_NAME = re.compile(r"password|passwd|secret|token|credential|access_?key|private_?key", re.IGNORECASE)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a key of this name may hold a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def masked(value: Any, name: str = "") -> Any:
+    """`value` for display: what stands under a secret's name is hidden, unless it is a reference."""
+    if isinstance(value, dict):
+        return {key: masked(child, str(key)) for key, child in value.items()}
+    if isinstance(value, list):
+        return [masked(child, name) for child in value]
+    hidden = value is not None and is_secret_name(name) and not _only_reference(value)
+    return MASK if hidden else value
+
+
+def _only_reference(value: object) -> bool:
+    return isinstance(value, str) and REFERENCE.fullmatch(value) is not None

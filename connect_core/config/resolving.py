@@ -1,0 +1,84 @@
+"""From a stored document to what a run works with: options with their connection, absolute paths, known addresses.
+
+Called by the driver before a run. Secrets stay references: whoever builds a source or a sink reveals them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from connect_core.config.checking import injected_values
+from connect_core.config.document import ConnectorDocument, Endpoint
+from connect_core.config.endpoints import Surroundings, read_end
+from connect_core.config.option_models import ROLES, Role
+from connect_core.config.references import resolve_stack
+from connect_core.config.settings import Settings
+from connect_core.config.written import Written
+from connect_core.contracts import Json, Side
+from connect_core.errors import ConfigError, Fault, Unreachable
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A connector ready to run. `tolerance` is the rejects a range may have, below zero for any number of them."""
+
+    name: str
+    uid: str
+    source: Side
+    sink: Side
+    pipeline: Json
+    tasks: int
+    range_records: int
+    range_bytes: int
+    tolerance: int
+    on_gap: str
+
+
+def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, uid: str) -> Resolved:
+    """Connections are those of the home's folder. Raises ConfigError with every fault, or Unreachable when the local
+    stack is needed and not running."""
+    where = f"connector {document.name}"
+    sides: dict[Role, Side] = {}
+    faults: list[Fault] = []
+    for role in ROLES:
+        endpoint: Endpoint = getattr(document, role)
+        injected = injected_values(uid, document.name, document.tasks)
+        around = Surroundings(home, settings.files_roots)
+        end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))
+        faults += end.faults
+        sides[role] = Side(end.system, end.options)
+    if faults:
+        raise ConfigError("The connector cannot run", where=where, faults=tuple(faults))
+    return Resolved(
+        name=document.name,
+        uid=uid,
+        source=_located(sides["source"], home),
+        sink=_located(sides["sink"], home),
+        pipeline={"transforms": document.transforms},
+        tasks=document.tasks,
+        range_records=document.limits.range_records,
+        range_bytes=document.limits.range_bytes,
+        tolerance=document.errors.tolerance,
+        on_gap=document.errors.on_gap,
+    )
+
+
+def _located(side: Side, home: Path | None) -> Side:
+    return Side(side.system, resolve_stack(side.options, lambda field: stack_field(home, field)))
+
+
+def stack_field(home: Path | None, field: str) -> str:
+    """What `${stack:FIELD}` stands for. `Unreachable` when no stack of this home is running."""
+    from connect_core import stack
+
+    running = stack.load(home) if home else None
+    if running is None:
+        raise Unreachable(
+            "the local stack is not running",
+            where=f"${{stack:{field}}}",
+            next_step="Start it with `waybill dev up`, or name the servers in conf/connections/main.yaml",
+        )
+    if field != "name_servers":
+        raise ConfigError(f"${{stack:{field}}} is not known", next_step="There is ${stack:name_servers}")
+    return running.name_servers
