@@ -147,7 +147,8 @@ class _Job(threading.Thread):
         asking = threading.Thread(target=self._interrupt, name="spark-interrupt", daemon=True)
         asking.start()
         asking.join(limit_s)
-        self.join(limit_s)
+        if not asking.is_alive():
+            self.join(limit_s)
 
     def _interrupt(self) -> None:
         try:

@@ -76,7 +76,7 @@ def test_what_fails_in_a_search_is_raised() -> None:
 
 def test_a_child_that_ends_by_itself_is_told_without_what_it_quoted(tmp_path: Path) -> None:
     with pytest.raises(EngineFailed, match=r"ended with status 7; its last lines: .*SomeError") as raised:
-        InlineEngine().execute([lane(tmp_path, act="exit")])
+        InlineEngine().execute([lane(tmp_path, act="exit", secret="payload")])
     assert "payload" not in str(raised.value)
 
 

@@ -10,6 +10,7 @@ import ctypes
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -100,9 +101,9 @@ class Drill:
         if self.options.note:
             self.options.note.write_text(str(os.getpid()))
         if self.options.act == "raise":
-            raise ValueError("a payload that no message may show")
+            raise ValueError(self.options.secret)
         if self.options.act == "exit":
-            print("SomeError: a payload that no message may show", flush=True)
+            print(f"SomeError: {self.options.secret}", flush=True)
             os._exit(7)
         if self.options.act == "deaf":
             _block_every_signal()
@@ -131,9 +132,8 @@ class Writer:
 
 
 def _spark_task() -> int | None:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
+    pyspark = sys.modules.get("pyspark")
+    context = pyspark.TaskContext.get() if pyspark else None
     return context.partitionId() if context else None
 
 

@@ -1,0 +1,193 @@
+"""Lanes in Python workers of a real Spark Connect server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connect_core.engine.spark_connect import SparkConnectEngine
+from connect_core.errors import EngineFailed, Fatal, Refused, Retriable, Unreachable, VersionMismatch
+from connect_core.replication.clock import now_ns
+from tests.system.engine.conftest import Running, _free_port
+from tests.unit.engine.lanes import lane, search
+
+pytestmark = pytest.mark.server
+
+WORKER_LIMIT_KB = 300 * 1024
+
+
+def pid_in(note: Path, limit_s: float = 20) -> int:
+    until = time.monotonic() + limit_s
+    while not (note.exists() and note.read_text()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return int(note.read_text())
+
+
+def kill_who_notes(note: Path) -> threading.Thread:
+    killer = threading.Thread(target=lambda: os.kill(pid_in(note), signal.SIGKILL))
+    killer.start()
+    return killer
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_each_lane_has_a_task_and_all_run_side_by_side(spark: SparkConnectEngine, tmp_path: Path, count: int) -> None:
+    outcomes = spark.execute([lane(tmp_path, index=i, seconds=2) for i in range(count)])
+    places = [outcome.receipt.where for outcome in outcomes if outcome.receipt]
+    assert [outcome.range_id for outcome in outcomes] == [100 * i for i in range(count)]
+    assert sorted(place["task"] for place in places) == list(range(count))
+    assert len({place["pid"] for place in places}) == count
+    assert max(place["opened"] for place in places) < min(place["flushed"] for place in places)
+
+
+def test_a_search_comes_back(spark: SparkConnectEngine) -> None:
+    (found,) = spark.find(search()).values()
+    assert found.complete
+    assert found.scanned["t"] != os.getpid()
+
+
+def test_what_escapes_from_the_work_is_an_unclean_outcome(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    (outcome,) = spark.execute([lane(tmp_path, act="raise")])
+    assert (outcome.receipt, outcome.clean) == (None, False)
+    with pytest.raises(Retriable, match="ValueError"):
+        spark.find(search(act="raise"))
+
+
+def test_a_lane_that_may_not_run_is_refused_cleanly(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    late = replace(lane(tmp_path), deadline_ns=now_ns() - 1)
+    strange = replace(lane(tmp_path, index=1), code="other")
+    first, second = spark.execute([late, strange])
+    assert first.failure is not None
+    assert second.failure is not None
+    assert (first.failure.kind, second.failure.kind) == ("Retriable", "VersionMismatch")
+    assert first.clean
+    assert second.clean
+
+
+def test_a_killed_worker_is_told_at_once_and_in_one_sentence(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    killer = kill_who_notes(note)
+    started = time.monotonic()
+    with pytest.raises(EngineFailed, match="a worker was killed or crashed") as raised:
+        spark.execute([lane(tmp_path, seconds=15, note=note), lane(tmp_path, index=1, seconds=15)])
+    killer.join()
+    assert time.monotonic() - started < 5
+    assert "\n" not in str(raised.value)
+    assert "java" not in str(raised.value)
+
+
+def test_a_lane_that_hears_no_signal_is_killed_at_its_deadline(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    started = time.monotonic()
+    with pytest.raises(EngineFailed, match="a worker was killed or crashed"):
+        spark.execute([lane(tmp_path, act="deaf", seconds=30, left_s=3, note=note)])
+    assert 2.5 < time.monotonic() - started < 6
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid_in(note), 0)
+
+
+def test_the_engine_works_on_after_a_worker_died(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    killer = kill_who_notes(note)
+    with pytest.raises(EngineFailed):
+        spark.execute([lane(tmp_path, seconds=15, note=note)])
+    killer.join()
+    (outcome,) = spark.execute([lane(tmp_path)])
+    assert outcome.receipt is not None
+
+
+def test_a_job_without_an_answer_is_given_up(spark_server: Running, tmp_path: Path) -> None:
+    """The whole server stands still, as on a machine that swaps: no reply, no error."""
+    spark = SparkConnectEngine(spark_server.remote)
+    spark.warm_up(lanes=1)
+    started = time.monotonic()
+    spark_server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(EngineFailed, match="gave no answer within"):
+            spark.execute([lane(tmp_path, left_s=0.5)])
+    finally:
+        spark_server.process.send_signal(signal.SIGCONT)
+    assert time.monotonic() - started < 15
+    (outcome,) = spark.execute([lane(tmp_path)])
+    assert outcome.receipt is not None
+
+
+def test_a_wrong_token_is_refused_at_once(spark_server: Running, tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(Refused, match="does not accept the token") as raised:
+        SparkConnectEngine(spark_server.remote.replace("right-token", "wrong-token")).execute([lane(tmp_path)])
+    assert time.monotonic() - started < 3
+    assert "wrong-token" not in str(raised.value)
+
+
+def test_nobody_there_is_told_at_once(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(Unreachable, match="waybill engine start"):
+        SparkConnectEngine(f"sc://localhost:{_free_port()}/;token=x").execute([lane(tmp_path)])
+    assert time.monotonic() - started < 5
+
+
+def test_nothing_of_a_lane_is_in_a_plan(spark: SparkConnectEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from connect_core.engine import envelope, spark_task
+    from connect_core.engine.spark_connect import _Job
+
+    job = _Job(spark.session, spark_task.lanes, [envelope.request(lane(tmp_path, secret="only-in-a-column"))])
+    frame = spark.session().createDataFrame(job._requests_table()).mapInArrow(job._task, spark_task.ANSWER_DDL)
+    frame.explain(extended=True)
+    plan = capfd.readouterr().out
+    assert "LocalTableScan" in plan
+    assert "only-in-a-column" not in plan
+    assert "Exchange" not in plan
+
+
+def test_nothing_of_a_lane_is_in_the_log_of_the_server(
+    spark_server: Running, spark: SparkConnectEngine, tmp_path: Path
+) -> None:
+    spark.execute([lane(tmp_path, act="raise", secret="only-in-a-column")])
+    log = spark_server.log.read_text()
+    assert "ValueError in a worker" in log
+    assert "only-in-a-column" not in log
+
+
+def test_workers_are_used_again_and_stay_small(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    places = []
+    for _ in range(20):
+        (outcome,) = spark.execute([lane(tmp_path, rows=1000)])
+        assert outcome.receipt is not None
+        places.append(outcome.receipt.where)
+    assert len({place["pid"] for place in places}) < 10
+    assert max(place["peak_kb"] for place in places) < WORKER_LIMIT_KB
+
+
+def test_a_server_that_tries_tasks_again_is_refused(spark: SparkConnectEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from connect_core.engine import spark_session
+
+    spark_session._check_retries(spark.session(), "here")
+    monkeypatch.setattr(spark_session, "tries", lambda master, failures: 4)
+    with pytest.raises(Fatal, match="more than once"):
+        spark_session._check_retries(spark.session(), "here")
+
+
+def test_a_server_of_another_version_is_refused(spark: SparkConnectEngine) -> None:
+    from connect_core.engine import spark_session
+
+    with pytest.raises(VersionMismatch, match="the engine runs Spark"):
+        spark_session._check_version(spark.session().version, "3.5.7", "here")
+
+
+def test_a_server_that_dies_in_the_middle_of_a_job_is_told_at_once(spark_server: Running, tmp_path: Path) -> None:
+    """The last test here: the server is gone behind it."""
+    spark = SparkConnectEngine(spark_server.remote)
+    note = tmp_path / "note"
+    killer = threading.Thread(target=lambda: (pid_in(note), spark_server.kill()))
+    killer.start()
+    with pytest.raises(EngineFailed, match="went away while lanes were running"):
+        spark.execute([lane(tmp_path, seconds=15, note=note)])
+    killer.join()
+    with pytest.raises(Unreachable, match="waybill engine start"):
+        spark.execute([lane(tmp_path)])
