@@ -15,9 +15,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from connect_core.contracts import Json
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.differences import differences
@@ -81,10 +82,11 @@ class Connectors(Transactions):
     def apply(self, name: str, document: Json, *, who: str, why: str = "") -> Applied:
         """Makes the connector, or adds a revision when the document differs from the newest one.
 
-        Raises DataError when another `apply` made the same name at the same moment.
+        Raises Retriable when another `apply` made the same name at the same moment.
         """
         with self._write() as connection:
-            found = _live(connection, name, lock=True)
+            _lock_name(connection, name)
+            found = _live(connection, name)
             if found is None:
                 return Applied(_create(connection, name, document, who, why), True, [])
             difference = differences(found.document, document)
@@ -148,11 +150,14 @@ class Connectors(Transactions):
                 note(connection, uid, "delete", who)
 
 
-def _live(connection: Connection, name: str, *, lock: bool = False) -> Connector | None:
-    query = _CONNECTOR.where(CONNECTORS.c.live_name == name)
-    if lock:
-        query = query.with_for_update(of=CONNECTORS, key_share=True)
-    row = connection.execute(query).one_or_none()
+def _lock_name(connection: Connection, name: str) -> None:
+    """A statement of its own: PostgreSQL would judge a join by the revision that stood before it waited."""
+    query = sa.select(CONNECTORS.c.uid).where(CONNECTORS.c.live_name == name).with_for_update(key_share=True)
+    connection.execute(query)
+
+
+def _live(connection: Connection, name: str) -> Connector | None:
+    row = connection.execute(_CONNECTOR.where(CONNECTORS.c.live_name == name)).one_or_none()
     return None if row is None else _connector_of(row)
 
 
@@ -162,16 +167,11 @@ def _connector_of(row: Any) -> Connector:
 
 def _create(connection: Connection, name: str, document: Json, who: str, why: str) -> Connector:
     made = Connector(secrets.token_hex(6), name, 1, document, TARGET_STATES[0], now())
-    connection.execute(
-        CONNECTORS.insert().values(
-            uid=made.uid,
-            name=name,
-            live_name=name,
-            revision=1,
-            target_state=made.target_state,
-            created_at=made.created_at,
-        )
-    )
+    row = {"uid": made.uid, "name": name, "live_name": name, "revision": 1, "target_state": made.target_state}
+    try:
+        connection.execute(CONNECTORS.insert().values(**row, created_at=made.created_at))
+    except IntegrityError as taken:
+        raise Retriable(f"somebody else made connector {name!r} at the same moment", next_step="Try again") from taken
     _add_revision(connection, made.uid, 1, document, [], who, why)
     note(connection, made.uid, "create", who, why)
     return made

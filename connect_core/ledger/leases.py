@@ -132,7 +132,7 @@ class Leases(Transactions):
             if version is not None:
                 _require_only_version(connection, lease_id, uid or "", stream, version)
             if seen is None:
-                epoch = _insert_first(connection, lease_id, holder, uid, stream if version else None, version)
+                epoch = _insert_first(connection, lease_id, holder, uid, stream, version)
             else:
                 epoch = _replace(connection, lease_id, seen, holder)
             return Lease(lease_id, epoch, holder, _raised_counter(connection))
@@ -175,7 +175,7 @@ def _require_only_version(connection: Connection, lease_id: str, uid: str, strea
 
 
 def _insert_first(
-    connection: Connection, lease_id: str, holder: str, uid: str | None, stream: str | None, version: int | None
+    connection: Connection, lease_id: str, holder: str, uid: str | None, stream: str, version: int | None
 ) -> int:
     row = {"id": lease_id, "epoch": 1, "seq": 1, "holder": holder, "released": False, "boot_id": "", "deadline_ns": 0}
     row |= {"uid": uid, "stream": stream, "version": version, "taken_at": now()}

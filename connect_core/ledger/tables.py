@@ -122,8 +122,8 @@ ASSIGNMENT_SHARES = sa.Table(
     sa.UniqueConstraint("uid", "version", "slot"),
 )
 
-# `uid`, `stream` and `version` only for the leases of tasks. `deadline_ns` is of CLOCK_BOOTTIME; `boot_id` tells on which
-# boot (the driver may add more that must be equal for it to mean something).
+# `uid`, `stream` and `version` only for the leases of tasks. `deadline_ns` is of CLOCK_BOOTTIME; `boot_id` tells where
+# that means something.
 LEASES = sa.Table(
     "leases",
     METADATA,

@@ -1,0 +1,89 @@
+"""Each test of the ledger runs on a fresh SQLite file and on a fresh PostgreSQL database, copied from a template."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from connect_core.ledger import Ledger, upgrade
+from tests.contract.ledger.samples import Worker
+
+POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.server)
+
+
+@pytest.fixture(params=["sqlite", POSTGRESQL])
+def url(request: pytest.FixtureRequest) -> str:
+    """Of a ledger with current tables and nothing in it."""
+    made: str = request.getfixturevalue(f"{request.param}_ledger")
+    return made
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def worker(ledger: Ledger) -> Worker:
+    """A connector with two partitions, and a run that holds the lease of its one task."""
+    return Worker.started(ledger, "orders")
+
+
+@pytest.fixture
+def sqlite_ledger(sqlite_template: Path, tmp_path: Path) -> str:
+    shutil.copy(sqlite_template, tmp_path / "ledger.sqlite")
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ledger") / "template.sqlite"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def postgresql_ledger(postgres_url: str, postgresql_template: str) -> Iterator[str]:
+    name = f"ledger_{secrets.token_hex(4)}"
+    administer(postgres_url, f"CREATE DATABASE {name} TEMPLATE {postgresql_template}")
+    yield named(postgres_url, name)
+    administer(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgres_url: str) -> str:
+    name = f"template_{secrets.token_hex(4)}"
+    administer(postgres_url, f"CREATE DATABASE {name}")
+    upgrade(named(postgres_url, name))
+    return name
+
+
+@pytest.fixture
+def empty_postgresql(postgres_url: str) -> Iterator[str]:
+    """Of a database without any table."""
+    name = f"empty_{secrets.token_hex(4)}"
+    administer(postgres_url, f"CREATE DATABASE {name}")
+    yield named(postgres_url, name)
+    administer(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def named(url: str, database: str) -> str:
+    """The same server, another database."""
+    head, _, query = url.partition("?")
+    return f"{head.rpartition('/')[0]}/{database}?{query}"
+
+
+def administer(url: str, statement: str) -> None:
+    connection = psycopg2.connect(url.replace("postgresql+psycopg2", "postgresql"))
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+    finally:
+        connection.close()

@@ -1,0 +1,129 @@
+"""Connectors, their revisions and target states."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from connect_core.errors import ConfigError, Retriable
+from connect_core.ledger import Applied, Ledger
+
+
+def test_a_new_connector_gets_a_random_uid_and_runs(ledger: Ledger) -> None:
+    applied = ledger.apply("orders", {"tasks": 2}, who="ann", why="first")
+    connector = applied.connector
+    assert (applied.created, applied.difference) == (True, [])
+    assert len(connector.uid) == 12
+    assert int(connector.uid, 16) >= 0
+    assert (connector.name, connector.revision, connector.target_state) == ("orders", 1, "running")
+    assert abs(datetime.now(UTC) - connector.created_at) < timedelta(minutes=1)
+    assert ledger.connector("orders") == connector
+
+
+def test_a_changed_document_is_a_revision_with_who_why_and_difference(ledger: Ledger) -> None:
+    uid = ledger.apply("orders", {"tasks": 2, "sink": {"topic": "a"}}, who="ann").connector.uid
+    applied = ledger.apply("orders", {"tasks": 3, "sink": {"topic": "a"}}, who="bob", why="faster")
+    assert (applied.created, applied.difference) == (False, ["tasks: 2 -> 3"])
+    assert (applied.connector.uid, applied.connector.revision) == (uid, 2)
+    assert applied.connector.document["tasks"] == 3
+    first, second = ledger.revisions(uid)
+    assert (first.revision, first.document["tasks"], first.who, first.difference) == (1, 2, "ann", [])
+    assert (second.revision, second.who, second.why, second.difference) == (2, "bob", "faster", ["tasks: 2 -> 3"])
+    assert ledger.document(uid, 1)["tasks"] == 2
+    assert ledger.connector("orders").document["tasks"] == 3
+
+
+def test_an_equal_document_changes_nothing(ledger: Ledger) -> None:
+    first = ledger.apply("orders", {"a": 1, "b": 2}, who="ann").connector
+    again = ledger.apply("orders", {"b": 2, "a": 1}, who="bob")
+    assert again == Applied(first, False, [])
+    assert len(ledger.revisions(first.uid)) == 1
+
+
+def test_a_deleted_name_can_be_used_again_and_its_history_stays(ledger: Ledger) -> None:
+    old = ledger.apply("orders", {"a": 1}, who="ann").connector
+    ledger.delete(old.uid, who="bob")
+    with pytest.raises(ConfigError):
+        ledger.connector("orders")
+    new = ledger.apply("orders", {"a": 2}, who="ann")
+    assert new.created
+    assert new.connector.uid != old.uid
+    assert [one.uid for one in ledger.connectors()] == [new.connector.uid]
+    both = ledger.connectors(include_deleted=True)
+    assert [(one.uid, one.deleted_at is None) for one in both] == [(old.uid, False), (new.connector.uid, True)]
+    assert ledger.document(old.uid, 1) == {"a": 1}
+
+
+def test_deleting_twice_is_recorded_once(ledger: Ledger) -> None:
+    uid = ledger.apply("orders", {}, who="ann").connector.uid
+    ledger.delete(uid, who="ann")
+    ledger.delete(uid, who="ann")
+    assert [deed.action for deed in ledger.audit(uid)] == ["delete", "create"]
+
+
+def test_connectors_come_by_name_with_their_newest_documents(ledger: Ledger) -> None:
+    for name in ("b", "a", "c"):
+        ledger.apply(name, {"n": name}, who="ann")
+    ledger.apply("b", {"n": "changed"}, who="ann")
+    assert [(one.name, one.document["n"]) for one in ledger.connectors()] == [("a", "a"), ("b", "changed"), ("c", "c")]
+
+
+def test_an_unknown_name_names_the_nearest(ledger: Ledger) -> None:
+    ledger.apply("orders-eu", {}, who="ann")
+    ledger.apply("invoices", {}, who="ann")
+    with pytest.raises(ConfigError, match="Did you mean 'orders-eu'"):
+        ledger.connector("order-eu")
+
+
+def test_an_unknown_name_in_an_empty_ledger_says_how_to_make_one(ledger: Ledger) -> None:
+    with pytest.raises(ConfigError, match="waybill apply"):
+        ledger.connector("orders")
+
+
+def test_target_states(ledger: Ledger) -> None:
+    uid = ledger.apply("orders", {}, who="ann").connector.uid
+    ledger.set_target_state(uid, "paused", who="bob")
+    assert ledger.connector("orders").target_state == "paused"
+    assert ledger.audit(uid)[0].detail == {"state": "paused"}
+    with pytest.raises(ConfigError, match="running, paused, stopped"):
+        ledger.set_target_state(uid, "asleep", who="bob")
+    with pytest.raises(ConfigError, match="no connector with uid"):
+        ledger.set_target_state("0" * 12, "paused", who="bob")
+
+
+def test_an_unknown_revision_is_told(ledger: Ledger) -> None:
+    uid = ledger.apply("orders", {}, who="ann").connector.uid
+    with pytest.raises(ConfigError, match="no revision 9"):
+        ledger.document(uid, 9)
+
+
+def test_documents_applied_at_once_become_revisions_one_behind_the_other(ledger: Ledger) -> None:
+    uid = ledger.apply("orders", {"n": -1}, who="ann").connector.uid
+    start = threading.Barrier(6)
+
+    def apply(number: int) -> int:
+        start.wait()
+        return ledger.apply("orders", {"n": number}, who=str(number)).connector.revision
+
+    with ThreadPoolExecutor(6) as pool:
+        revisions = list(pool.map(apply, range(6)))
+    assert sorted(revisions) == [2, 3, 4, 5, 6, 7]
+    assert [revision.revision for revision in ledger.revisions(uid)] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_name_made_twice_at_once_is_one_connector(ledger: Ledger) -> None:
+    start = threading.Barrier(4)
+
+    def apply(number: int) -> bool:
+        start.wait()
+        try:
+            return ledger.apply("orders", {"n": 0}, who=str(number)).created
+        except Retriable:
+            return False
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(apply, range(4))) == 1
+    assert len(ledger.connectors()) == 1
