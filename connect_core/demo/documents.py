@@ -69,7 +69,7 @@ class Names:
             "version": 1,
             "name": self.outward,
             "description": "the topic of the demo to one file",
-            "source": {"rocketmq": {"connection": "main", "topic": self.topic}},
+            "source": {"rocketmq": {"connection": "main", "topics": self.topic}},
             "sink": {"file": {"path": self._from_root(self.target)}},
         }
 

@@ -56,7 +56,7 @@ def topic_to_file(place: Place, lines: int, queues: int, repeats: int) -> Row:
     def ours() -> Timed:
         name = f"out-{next(_numbers)}"
         target = place.folder / f"{name}.log"
-        place.apply(name, {"rocketmq": {"connection": "main", "topic": topic}}, {"file": {"path": str(target)}})
+        place.apply(name, {"rocketmq": {"connection": "main", "topics": topic}}, {"file": {"path": str(target)}})
         try:
             return place.run(name)
         finally:
@@ -83,7 +83,7 @@ def worker_memory(place: Place, lines: int) -> list[Row]:
         inward = place.run(name, watched=True).worker_bytes
         back = f"out-{next(_numbers)}"
         target = place.folder / f"{back}.log"
-        place.apply(back, {"rocketmq": {"connection": "main", "topic": name}}, {"file": {"path": str(target)}})
+        place.apply(back, {"rocketmq": {"connection": "main", "topics": name}}, {"file": {"path": str(target)}})
         outward = place.run(back, watched=True).worker_bytes
         shown = f"{inward // _MEGABYTE} MiB to RocketMQ, {outward // _MEGABYTE} MiB to the file"
         rows.append(Row(f"most memory of a worker, {amount:,} lines", shown, "", "resident, peak"))

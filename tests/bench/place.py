@@ -17,8 +17,9 @@ from typing import Any
 
 import yaml
 
-from connect_core import stack
+from connect_core import ledger, stack
 from connect_core.demo.killing import workers
+from connect_core.stack import postgresql
 
 _WAYBILL = Path(sys.executable).parent / "waybill"
 _SAMPLE_S = 0.02
@@ -98,9 +99,12 @@ def own_place() -> Iterator[Place]:
     home = folder / ".waybill"
     try:
         running = stack.up(home, options=stack.Options(well_known_ports=False), report=_say)
-        yield Place(folder, running.name_servers)
+        place = Place(folder, running.name_servers)
+        ledger.upgrade(running.database_url)
+        yield place
     finally:
         stack.down(home)
+        postgresql.forget(home)
         shutil.rmtree(folder, ignore_errors=True)
 
 
