@@ -42,8 +42,7 @@ def create_home(start: Path | None = None, environ: Mapping[str, str] = os.envir
     found = find_home(start, environ)
     if found:
         return found
-    named = environ.get("WAYBILL_HOME")
-    home = Path(named).expanduser().resolve() if named else (start or Path.cwd()).resolve() / HOME_FOLDER
+    home = _future_home(start, environ)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         (home / ".gitignore").write_text("*\n")
@@ -54,6 +53,11 @@ def create_home(start: Path | None = None, environ: Mapping[str, str] = os.envir
     return home
 
 
-def folder_of(home: Path | None) -> Path:
-    """The folder that the home serves: its parent, or the working folder when there is no home."""
-    return home.parent if home else Path.cwd().resolve()
+def folder_of(home: Path | None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder that the home serves, or would serve when there is none yet: relative paths begin there."""
+    return (home or _future_home(None, environ)).parent
+
+
+def _future_home(start: Path | None, environ: Mapping[str, str]) -> Path:
+    named = environ.get("WAYBILL_HOME")
+    return Path(named).expanduser().resolve() if named else (start or Path.cwd()).resolve() / HOME_FOLDER

@@ -1,0 +1,58 @@
+"""The commands put together. Each group is a module; heavy imports stay inside the commands, so that help is quick."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from connect_core import __version__
+from connect_core.cli import (
+    connectors,
+    databases,
+    dead_letters,
+    documents,
+    engines,
+    health,
+    history,
+    offsets,
+    peeking,
+    runs,
+    stacks,
+)
+from connect_core.cli.errors import Commands
+
+app = typer.Typer(
+    name="waybill",
+    cls=Commands,
+    help="Waybill: replication with receipts.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"waybill {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """Waybill: replication with receipts."""
+
+
+for module in (health, documents, runs, peeking, history):
+    module.register(app)
+app.add_typer(stacks.app, name="dev")
+app.add_typer(connectors.app, name="connectors")
+app.add_typer(offsets.app, name="offsets")
+app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(engines.app, name="engine")
+app.add_typer(databases.app, name="db")

@@ -1,0 +1,127 @@
+"""connectors list | show | pause | resume | restart | stop | delete: what there is, and what it shall do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+
+if TYPE_CHECKING:
+    from connect_core.ledger import Connector
+
+app = typer.Typer(no_args_is_help=True, help="What connectors there are, and what they shall do.")
+
+Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+
+
+@app.command("list")
+def list_(as_json: JsonFlag = False) -> None:
+    """All connectors."""
+    with session.reading() as opened:
+        connectors = [_outline(connector) for connector in opened.ledger.connectors()]
+    rows = [[c["name"], c["source"], c["sink"], c["schedule"], c["tasks"], c["state"], c["revision"]] for c in connectors]
+    headings = ("NAME", "FROM", "TO", "RUNS", "TASKS", "STATE", "REVISION")
+    output.emit(
+        as_json, {"connectors": connectors}, lambda: output.table(headings, rows, "no connectors; see waybill apply")
+    )
+
+
+@app.command()
+def show(
+    name: Name,
+    revisions: Annotated[bool, typer.Option("--revisions", help="Every revision and what it changed.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """One connector with its document."""
+    import yaml
+
+    from connect_core.config import masked
+
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        history = opened.ledger.revisions(connector.uid) if revisions else []
+    told = {**_outline(connector), "created_at": connector.created_at, "document": masked(connector.document)}
+    if revisions:
+        told["revisions"] = [
+            {"revision": r.revision, "difference": r.difference, "who": r.who, "why": r.why, "applied_at": r.applied_at}
+            for r in history
+        ]
+
+    def for_people() -> None:
+        output.fields((key, told[key]) for key in ("name", "uid", "state", "revision", "created_at"))
+        output.line()
+        output.line(yaml.safe_dump(told["document"], sort_keys=False, allow_unicode=True).rstrip("\n"))
+        for revision in history:
+            output.line(f"\nrevision {revision.revision}: {output.cell(revision.applied_at)} by {revision.who}")
+            for line in [revision.why, *revision.difference]:
+                output.line(f"  {line}" if line else "")
+
+    output.emit(as_json, told, for_people)
+
+
+@app.command()
+def pause(name: Name, as_json: JsonFlag = False) -> None:
+    """Begin no more runs; one that is under way ends at the next range boundary."""
+    _set_state(name, "paused", as_json)
+
+
+@app.command()
+def resume(name: Name, as_json: JsonFlag = False) -> None:
+    """Let a paused or stopped connector run again."""
+    _set_state(name, "running", as_json)
+
+
+@app.command()
+def restart(name: Name, as_json: JsonFlag = False) -> None:
+    """The same as resume: the next run goes on behind what was settled, and finishes what was left open."""
+    _set_state(name, "running", as_json)
+
+
+@app.command()
+def stop(name: Name, as_json: JsonFlag = False) -> None:
+    """Stop for good, keeping document and offsets; resume starts it again."""
+    _set_state(name, "stopped", as_json)
+
+
+@app.command()
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Delete a connector. What it moved stays where it is; its name is free again, its offsets are not reused."""
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        if not yes:
+            typer.confirm(f"Delete connector {name} (uid {connector.uid}) with its offsets?", abort=True, err=True)
+        opened.ledger.delete(connector.uid, who=opened.settings.user)
+    told = {"name": name, "uid": connector.uid, "deleted": True}
+    output.emit(as_json, told, lambda: output.line(f"{name}: deleted"))
+
+
+def _set_state(name: str, state: str, as_json: bool) -> None:
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        opened.ledger.set_target_state(connector.uid, state, who=opened.settings.user)
+    told = {"name": name, "uid": connector.uid, "before": connector.target_state, "state": state}
+    output.emit(as_json, told, lambda: output.line(f"{name}: {connector.target_state} -> {state}"))
+
+
+def _outline(connector: Connector) -> dict[str, Any]:
+    from connect_core.config import load_document
+
+    document = load_document(connector.document, f"connector {connector.name}")
+    return {
+        "name": connector.name,
+        "uid": connector.uid,
+        "state": connector.target_state,
+        "revision": connector.revision,
+        "source": document.source.system,
+        "sink": document.sink.system,
+        "tasks": document.tasks,
+        "schedule": document.schedule.words(),
+        "description": document.description,
+    }

@@ -1,0 +1,75 @@
+"""dead-letters list | show: the records that were rejected, as they were read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+from connect_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from connect_core.ledger import DeadLetter
+
+app = typer.Typer(no_args_is_help=True, help="The records that were rejected.")
+
+Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+
+
+@app.command("list")
+def list_(
+    name: Name,
+    last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """Rejected records of a connector, the newest first."""
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        found = [_told(letter) for letter in opened.ledger.dead_letters(connector.uid, limit=last)]
+    keys = ("id", "partition", "offset", "stage", "kind", "message", "stored_at")
+    rows = [[letter[key] for key in keys] for letter in found]
+    headings = [key.replace("_", " ").upper() for key in keys]
+    told = {"connector": name, "dead_letters": found}
+    output.emit(as_json, told, lambda: output.table(headings, rows, "no dead letters"))
+
+
+@app.command()
+def show(
+    name: Name,
+    number: Annotated[int, typer.Argument(help="Number of the dead letter, as `list` shows it.", metavar="ID")],
+    as_json: JsonFlag = False,
+) -> None:
+    """One rejected record with its original bytes."""
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        letter = opened.ledger.dead_letter(number)
+    if letter.uid != connector.uid:
+        raise ConfigError(f"dead letter {number} is not one of {name}", next_step=f"waybill dead-letters list {name}")
+    told = {**_told(letter), "original": output.shown_bytes(letter.original)}
+
+    def for_people() -> None:
+        output.fields((key.replace("_", " "), value) for key, value in told.items() if key != "original")
+        output.line()
+        output.line(told["original"])
+
+    output.emit(as_json, told, for_people)
+
+
+def _told(letter: DeadLetter) -> dict[str, Any]:
+    """Without the original: a listing shows no payloads."""
+    return {
+        "id": letter.id,
+        "stream": letter.stream,
+        "partition": letter.partition.key,
+        "incarnation": letter.incarnation,
+        "offset": letter.offset,
+        "ordinal": letter.ordinal,
+        "stage": letter.stage,
+        "kind": letter.kind,
+        "message": letter.message,
+        "topic": letter.topic,
+        "run": letter.run_id,
+        "stored_at": letter.stored_at,
+    }

@@ -1,0 +1,176 @@
+"""check, apply, init, options: documents before they are in the ledger, and on their way in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+from connect_core.errors import ConfigError, Unreachable, WaybillError
+
+if TYPE_CHECKING:
+    from connect_core.config import Checked
+    from connect_core.ledger import Connector
+
+Paths = Annotated[
+    list[Path], typer.Argument(help="Documents (YAML, JSON, properties), or folders of them.", metavar="PATH...")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("apply")(apply)
+    app.command("check")(check)
+    app.command("init")(init)
+    app.command("options")(options)
+
+
+def apply(
+    paths: Paths,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
+    why: Annotated[str, typer.Option("--why", help="Kept with the revision.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Create or change connectors; shows the difference first. All documents are valid, or nothing is applied."""
+    from connect_core.config import check_paths
+
+    home, settings = session.surroundings()
+    checked = check_paths(paths, home, settings)
+    _tell_notices(checked)
+    if dry_run:
+        known = _known()
+        changes = [_change(item, known.get(item.document.name)) for item in checked]
+        output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
+        return
+    with session.storing() as opened:
+        known = {connector.name: connector for connector in opened.ledger.connectors()}
+        changes = [_change(item, known.get(item.document.name)) for item in checked]
+        if not as_json:
+            _show_changes(changes, "")
+        for item, change in zip(checked, changes, strict=True):
+            applied = opened.ledger.apply(item.document.name, item.data, who=opened.settings.user, why=why)
+            change |= {"uid": applied.connector.uid, "revision": applied.connector.revision}
+    output.emit(as_json, {"applied": True, "connectors": changes}, lambda: None)
+
+
+def check(
+    paths: Paths,
+    probe: Annotated[bool, typer.Option("--probe", help="Ask the servers and look at the paths, too.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check documents: all faults at once, nothing is written."""
+    from connect_core.config import check_paths
+
+    home, settings = session.surroundings()
+    checked = check_paths(paths, home, settings)
+    probes = {item.document.name: _probe(item, home) for item in checked} if probe else {}
+    documents = [
+        {
+            "name": item.document.name,
+            "where": item.where,
+            "notices": list(item.notices),
+            **({"probe": probes[item.document.name]} if probe else {}),
+        }
+        for item in checked
+    ]
+    output.emit(as_json, {"valid": True, "documents": documents}, lambda: _show_checked(documents))
+    missing = [one for found in probes.values() for one in found if not one["ok"]]
+    if missing:
+        raise typer.Exit(Unreachable.exit_code)
+
+
+def init(
+    source: Annotated[str, typer.Argument(help="System to read: file, rocketmq, ...", metavar="SOURCE")],
+    sink: Annotated[str, typer.Argument(help="System to write.", metavar="SINK")],
+    name: Annotated[str, typer.Option("--name", help="Name of the connector.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Print a commented document to start from."""
+    from connect_core.config.templates import template
+
+    text = template(source, sink, name or f"{source}-to-{sink}")
+    output.emit(as_json, {"document": text}, lambda: output.line(text.rstrip("\n")))
+
+
+def options(
+    system: Annotated[str, typer.Argument(help="A system, or `connector` for the document itself.", metavar="SYSTEM")],
+    key: Annotated[str, typer.Argument(help="One option of it.", metavar="[KEY]")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the options of a system, or everything about one of them."""
+    from connect_core.config.option_pages import described
+
+    found = [option for option in described(system) if key in ("", option.name)]
+    if not found:
+        known = ", ".join(sorted({option.name for option in described(system)}))
+        raise ConfigError(f'{system} has no option "{key}"', next_step=f"It has {known}")
+    if key and not as_json:
+        for option in found:
+            output.fields([(name.replace("_", " "), value) for name, value in output.plain(option).items()])
+            output.line()
+        return
+    rows = [(option.role, option.name, option.type, option.default, option.description) for option in found]
+    output.emit(
+        as_json,
+        {"system": system, "options": found},
+        lambda: output.table(("ROLE", "OPTION", "TYPE", "DEFAULT", "DESCRIPTION"), rows),
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- apply
+
+
+def _known() -> dict[str, Connector]:
+    """The connectors that there are, by name; none when there is no ledger yet."""
+    if not session.ledger_exists():
+        return {}
+    with session.reading() as opened:
+        return {connector.name: connector for connector in opened.ledger.connectors()}
+
+
+def _change(item: Checked, old: Connector | None) -> dict[str, Any]:
+    from connect_core.config import difference
+
+    lines = difference(old.document if old else None, item.data)
+    change = "created" if old is None else "changed" if lines else "unchanged"
+    return {"name": item.document.name, "change": change, "difference": lines, "notices": list(item.notices)}
+
+
+def _show_changes(changes: list[dict[str, Any]], verb: str) -> None:
+    for change in changes:
+        output.line(f"{change['name']}: {verb}{change['change']}")
+        for line in change["difference"]:
+            output.line(f"  {line}")
+
+
+def _tell_notices(checked: list[Checked]) -> None:
+    for item in checked:
+        for text in item.notices:
+            output.notice(f"{item.where}: {text}")
+
+
+def _show_checked(documents: list[dict[str, Any]]) -> None:
+    for document in documents:
+        output.line(f"{document['where']}: {document['name']} is valid")
+        for text in document["notices"]:
+            output.line(f"  note: {text}")
+        for one in document.get("probe", []):
+            output.line(f"  {'ok' if one['ok'] else 'MISSING'}: {one['what']}")
+
+
+# -------------------------------------------------------------------------------------------------------------- probe
+
+
+def _probe(item: Checked, home: Path | None) -> list[dict[str, Any]]:
+    """What the world says of one document, source first; a system that does not answer is told, not raised."""
+    from connect_core.config import load_settings, resolve
+
+    try:
+        resolved = resolve(item.document, home, load_settings(home), "0" * 12)
+    except WaybillError as error:
+        return [{"ok": False, "what": str(error)}]
+    from connect_core.cli.probing import probe_side
+
+    return [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink)]

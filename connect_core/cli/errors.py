@@ -1,0 +1,63 @@
+"""What a person or a script sees when a command fails: one clean message on stderr, one exit code, never a stack trace.
+
+With --json the error is one JSON object on stdout as well. An exception that is not of our tree is a bug: exit code 6.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from typing import Any
+
+from typer.core import TyperGroup
+
+import typer
+from connect_core.errors import ConfigError, WaybillError
+
+UNEXPECTED = 6
+INTERRUPTED = 130
+
+
+class Commands(TyperGroup):
+    """The root of the commands: turns what they raise into messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except WaybillError as error:
+            code = error.exit_code
+            _tell(ctx, error, _described(error))
+        except KeyboardInterrupt:
+            sys.stderr.write("Interrupted\n")
+            code = INTERRUPTED
+        except Exception as error:
+            if type(error).__module__.startswith(("typer", "click")) or isinstance(error, BrokenPipeError):
+                raise
+            code = UNEXPECTED
+            what = f"Unexpected error, please report it: {type(error).__name__}: {error}"
+            _tell(ctx, error, {"kind": type(error).__name__, "what": what, "next_step": "--debug shows where"})
+        raise typer.Exit(code)
+
+
+def _described(error: WaybillError) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "kind": type(error).__name__,
+        "what": error.what,
+        "where": error.where,
+        "next_step": error.next_step,
+    }
+    if isinstance(error, ConfigError):
+        told["faults"] = [{"path": fault.path, "message": fault.message} for fault in error.faults]
+    return told
+
+
+def _tell(ctx: Any, error: BaseException, told: dict[str, Any]) -> None:
+    chosen = ctx.find_root().params
+    if chosen.get("debug"):
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    text = str(error) if isinstance(error, WaybillError) else f"{told['what']}. {told['next_step']}"
+    sys.stderr.write(f"Error: {text}\n")
+    if ctx.find_root().meta.get("json"):
+        code = getattr(error, "exit_code", UNEXPECTED)
+        sys.stdout.write(json.dumps({"error": {**told, "exit_code": code}}, ensure_ascii=False) + "\n")

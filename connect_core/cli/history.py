@@ -1,0 +1,178 @@
+"""runs, receipts, lag, gaps: what was moved, what is waiting, and what is gone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+
+if TYPE_CHECKING:
+    from connect_core.cli.session import Session
+    from connect_core.ledger import Connector, SettledRange
+
+OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
+Last = Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")]
+
+COUNTS = (
+    "read",
+    "absent",
+    "filtered",
+    "rejected",
+    "passed",
+    "emitted",
+    "delivered",
+    "already",
+    "surplus",
+    "possible_repeats",
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("runs")(runs)
+    app.command("receipts")(receipts)
+    app.command("lag")(lag)
+    app.command("gaps")(gaps)
+
+
+def runs(name: OptionalName = "", last: Last = 20, as_json: JsonFlag = False) -> None:
+    """Runs, the newest first."""
+    with session.reading() as opened:
+        names = {c.uid: c.name for c in opened.ledger.connectors(include_deleted=True)}
+        uid = opened.ledger.connector(name).uid if name else None
+        found = opened.ledger.runs(uid, limit=last)
+    told = [{"connector": names.get(run.uid, run.uid), **output.plain(run)} for run in found]
+    rows = [
+        [
+            run["connector"],
+            run["id"],
+            run["task"],
+            run["engine"],
+            run["state"],
+            run["started_at"],
+            _seconds(run),
+            (run["summary"] or {}).get("delivered"),
+            run["failure"].what if run["failure"] else "",
+        ]
+        for run in told
+    ]
+    headings = ("CONNECTOR", "RUN", "TASK", "ENGINE", "STATE", "STARTED", "SECONDS", "DELIVERED", "FAILURE")
+    output.emit(as_json, {"runs": told}, lambda: output.table(headings, rows, "no runs yet"))
+
+
+def receipts(
+    name: OptionalName = "",
+    run: Annotated[str, typer.Option("--run", help="Only those of this run.")] = "",
+    last: Last = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """Receipts, the newest first: what became of each range."""
+    with session.reading() as opened:
+        found = [
+            {"connector": connector.name, **_receipt(settled)}
+            for connector in _chosen(opened, name)
+            for settled in opened.ledger.receipts(connector.uid, run or None, limit=last)
+        ]
+    found = sorted(found, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
+    keys = ("connector", "partition", "begin", "end", "read", "delivered", "already", "rejected", "surplus", "settled_at")
+    rows = [[receipt[key] for key in keys] for receipt in found]
+    headings = [key.replace("_", " ").upper() for key in keys]
+    output.emit(as_json, {"receipts": found}, lambda: output.table(headings, rows, "no receipts"))
+
+
+def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:
+    """What is waiting in the sources: newest position minus committed one, in records, or in bytes for files."""
+    from connect_core.config import load_document
+    from connect_core.replication.preview import plan_connector
+
+    told = []
+    with session.reading() as opened:
+        for connector in _chosen(opened, name):
+            previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
+            newest = next(iter(opened.ledger.receipts(connector.uid, limit=1)), None)
+            settled_at = newest.settled_at if newest else connector.created_at
+            alerts = load_document(connector.document).alerts
+            waiting = sum(preview.lag for preview in previews)
+            told.append(
+                {
+                    "connector": connector.name,
+                    "lag": waiting,
+                    "settled_at": newest.settled_at if newest else None,
+                    "late": bool(waiting) and _older(settled_at, alerts.lag),
+                    "silent": _older(settled_at, alerts.silent),
+                    "partitions": [{"partition": p.partition, "committed": p.committed, "end": p.end, "lag": p.lag} for p in previews],
+                }
+            )
+    rows = [[c["connector"], p["partition"], p["committed"], p["end"], p["lag"]] for c in told for p in c["partitions"]]
+
+    def for_people() -> None:
+        output.table(("CONNECTOR", "PARTITION", "COMMITTED", "END", "LAG"), rows, "nothing to read")
+        for one in told:
+            for alert in [word for word in ("late", "silent") if one[word]]:
+                output.notice(f"{one['connector']} is {alert}: last settled {output.cell(one['settled_at'])}")
+
+    output.emit(as_json, {"connectors": told}, for_people)
+
+
+def gaps(name: OptionalName = "", as_json: JsonFlag = False) -> None:
+    """Records that were gone when they were to be read, by exact range where it is known."""
+    with session.reading() as opened:
+        found = [
+            {
+                "connector": connector.name,
+                "stream": stored.stream,
+                "partition": stored.partition.key,
+                **output.plain(stored.gap),
+                "run": stored.run_id,
+                "stored_at": stored.stored_at,
+            }
+            for connector in _chosen(opened, name)
+            for stored in opened.ledger.gaps(connector.uid)
+        ]
+    keys = ("connector", "partition", "incarnation", "begin", "end", "reason", "stored_at")
+    rows = [[gap[key] for key in keys] for gap in found]
+    headings = [key.replace("_", " ").upper() for key in keys]
+    output.emit(as_json, {"gaps": found}, lambda: output.table(headings, rows, "no gaps"))
+
+
+def _chosen(opened: Session, name: str) -> list[Connector]:
+    return [opened.ledger.connector(name)] if name else opened.ledger.connectors()
+
+
+def _receipt(settled: SettledRange) -> dict[str, Any]:
+    """One flat object a receipt; the keys are part of the command's promise to scripts."""
+    receipt = settled.receipt
+    return {
+        "range": settled.id,
+        "run": settled.run_id,
+        "stream": settled.stream,
+        "partition": settled.partition.key,
+        "incarnation": settled.incarnation,
+        "task": settled.task,
+        "epoch": settled.epoch,
+        "attempts": settled.attempts,
+        "begin": receipt.begin,
+        "end": receipt.end,
+        **{name: getattr(receipt, name) for name in COUNTS},
+        "bytes_read": receipt.bytes_read,
+        "bytes_written": receipt.bytes_written,
+        "seconds": receipt.seconds,
+        "digest_read": receipt.digest_read,
+        "digest_sent": receipt.digest_sent,
+        "where": receipt.where,
+        "reconstructed": receipt.reconstructed,
+        "revision": settled.pins.revision,
+        "settled_at": settled.settled_at,
+    }
+
+
+def _older(moment: datetime, limit_s: float | None) -> bool:
+    return limit_s is not None and datetime.now(UTC) - moment > timedelta(seconds=limit_s)
+
+
+def _seconds(run: dict[str, Any]) -> str:
+    ended = run["ended_at"]
+    return f"{(ended - run['started_at']).total_seconds():.1f}" if ended else ""

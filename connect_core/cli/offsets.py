@@ -1,0 +1,189 @@
+"""offsets show | set | undo | history: where reading goes on, and moving it by hand.
+
+A change takes the lease of the task that has the partition, as a run would: it waits for nobody who is alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+from connect_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from connect_core.cli.session import Session
+    from connect_core.contracts import Position
+    from connect_core.ledger import Assignment, Connector, Lease
+    from connect_core.records import Partition
+
+app = typer.Typer(no_args_is_help=True, help="Where reading goes on, and moving it by hand.")
+
+Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+PartitionKey = Annotated[str, typer.Argument(help="Partition, as `offsets show` names it.", metavar="PARTITION")]
+
+
+@app.command()
+def show(name: Name, as_json: JsonFlag = False) -> None:
+    """The committed position of each partition."""
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        found = [
+            {
+                "stream": offset.stream,
+                "partition": offset.partition.key,
+                "incarnation": offset.position.incarnation,
+                "offset": offset.position.offset,
+                "changed_at": offset.changed_at,
+            }
+            for offset in opened.ledger.offsets(connector.uid)
+        ]
+    rows = [list(offset.values()) for offset in found]
+    headings = ("STREAM", "PARTITION", "INCARNATION", "OFFSET", "CHANGED")
+    told = {"connector": name, "offsets": found}
+    output.emit(as_json, told, lambda: output.table(headings, rows, "nothing is committed yet"))
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    partition: PartitionKey,
+    offset: Annotated[int, typer.Argument(min=0, help="The position to read next.", metavar="OFFSET")],
+    why: Annotated[str, typer.Option("--why", help="Kept with the change.")] = "",
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Close a range that is open without knowing what was delivered of it.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Move the committed position. Back: records are delivered again. Forward: records are left out."""
+    from connect_core.contracts import LIVE
+
+    with session.working() as (opened, home):
+        connector = opened.ledger.connector(name)
+        assignment = _assignment(opened, connector)
+        part = _partition(assignment, partition)
+        before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
+        with _leases(opened, home, connector, assignment, part) as leases:
+            who = opened.settings.user
+            after = opened.ledger.set_offset(
+                leases, connector.uid, LIVE, part, offset, who=who, why=why, abandon=abandon
+            )
+    _told(name, partition, before, after, as_json)
+
+
+@app.command()
+def undo(name: Name, partition: PartitionKey, as_json: JsonFlag = False) -> None:
+    """Take back the last change that a person made to a partition's position."""
+    from connect_core.contracts import LIVE
+
+    with session.working() as (opened, home):
+        connector = opened.ledger.connector(name)
+        assignment = _assignment(opened, connector)
+        part = _partition(assignment, partition)
+        before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
+        with _leases(opened, home, connector, assignment, part) as leases:
+            after = opened.ledger.undo_offset(leases, connector.uid, LIVE, part, who=opened.settings.user)
+    _told(name, partition, before, after, as_json)
+
+
+@app.command()
+def history(
+    name: Name,
+    partition: Annotated[str, typer.Option("--partition", help="Only this partition.")] = "",
+    last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")] = 50,
+    as_json: JsonFlag = False,
+) -> None:
+    """Every move of the committed positions: settled ranges, and what people changed."""
+    from connect_core.records import Partition
+
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        steps = opened.ledger.offset_history(connector.uid, Partition(partition) if partition else None, last)
+    told = [
+        {
+            "at": step.at,
+            "kind": step.kind,
+            "stream": step.stream,
+            "partition": step.partition.key,
+            "before": _plain(step.before),
+            "after": _plain(step.after),
+            "run": step.run_id,
+            "range": step.range_id,
+            "who": step.who,
+            "why": step.why,
+        }
+        for step in steps
+    ]
+    rows = [
+        [step.at, step.kind, step.partition.key, _offset(step.before), _offset(step.after), step.run_id or step.who, step.why]
+        for step in steps
+    ]
+    headings = ("AT", "KIND", "PARTITION", "BEFORE", "AFTER", "BY", "WHY")
+    output.emit(as_json, {"connector": name, "history": told}, lambda: output.table(headings, rows, "no history"))
+
+
+# ------------------------------------------------------------------------------------------------------------- changes
+
+
+def _assignment(opened: Session, connector: Connector) -> Assignment:
+    """Who has which partition. A connector that never ran is asked for its partitions now."""
+    assignment = opened.ledger.assignment(connector.uid)
+    if assignment.version:
+        return assignment
+    from connect_core import systems
+
+    resolved = opened.resolved(connector)
+    partitions = systems.source(resolved.source).partitions([])
+    return opened.ledger.assign(connector.uid, partitions, resolved.tasks)
+
+
+def _partition(assignment: Assignment, key: str) -> Partition:
+    from connect_core.config.faults import nearest
+
+    known = {partition.key: partition for partition in assignment.shares}
+    if key not in known:
+        raise ConfigError(f'there is no partition "{key}"' + nearest(key, known))
+    return known[key]
+
+
+@contextmanager
+def _leases(
+    opened: Session, home: Path, connector: Connector, assignment: Assignment, partition: Partition
+) -> Iterator[list[Lease]]:
+    from connect_core.contracts import LIVE
+    from connect_core.ledger import task_lease_id
+    from connect_core.replication.leasing import Wanted, acquire
+
+    task = assignment.shares[partition].task
+    lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)
+    held = acquire(
+        opened.ledger,
+        [Wanted(lease_id, connector.uid, LIVE, assignment.version)],
+        holder=session.holder(),
+        home=home,
+        times=session.times(opened.settings),
+        say=output.notice,
+    )
+    try:
+        yield held.leases
+    finally:
+        held.release()
+
+
+def _told(name: str, partition: str, before: Position | None, after: Position | None, as_json: bool) -> None:
+    told = {"connector": name, "partition": partition, "before": _plain(before), "after": _plain(after)}
+    text = f"{name}: {partition}: {output.cell(_offset(before))} -> {output.cell(_offset(after))}"
+    output.emit(as_json, told, lambda: output.line(text))
+
+
+def _plain(position: Position | None) -> dict[str, Any] | None:
+    return {"incarnation": position.incarnation, "offset": position.offset} if position else None
+
+
+def _offset(position: Position | None) -> int | None:
+    return position.offset if position else None

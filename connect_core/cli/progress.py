@@ -1,0 +1,70 @@
+"""What long work looks like: a progress bar on a terminal, plain lines elsewhere. On stderr; stdout is for results."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from connect_core.cli import output
+
+if TYPE_CHECKING:
+    from connect_core.replication.task import Listener, Progress
+
+_LINE_EVERY_S = 5.0
+
+
+@contextmanager
+def listening(quiet: bool = False) -> Iterator[Listener]:
+    """A listener for one run; its tasks may call it from several threads."""
+    if quiet or not sys.stderr.isatty():
+        yield _lines(quiet)
+    else:
+        with _bar() as listener:
+            yield listener
+
+
+def _lines(quiet: bool) -> Listener:
+    from connect_core.replication.task import Listener, Progress
+
+    told: dict[int, float] = {}
+
+    def progress(now: Progress) -> None:
+        finished = now.done >= now.planned
+        if not finished and time.monotonic() - told.get(now.task, 0.0) < _LINE_EVERY_S:
+            return
+        told[now.task] = time.monotonic()
+        output.notice(f"task {now.task}: {now.records:,} records, {_percent(now)}")
+
+    return Listener(output.notice, (lambda _: None) if quiet else progress)
+
+
+@contextmanager
+def _bar() -> Iterator[Listener]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    from connect_core.replication.task import Listener, Progress
+
+    columns = (
+        TextColumn("task {task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}% {task.fields[records]:,} records"),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True)) as bars:
+        shown = {}
+
+        def progress(now: Progress) -> None:
+            if now.task not in shown:
+                shown[now.task] = bars.add_task(str(now.task), total=now.planned, records=0)
+            bars.update(shown[now.task], total=now.planned, completed=now.done, records=now.records)
+
+        yield Listener(lambda text: bars.console.print(output.printable(text), markup=False), progress)
+
+
+def _percent(now: Progress) -> str:
+    return f"{100 * now.done // now.planned}%" if now.planned else "100%"

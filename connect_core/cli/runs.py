@@ -1,0 +1,146 @@
+"""run and plan: one run of a connector here and now, without Airflow, and what it would move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.history import COUNTS
+from connect_core.cli.output import JsonFlag
+from connect_core.cli.progress import listening
+from connect_core.errors import ConfigError, Unreachable
+
+if TYPE_CHECKING:
+    from connect_core.cli.session import Session
+    from connect_core.contracts import Engine
+    from connect_core.ledger import Connector
+    from connect_core.replication.run import RunSummary
+    from connect_core.replication.task import Listener, Setting
+
+Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("plan")(plan)
+
+
+def run(
+    name: Name,
+    engine: Annotated[str, typer.Option("--engine", help="Where lanes run: spark or inline.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a connector once, here and now: moves what is there, then ends."""
+    from connect_core.replication.run import run_connector
+
+    begun = time.monotonic()
+    with session.working(engine or None) as (opened, home):
+        connector = opened.ledger.connector(name)
+        _require_running(connector)
+        with listening(quiet=as_json) as listener, _engine(opened.settings.engine, home) as found:
+            summary = run_connector(_setting(opened, home, connector, found, listener))
+    told = _summary(summary, time.monotonic() - begun)
+    output.emit(as_json, told, lambda: _show_summary(told))
+
+
+def plan(name: Name, as_json: JsonFlag = False) -> None:
+    """What the next run would move. Asks the source and the ledger; writes nothing."""
+    from connect_core.replication.preview import plan_connector
+
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
+    keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "open_from")
+    rows = [[getattr(preview, key) for key in keys] for preview in previews]
+
+    def for_people() -> None:
+        output.table([key.replace("_", " ").upper() for key in keys], rows, "the source has no partitions")
+        for preview in previews:
+            for gap in preview.gaps:
+                end = "?" if gap.end is None else gap.end
+                output.line(f"gap in {preview.partition}: {gap.begin} to {end}: {gap.reason}")
+
+    told = {"connector": name, "state": connector.target_state, "lag": sum(p.lag for p in previews)}
+    output.emit(as_json, {**told, "partitions": previews}, for_people)
+
+
+def _require_running(connector: Connector) -> None:
+    if connector.target_state != "running":
+        raise ConfigError(
+            f"connector {connector.name} is {connector.target_state}",
+            next_step=f"Start it again with `waybill connectors resume {connector.name}`",
+        )
+
+
+def _setting(opened: Session, home: Path, connector: Connector, engine: Engine, listener: Listener) -> Setting:
+    from connect_core.replication.task import Setting
+
+    settings = opened.settings
+    return Setting(
+        ledger=opened.ledger,
+        connector=connector,
+        resolved=opened.resolved(connector),
+        resolve=lambda revision: opened.resolved(connector, revision),
+        engine=engine,
+        home=home,
+        times=session.times(settings),
+        lanes=settings.lanes,
+        find_slice_s=settings.find_slice_s,
+        holder=session.holder(),
+        listener=listener,
+    )
+
+
+@contextmanager
+def _engine(kind: str, home: Path) -> Iterator[Engine]:
+    """The engine of that kind; the one of the local stack when it is Spark."""
+    from connect_core import engine, stack
+
+    remote = None
+    if kind == "spark":
+        running = stack.load(home)
+        if running is None or stack.ENGINE not in running.parts:
+            raise Unreachable(
+                "the engine is not running",
+                where=str(home),
+                next_step="Start it with `waybill engine start` (or `waybill dev up`), or give --engine inline",
+            )
+        remote = running.spark_remote
+    yield engine.engine(kind, remote=remote)
+
+
+def _summary(summary: RunSummary, seconds: float) -> dict[str, Any]:
+    receipts = summary.receipts()
+    return {
+        "connector": summary.connector,
+        "seconds": round(seconds, 3),
+        "ranges": len(receipts),
+        **{name: sum(getattr(receipt, name) for receipt in receipts) for name in COUNTS},
+        "bytes_read": sum(receipt.bytes_read for receipt in receipts),
+        "bytes_written": sum(receipt.bytes_written for receipt in receipts),
+        "tasks": [
+            {"task": task.task, "run": task.run_id, "ranges": len(task.receipts), "seconds": task.seconds_by_part}
+            for task in summary.tasks
+        ],
+    }
+
+
+def _show_summary(told: dict[str, Any]) -> None:
+    """One line of what counts, then what a person must look at."""
+    if not told["ranges"]:
+        output.line(f"{told['connector']}: nothing to move ({told['seconds']:.1f} s)")
+        return
+    output.line(
+        f"{told['connector']}: {told['delivered']:,} records delivered, {told['already']:,} were there already;"
+        f" {told['read']:,} read in {told['ranges']:,} ranges ({told['seconds']:.1f} s)"
+    )
+    for name in ("absent", "filtered", "rejected", "surplus", "possible_repeats"):
+        if told[name]:
+            output.line(f"  {name.replace('_', ' ')}: {told[name]:,}")
+    output.line(f"  receipts: waybill receipts {told['connector']} --run {told['tasks'][0]['run']}")

@@ -1,0 +1,107 @@
+"""What commands stand on: the home, the settings and the ledger, each looked up when a command asks for it.
+
+Reading commands never create anything. `storing` is for the commands that may begin a home and a ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connect_core.config import Resolved, Settings
+    from connect_core.ledger import Connector, Ledger
+    from connect_core.replication.leasing import Times
+
+
+@dataclass(frozen=True)
+class Session:
+    """`home` is None when there is none and nothing needs one."""
+
+    home: Path | None
+    settings: Settings
+    ledger: Ledger
+
+    def resolved(self, connector: Connector, revision: int | None = None) -> Resolved:
+        """The connector as a revision of its document has it; the newest when none is given."""
+        from connect_core.config import load_document, resolve
+
+        data = connector.document
+        if revision is not None and revision != connector.revision:
+            data = self.ledger.document(connector.uid, revision)
+        document = load_document(data, f"connector {connector.name}")
+        return resolve(document, self.home, self.settings, connector.uid)
+
+
+def surroundings() -> tuple[Path | None, Settings]:
+    """Home and settings of a command that needs no ledger."""
+    from connect_core.config import find_home, load_settings
+
+    home = find_home()
+    return home, load_settings(home)
+
+
+def ledger_exists() -> bool:
+    """False when a ledger would have to be made first. Raises Unreachable when the one there is cannot be reached."""
+    from connect_core.config import database_url, find_home
+    from connect_core.config.ledger_url import SQLITE_FILE, VARIABLE
+
+    home = find_home()
+    if home is None:
+        return VARIABLE in os.environ
+    database_url(home)
+    return VARIABLE in os.environ or (home / SQLITE_FILE).exists() or (home / "stack.json").exists()
+
+
+@contextmanager
+def reading() -> Iterator[Session]:
+    """For commands that need a ledger that is there. Raises Unreachable or ConfigError when there is none."""
+    from connect_core.config import database_url
+    from connect_core.ledger import Ledger
+
+    home, settings = surroundings()
+    with Ledger.open(database_url(home)) as ledger:
+        yield Session(home, settings, ledger)
+
+
+@contextmanager
+def storing() -> Iterator[Session]:
+    """For `apply`: makes the home and its SQLite ledger when they are missing; `db upgrade` makes any other."""
+    from connect_core.config import create_home, database_url, load_settings, sqlite_url
+    from connect_core.ledger import Ledger, upgrade
+
+    home = create_home()
+    url = database_url(home)
+    if url == sqlite_url(home):
+        upgrade(url)
+    with Ledger.open(url) as ledger:
+        yield Session(home, load_settings(home), ledger)
+
+
+@contextmanager
+def working(engine: str | None = None) -> Iterator[tuple[Session, Path]]:
+    """For commands that take leases: with the home that holds their lock files, made when only the ledger is there."""
+    from connect_core.config import create_home, database_url, find_home, load_settings
+    from connect_core.ledger import Ledger
+
+    with Ledger.open(database_url(find_home())) as ledger:
+        home = create_home()
+        yield Session(home, load_settings(home, engine=engine), ledger), home
+
+
+def holder() -> str:
+    """Who holds a lease, for whoever has to wait for it: host, process, and a nonce."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def times(settings: Settings) -> Times:
+    """The shares of a lease, as whoever takes one needs them."""
+    from connect_core.replication.leasing import Times
+
+    return Times(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s)
