@@ -1,0 +1,1 @@
+"""Files of lines: read as logs that grow, are rotated or cut; written as one growing file per task."""

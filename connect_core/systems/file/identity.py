@@ -1,0 +1,172 @@
+"""Which file it is: device, inode, a fingerprint of its first bytes, a fingerprint of the bytes before an offset.
+
+A name says nothing (files are renamed), an inode little (file systems give a freed one to the next new file), a size
+nothing (a file cut to zero may have grown past it again); together they tell a file that has grown from another one.
+Files are looked at through one open descriptor, so that what was checked is what is read. Used by the file source on
+driver and worker. Errors of the operating system become errors of our tree that name the path.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import os
+import stat
+from dataclasses import asdict, dataclass, replace
+from types import TracebackType
+
+from connect_core.contracts import Json
+from connect_core.errors import ConfigError
+from connect_core.systems.file.failures import telling
+
+HEAD_BYTES = 1024
+TAIL_BYTES = 4096
+_BLOCK = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Former:
+    """A file that was read before the present one under the same path: read up to `offset` as `incarnation`."""
+
+    incarnation: int
+    dev: int
+    ino: int
+    head_bytes: int
+    head: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a file looked like at `offset`; `path` is where it was. The `tail` fingerprint ends at `offset`.
+
+    `finished` files were renamed and left alone: their last line is whole even without a line feed. `former` are the
+    files before it that are still there.
+    """
+
+    path: str
+    dev: int
+    ino: int
+    head_bytes: int
+    head: str
+    offset: int
+    tail_bytes: int
+    tail: str
+    finished: bool = False
+    former: tuple[Former, ...] = ()
+
+    def as_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, evidence: Json) -> Evidence | None:
+        """None when nothing was seen: the position was given by a person, or its file was gone."""
+        if "ino" not in evidence:
+            return None
+        former = tuple(Former(**entry) for entry in evidence.get("former", ()))
+        return replace(cls(**{**evidence, "former": ()}), former=former)
+
+
+class Verdict(enum.Enum):
+    """How a file compares with evidence of one: `SHORTER` and `DIFFERENT` have the same inode."""
+
+    SAME = "same"
+    OTHER = "other"
+    SHORTER = "shorter"
+    DIFFERENT = "different"
+
+
+class OpenFile:
+    """A regular file, open for reading. A context manager."""
+
+    def __init__(self, path: str) -> None:
+        """Raises ConfigError when it is something else than a file, Unreachable when it cannot be opened."""
+        self.path = path
+        with telling("cannot be opened for reading", path):
+            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        status = os.fstat(self.fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(self.fd)
+            raise ConfigError("Not a regular file", where=path, next_step="Name files only, or narrow the pattern")
+        self.dev, self.ino = status.st_dev, status.st_ino
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
+
+    def status(self) -> os.stat_result:
+        with telling("cannot be looked at", self.path):
+            return os.fstat(self.fd)
+
+    def size(self) -> int:
+        return self.status().st_size
+
+    def bytes_at(self, offset: int, count: int) -> bytes:
+        """`count` bytes from `offset`, fewer at the end of the file."""
+        with telling("cannot be read", self.path):
+            data = os.pread(self.fd, count, offset)
+            while len(data) < count and (more := os.pread(self.fd, count - len(data), offset + len(data))):
+                data += more
+        return data
+
+    def end_of_lines(self, begin: int, end: int | None = None) -> int:
+        """The place behind the last line feed in [begin, end), or `begin`; `end` is the size when left out."""
+        upper = self.size() if end is None else end
+        while upper > begin:
+            lower = max(begin, upper - _BLOCK)
+            found = self.bytes_at(lower, upper - lower).rfind(b"\n")
+            if found >= 0:
+                return lower + found + 1
+            upper = lower
+        return begin
+
+    def next_line(self, offset: int, end: int) -> int:
+        """The place behind the first line feed in [offset, end), or `end`."""
+        while offset < end:
+            block = self.bytes_at(offset, min(_BLOCK, end - offset))
+            found = block.find(b"\n")
+            if found >= 0:
+                return offset + found + 1
+            if not block:
+                return end
+            offset += len(block)
+        return end
+
+    def head(self, count: int) -> str:
+        return fingerprint(self.bytes_at(0, count))
+
+    def verdict(self, seen: Evidence) -> Verdict:
+        """Whether this is the file that was seen, grown or not."""
+        if (self.dev, self.ino) != (seen.dev, seen.ino):
+            return Verdict.OTHER
+        if self.size() < seen.offset:
+            return Verdict.SHORTER
+        tail = self.bytes_at(seen.offset - seen.tail_bytes, seen.tail_bytes)
+        same = self.head(seen.head_bytes) == seen.head and fingerprint(tail) == seen.tail
+        return Verdict.SAME if same else Verdict.DIFFERENT
+
+    def evidence(self, offset: int, *, finished: bool = False, former: tuple[Former, ...] = ()) -> Evidence:
+        """What is seen of it at `offset`, behind bytes that will not change any more."""
+        head_bytes, tail_bytes = min(HEAD_BYTES, offset), min(TAIL_BYTES, offset)
+        tail = fingerprint(self.bytes_at(offset - tail_bytes, tail_bytes))
+        return Evidence(
+            path=self.path,
+            dev=self.dev,
+            ino=self.ino,
+            head_bytes=head_bytes,
+            head=self.head(head_bytes),
+            offset=offset,
+            tail_bytes=tail_bytes,
+            tail=tail,
+            finished=finished,
+            former=former,
+        )
+
+
+def fingerprint(data: bytes) -> str:
+    """16 hex digits."""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()

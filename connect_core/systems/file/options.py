@@ -1,0 +1,77 @@
+"""Options of the file system's source and sink. Paths may be relative in a document; `apply` makes them absolute."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, JsonValue
+
+_PATH: dict[str, JsonValue] = {"kind": "path"}
+
+
+class FileSourceOptions(BaseModel):
+    """Reads every file that a pattern matches, line by line, and goes on as they grow and are rotated."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(
+        min_length=1,
+        json_schema_extra=_PATH,
+        description="File, or pattern with `*`, `?`, `[...]` and `**`, of the files to read",
+        examples=["/var/log/app/*.log"],
+    )
+    parallel: bool = Field(
+        default=False,
+        description="Read parts of one large file side by side; the order of lines is given up",
+        examples=[True],
+    )
+    sub_partition_bytes: ByteSize = Field(
+        default=ByteSize(256 * 1024 * 1024),
+        ge=1,
+        description="With `parallel`: about how many bytes make one part, fixed when a file is first seen",
+        examples=["256MiB"],
+    )
+    max_line_bytes: ByteSize = Field(
+        default=ByteSize(4 * 1024 * 1024),
+        ge=1,
+        le=256 * 1024 * 1024,
+        description="A longer line is rejected, not read",
+        examples=["4MiB"],
+    )
+    rotation_quiet_s: float = Field(
+        default=1.0,
+        ge=0,
+        le=3600,
+        description="Seconds for which a renamed file must have been left alone before its last line counts as "
+        "whole and the file that took its place is begun",
+        examples=[5],
+    )
+
+
+class FileSinkOptions(BaseModel):
+    """Writes each record's value as one line to the end of one file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(
+        min_length=1,
+        json_schema_extra=_PATH,
+        description="File to write; with several tasks `.taskN` goes in before the extension",
+        examples=["/data/out/orders.txt"],
+    )
+    format: Literal["lines"] = Field(
+        default="lines", description="`lines`: the value and a line feed", examples=["lines"]
+    )
+    on_replaced: Literal["fail", "continue"] = Field(
+        default="fail",
+        description="When the file is not the one that was written, or is shorter: stop, or begin the file that is "
+        "there now at its start (what stands in it is set aside)",
+        examples=["continue"],
+    )
+    tasks: int = Field(
+        default=1,
+        ge=1,
+        description="How many tasks the connector has",
+        examples=[2],
+        json_schema_extra={"injected": True},
+    )

@@ -1,0 +1,143 @@
+"""Parts of one large file, read side by side: where they begin and end, and where reading goes on in each.
+
+A part is a partition `PATH#BEGIN-END@INODE.N.FINGERPRINT` (the fingerprint is of the file's first N bytes). Parts are
+fixed when a file is first seen and belong to that file for ever, under whatever name; the last one is open and takes
+what is appended. A file that takes the place of another gets parts of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from connect_core.contracts import Bounds, Gap, Position
+from connect_core.records import Partition
+from connect_core.systems.file.folders import Folders, open_if_there
+from connect_core.systems.file.identity import HEAD_BYTES, Evidence, OpenFile, Verdict
+from connect_core.systems.file.rotation import Rotation
+
+_KEY = re.compile(
+    r"(?P<path>.*)#(?P<begin>\d+)-(?P<end>\d*)@(?P<ino>\d+)\.(?P<n>\d+)\.(?P<head>[0-9a-f]{16})", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """`end` is None for the open part. `head` is the fingerprint of the file's first `head_bytes`."""
+
+    path: str
+    begin: int
+    end: int | None
+    ino: int
+    head_bytes: int
+    head: str
+
+    @classmethod
+    def of(cls, partition: Partition) -> Part | None:
+        """None when the partition is a whole file."""
+        found = _KEY.fullmatch(partition.key)
+        if found is None:
+            return None
+        end = int(found["end"]) if found["end"] else None
+        return cls(found["path"], int(found["begin"]), end, int(found["ino"]), int(found["n"]), found["head"])
+
+    def partition(self) -> Partition:
+        end = "" if self.end is None else self.end
+        return Partition(f"{self.path}#{self.begin}-{end}@{self.ino}.{self.head_bytes}.{self.head}")
+
+    def is_of(self, file: OpenFile) -> bool:
+        return file.ino == self.ino and file.head(self.head_bytes) == self.head
+
+
+def split_points(next_line: Callable[[int], int], end: int, step_bytes: int) -> list[int]:
+    """Where the parts of [0, end) begin: 0, then every line that begins at or behind a multiple of `step_bytes`.
+
+    `next_line(offset)` is the place behind the first line feed at or after `offset`, or `end`.
+    """
+    points = [0]
+    for target in range(step_bytes, end, step_bytes):
+        if target > points[-1]:
+            point = next_line(target - 1)
+            if points[-1] < point < end:
+                points.append(point)
+    return points
+
+
+def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[Part]:
+    """The parts of a file seen for the first time; none while it has no whole line."""
+    end = file.end_of_lines(0)
+    if not end:
+        return []
+    head_bytes = min(HEAD_BYTES, end)
+    head = file.head(head_bytes)
+    begins = split_points(lambda offset: file.next_line(offset, end), end, step_bytes)
+    ends: list[int | None] = [*begins[1:], None]
+    return [Part(path, *span, file.ino, head_bytes, head) for span in zip(begins, ends, strict=True)]
+
+
+def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int) -> Iterator[Partition]:
+    """The parts of every file that none of the known partitions covers already."""
+    parts = [part for partition in known if (part := Part.of(partition))]
+    whole = {partition.key for partition in known if Part.of(partition) is None}
+    for path in paths:
+        file = None if path in whole else open_if_there(path)
+        if file is None:
+            continue
+        with file:
+            if not any(part.is_of(file) for part in parts):
+                yield from (part.partition() for part in parts_of(file, path, step_bytes))
+
+
+def covered(path: str, known: Sequence[Partition]) -> bool:
+    """Whether the file at `path` is read in parts already."""
+    parts = [part for partition in known if (part := Part.of(partition))]
+    file = open_if_there(path) if parts else None
+    if file is None:
+        return False
+    with file:
+        return any(part.is_of(file) for part in parts)
+
+
+class PartBounds:
+    """One look at the parts of one plan."""
+
+    def __init__(self, folders: Folders, rotation: Rotation) -> None:
+        self._folders = folders
+        self._rotation = rotation
+
+    def bounds(self, partition: Partition, part: Part, position: Position | None) -> Bounds:
+        place = position or Position(0, part.begin)
+        if place.offset == part.end:  # read to its end: its file may go
+            return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence)
+        if place.evidence.get("over"):
+            return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence)
+        seen = Evidence.of(place.evidence)
+
+        def is_it(file: OpenFile) -> bool:
+            return part.is_of(file) and (seen is None or file.verdict(seen) is Verdict.SAME)
+
+        reason = "deleted"
+        file = open_if_there(part.path)
+        if file is not None:
+            with file:
+                if is_it(file):
+                    return self._readable(part, place, file, renamed=False)
+                reason = "truncated" if file.ino == part.ino and file.size() < place.offset else "replaced"
+        with self._folders.moved(part.ino, (part.path, seen.path if seen else part.path), is_it) as moved:
+            return self._readable(part, place, moved, renamed=True) if moved else _lost(part, place, reason)
+
+    def _readable(self, part: Part, place: Position, file: OpenFile, *, renamed: bool) -> Bounds:
+        if part.end is not None and file.size() < part.end:
+            return _lost(part, place, "truncated")
+        finished = renamed and part.end is None and self._rotation.quiet(file)
+        end = part.end or (file.size() if finished else file.end_of_lines(place.offset))
+        evidence = file.evidence(place.offset, finished=finished)
+        return Bounds(place.incarnation, place.offset, part.begin, end, evidence.as_json())
+
+
+def _lost(part: Part, place: Position, reason: str) -> Bounds:
+    """The file is gone, and nothing will follow it in this part."""
+    gap = Gap(place.incarnation, place.offset, part.end, reason)
+    behind = place.offset if part.end is None else part.end
+    return Bounds(place.incarnation + 1, behind, part.begin, behind, {"over": True}, (gap,))

@@ -1,0 +1,113 @@
+"""The file sink: each record's value as a line of one growing file, exactly once (delivery rule 16).
+
+The ledger knows the settled length; what stands behind it was never settled. The first write of a range moves such
+bytes to `NAME.unsettled-EPOCH` and writes at the planned position. One file has one writer: a task holds the lease on
+its real path and works in one lane. On network file systems, whose locks and syncs may lie, it is at least once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from connect_core.contracts import Floor, Lane, OpenRange, Range, Search, Targets
+from connect_core.errors import TargetChanged, Unreachable
+from connect_core.found import Found
+from connect_core.systems.file.failures import telling
+from connect_core.systems.file.options import FileSinkOptions
+from connect_core.systems.file.target import Place, Target, changed
+from connect_core.systems.file.writing import LineWriter, holds_line_feed
+
+
+class FileSink:
+    """A `contracts.Sink`. Its floors have no partition: a file has one settled position for all of them."""
+
+    def __init__(self, options: FileSinkOptions) -> None:
+        self._options = options
+        self._reached: dict[str, Place] = {}
+
+    def path_for(self, task: int) -> str:
+        """Where this task writes: with several tasks, `.taskN` stands before the extension."""
+        path = Path(self._options.path)
+        return str(path.with_name(f"{path.stem}.task{task}{path.suffix}")) if self._options.tasks > 1 else str(path)
+
+    def exclusive(self, task: int) -> tuple[str, ...]:
+        return (f"file:{os.path.realpath(self.path_for(task))}",)
+
+    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+        name = self.path_for(task)
+        path = os.path.realpath(name)
+        if not os.path.isdir(os.path.dirname(path)):
+            raise Unreachable("The folder is missing", where=path, next_step="Create it, or correct the path")
+        now = Place.seen(path)
+        settled = _settled(name, floors)
+        if settled is None:
+            _check_line_end(path, now)
+        else:
+            self._checked(path, settled, now)
+        pins = {"target": name, "path": path, "dev": now.dev, "ino": now.ino, "length": now.position}
+        return Targets(pins, single_lane=True)
+
+    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+        """A file that was there before the first run is appended to: its length is the first floor."""
+        pins = wanted.pins.target
+        begin = Place(pins["length"], 0, pins["dev"], pins["ino"])
+        first = Floor("", pins["target"], begin.position, evidence=begin.identity())
+        return (next((floor for floor in known if floor.target == pins["target"]), first),)
+
+    def find(self, search: Search) -> dict[int, Found]:
+        """Nothing to look for: what is settled is known by its length, anything else is written again."""
+        return {item.id: Found(complete=True) for item in search.ranges}
+
+    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        values = records.column("value")
+        if not holds_line_feed(values):
+            return []
+        message = "The value holds a line feed, so it cannot be one line: encode it first"
+        rows = (row for row, value in enumerate(values.to_pylist()) if b"\n" in (value or b""))
+        return [(row, "EmbeddedNewline", message) for row in rows]
+
+    @contextmanager
+    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[LineWriter]:
+        """The ranges of a lane follow each other in the file: each begins where the one before it was flushed."""
+        pins = wanted.range.pins.target
+        name, path = pins["target"], pins["path"]
+        place = self._reached.get(name) or _settled(name, wanted.floors)
+        if place is None:
+            raise TargetChanged("The range has no floor for this file", where=path, next_step="Plan it again")
+        place = self._checked(path, place, Place.seen(path))
+        with Target.open(path, place, lane.epoch) as target:
+            try:
+                yield LineWriter(name, target)
+            finally:
+                self._reached[name] = target.flushed
+
+    def _checked(self, path: str, settled: Place, now: Place) -> Place:
+        """Where writing goes on, by the policy when the file is not the one that was written."""
+        if settled.still_in(now):
+            return settled
+        if self._options.on_replaced == "continue":
+            return settled.begun_anew()
+        raise changed(path, settled, now)
+
+
+def _settled(name: str, floors: Sequence[Floor]) -> Place | None:
+    return next((Place.of(floor) for floor in floors if floor.target == name), None)
+
+
+def _check_line_end(path: str, now: Place) -> None:
+    """A file that is appended to for the first time ends with a whole line."""
+    if not now.position:
+        return
+    with telling("cannot be read", path), open(path, "rb") as file:
+        file.seek(now.position - 1)
+        if file.read(1) != b"\n":
+            raise TargetChanged(
+                "The file that is there does not end with a line feed, so its last line would run into ours",
+                where=path,
+                next_step="End it with a line feed, or choose another path",
+            )

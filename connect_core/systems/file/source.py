@@ -1,0 +1,89 @@
+"""The file source: every file that a pattern matches, line by line, through growth, rotation and loss.
+
+A partition is a path (or, with `parallel`, a part of one file); a position is a byte offset with evidence of what the
+file looked like there (`identity`). Where reading goes on is `rotation`'s and `parts`' decision, reading `reading`'s.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
+from connect_core.errors import Retriable
+from connect_core.records import Partition
+from connect_core.systems.file.folders import Folders, matching_files, open_if_there
+from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
+from connect_core.systems.file.options import FileSourceOptions
+from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
+from connect_core.systems.file.reading import RangeReader
+from connect_core.systems.file.rotation import Rotation, find_moved
+
+
+class FileSource:
+    """A `contracts.Source`."""
+
+    def __init__(self, options: FileSourceOptions) -> None:
+        self._options = options
+        self._seen: dict[tuple[Partition, int], Evidence] = {}
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        """Those known stay: the rest of a file that was renamed or deleted is told of until somebody has seen it."""
+        paths = matching_files(self._options.path)
+        if self._options.parallel:
+            return [*known, *parts_now(paths, known, self._options.sub_partition_bytes)]
+        whole = (path for path in paths if Partition(path) not in known and not covered(path, known))
+        return [*known, *map(Partition, whole)]
+
+    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        folders = Folders(self._options.path)
+        rotation = Rotation(folders, known, self._options.rotation_quiet_s)
+        parts = PartBounds(folders, rotation)
+        return {
+            partition: parts.bounds(partition, part, position)
+            if (part := Part.of(partition))
+            else rotation.bounds(partition, position)
+            for partition, position in known.items()
+        }
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        key = (wanted.partition, wanted.incarnation)
+        with self._identified(wanted, Evidence.of(wanted.evidence)) as file:
+            seen = Evidence.of(wanted.evidence) or file.evidence(wanted.begin)
+            reader = RangeReader(file, wanted, seen, limit, self._options.max_line_bytes)
+            for batch in reader:
+                self._seen[key] = reader.seen
+                yield batch
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        seen = self._seen.get((wanted.partition, wanted.incarnation)) or Evidence.of(wanted.evidence)
+        if end == wanted.begin or seen is None:
+            return wanted.evidence
+        with self._identified(wanted, seen) as file:
+            return file.evidence(end, former=seen.former).as_json()
+
+    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+        """Nobody to tell: files do not know their readers."""
+
+    @contextmanager
+    def _identified(self, wanted: Range, seen: Evidence | None) -> Iterator[OpenFile]:
+        """The file that was planned, wherever it is now. Raises Retriable when it is not there as it was."""
+        part = Part.of(wanted.partition)
+        path = seen.path if seen else os.path.realpath(part.path if part else wanted.partition.key)
+        file = open_if_there(path)
+        if file is not None:
+            with file:
+                if seen is None or file.verdict(seen) is Verdict.SAME:
+                    yield file
+                    return
+        if seen is not None:
+            with find_moved(Folders(self._options.path), seen, path) as moved:
+                if moved is not None:
+                    yield moved
+                    return
+        raise Retriable(
+            "The file is not the one that was planned any more",
+            where=f"{path}, byte {wanted.begin}",
+            next_step="The next plan looks at what is there now",
+        )

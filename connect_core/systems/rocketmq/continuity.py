@@ -1,0 +1,60 @@
+"""Where reading goes on in a queue whose messages may have expired, or that may be another one by now (rule 10).
+
+The evidence of a position is what stood right before it: offset, store time and checksum of one message. It is read
+again before each plan; a topic that was deleted and created anew, and has grown past the offset, is told by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from connect_core.contracts import Bounds, Gap, Json, Position
+from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, StoredMessage
+
+
+def evidence_of(message: StoredMessage) -> Json:
+    return {"offset": message.queue_offset, "stored_ms": message.store_timestamp_ms, "crc": message.body_crc}
+
+
+def first_bounds(seen: QueueBounds, start: str) -> Bounds:
+    """A queue that was never read."""
+    begin = seen.end if start == "latest" else seen.begin
+    return Bounds(0, begin, seen.begin, seen.end)
+
+
+def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:
+    """A queue that was read up to `position`. Every way to lose messages becomes a gap."""
+    if position.offset > seen.end:
+        return _anew(position, seen, "rewound")
+    begin = position.offset
+    if position.evidence.get("offset", -1) >= seen.begin:
+        before = client.pull(queue, position.evidence["offset"], max_messages=2)
+        if before.status is PullStatus.TOO_LARGE:
+            return _anew(position, seen, "rewound")
+        if not _is_what_stood_there(before.messages, position.evidence):
+            return _anew(position, seen, "recreated")
+        begin = _next_there(before.messages, position)
+    begin = max(begin, seen.begin)
+    if begin == position.offset:
+        return Bounds(position.incarnation, begin, seen.begin, seen.end, position.evidence)
+    gap = Gap(position.incarnation, position.offset, begin, "expired" if begin == seen.begin else "missing")
+    return Bounds(position.incarnation, begin, seen.begin, max(begin, seen.end), position.evidence, (gap,))
+
+
+def _is_what_stood_there(messages: Sequence[StoredMessage], evidence: Json) -> bool:
+    """True as well when the message is gone: that alone says nothing about the others."""
+    if not messages or messages[0].queue_offset != evidence["offset"]:
+        return True
+    return evidence_of(messages[0]) == evidence
+
+
+def _next_there(messages: Sequence[StoredMessage], position: Position) -> int:
+    """The position, or the first message behind it when the ones in between are not there."""
+    if len(messages) < 2 or messages[0].queue_offset != position.offset - 1:
+        return position.offset
+    return messages[1].queue_offset
+
+
+def _anew(position: Position, seen: QueueBounds, reason: str) -> Bounds:
+    gap = Gap(position.incarnation, position.offset, None, reason)
+    return Bounds(position.incarnation + 1, seen.begin, seen.begin, seen.end, gaps=(gap,))

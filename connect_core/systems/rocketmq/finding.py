@@ -1,0 +1,130 @@
+"""Looks for messages of ours in target queues: one forward scan of each queue for all ranges at once (rule 7).
+
+Read-only. A scan begins at the lowest floor of its ranges, or where the last slice stopped, and ends at the queue's
+end behind a visibility barrier taken now. What retention has deleted in between cannot be known: with one queue for
+each partition, in order, the first coordinate still there decides whether anything of ours can be among it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from connect_core.contracts import OpenRange, Search
+from connect_core.errors import TargetChanged
+from connect_core.found import Found
+from connect_core.records import Coordinates, Lineage
+from connect_core.rocketmq import Client, PermissionRefused, Queue
+from connect_core.systems.rocketmq.connecting import queue_of
+from connect_core.systems.rocketmq.marking import ours
+
+BARRIER_S = 5.0
+Row = tuple[int, int, str, int]
+
+
+@dataclass
+class _Sought:
+    """One range in one queue. `begin` is where its scan goes on. `doubtful`: messages before that were deleted, and
+    nothing behind them has told yet whether any of this range can have been among them."""
+
+    item: OpenRange
+    lineage: Lineage
+    begin: int
+    doubtful: bool
+    rows: list[Row] = field(default_factory=list)
+
+    def take(self, coordinates: Coordinates, target: str, position: int) -> None:
+        if coordinates.lineage != self.lineage or position < self.begin:
+            return
+        begin = self.item.range.begin
+        if self.doubtful and coordinates.offset > begin:
+            raise _unknowable(target, self)
+        self.doubtful = False
+        if coordinates.offset >= begin:
+            self.rows.append((coordinates.offset, coordinates.ordinal, target, position))
+
+
+def find(client: Client, search: Search) -> dict[int, Found]:
+    """See the module. A range of which not every queue was reached to its end is not `complete`."""
+    deadline = time.monotonic() + search.limit_s
+    found = {item.id: replace(item.found or Found(), complete=True) for item in search.ranges}
+    by_queue = _by_queue(search)
+    ends = visible_ends(client, by_queue)
+    for queue, sought in by_queue.items():
+        reached = _scan(client, queue, sought, ends[queue], search.uid, deadline)
+        complete = reached >= ends[queue]
+        for one in sought:
+            if one.doubtful and complete:
+                raise _unknowable(str(queue), one)
+            scanned = {str(queue): max(reached, one.begin), _doubt(queue): int(one.doubtful)}
+            before = found[one.item.id]
+            found[one.item.id] = before.merged(one.rows, scanned, before.complete and complete)
+    return found
+
+
+def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
+    """For each queue in which a record of a range can stand, the ranges, and where to look from."""
+    queues: dict[Queue, list[_Sought]] = {}
+    for item in search.ranges:
+        scanned = item.found.scanned if item.found else {}
+        for floor in item.floors:
+            queue = queue_of(floor.target)
+            if queue.topic == item.range.pins.target["topic"]:
+                begin = max(floor.position, scanned.get(floor.target, 0))
+                doubtful = bool(scanned.get(_doubt(queue), 0))
+                queues.setdefault(queue, []).append(_Sought(item, item.range.lineage(search.uid), begin, doubtful))
+    return queues
+
+
+def _doubt(queue: Queue) -> str:
+    """The name under which a slice tells the next one that a range is doubtful in this queue."""
+    return f"{queue} doubtful"
+
+
+def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, uid: str, deadline: float) -> int:
+    """The place reached. Raises TargetChanged when the queue ends before a place that was there."""
+    highest = max(one.begin for one in sought)
+    if end < highest:
+        raise rewound(queue, highest, end)
+    oldest = client.offsets.begin(queue)
+    for one in sought:
+        one.doubtful = one.doubtful or one.begin < oldest
+    reader = client.read(queue, max(min(one.begin for one in sought), oldest), end, deadline=deadline)
+    for part in reader:
+        for coordinates, position in ours(part.messages, uid):
+            for one in sought:
+                one.take(coordinates, str(queue), position)
+    return reader.position
+
+
+def visible_ends(client: Client, queues: Iterable[Queue]) -> dict[Queue, int]:
+    """The end of each queue, behind everything that its broker has acknowledged."""
+    wanted = list(queues)
+    for broker in sorted({queue.broker for queue in wanted}):
+        wait_until_visible(client, broker)
+    return {queue: client.offsets.end(queue) for queue in wanted}
+
+
+def wait_until_visible(client: Client, broker: str) -> None:
+    """Where the barrier's topic may not be written there is no waiting: `check --probe` tells what that means."""
+    with suppress(PermissionRefused):
+        client.barrier(broker, deadline=time.monotonic() + BARRIER_S)
+
+
+def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
+    return TargetChanged(
+        f"The queue ends at {end}, before {expected}: it was created anew or its broker lost messages",
+        where=str(queue),
+        next_step="Restore the topic, or give up the open ranges (waybill offsets set --abandon) to send them again",
+    )
+
+
+def _unknowable(target: str, one: _Sought) -> TargetChanged:
+    wanted = one.item.range
+    return TargetChanged(
+        "Messages were deleted by retention before anybody looked which of an open range are there",
+        where=f"{target}, range of {wanted.partition.key} from {wanted.begin}",
+        next_step="Find out which arrived, then give the range up: waybill offsets set --abandon",
+    )

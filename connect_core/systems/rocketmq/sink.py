@@ -1,0 +1,166 @@
+"""The RocketMQ sink: each source partition goes to one queue of the topic, in order, exactly once.
+
+Exactly once, unless the broker itself holds an accepted request longer than the lease margin after its sender died;
+then it is repeated once and reported as surplus. Every message carries its coordinates, so that `find` can tell what
+of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect_core.contracts import Floor, Lane, OpenRange, Range, Search, Targets
+from connect_core.errors import ConfigError, Refused, TargetChanged
+from connect_core.found import Found
+from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
+from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
+from connect_core.systems.rocketmq.connecting import Connecting, queue_of
+from connect_core.systems.rocketmq.finding import find, rewound, visible_ends
+from connect_core.systems.rocketmq.marking import MARK_BYTES
+from connect_core.systems.rocketmq.options import RocketMQSinkOptions
+from connect_core.systems.rocketmq.writing import QueueWriter, message_bytes
+
+_SEPARATORS = "[\x01\x02]"
+
+
+class RocketMQSink:
+    """A `contracts.Sink`."""
+
+    def __init__(self, options: RocketMQSinkOptions, resources: ExitStack | None = None) -> None:
+        self._options = options
+        self._connecting = Connecting(options.name_servers, resources)
+        self._ends: dict[Queue, int] = {}
+
+    def exclusive(self, task: int) -> tuple[str, ...]:
+        """None: several connectors may write to one topic, each finds its own messages."""
+        return ()
+
+    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+        topic = self._options.topic
+        with self._connecting.client() as client:
+            queues = self._queues(client)
+            self._check_message_limit(client, queues)
+            mine = [floor for floor in floors if queue_of(floor.target).topic == topic]
+            _check_ends(client, mine, queues)
+        return Targets({"topic": topic, "queues": [[queue.broker, queue.queue_id] for queue in queues]})
+
+    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+        """The ends of all queues are looked at once: an older end is only a lower floor."""
+        queue = _queue_for(wanted)
+        standing = next((floor for floor in known if floor.target == str(queue)), None)
+        if standing is not None:
+            return (standing,)
+        if queue not in self._ends:
+            with self._connecting.client() as client:
+                self._ends |= visible_ends(client, _pinned(wanted))
+        return (Floor(wanted.partition.id, str(queue), self._ends[queue]),)
+
+    def find(self, search: Search) -> dict[int, Found]:
+        with self._connecting.client() as client:
+            return find(client, search)
+
+    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        sizes = message_bytes(records)
+        if not len(sizes):
+            return []
+        limit = self._options.max_message_bytes
+        properties = sizes - pc.fill_null(pc.binary_length(records.column("value")), 0).to_numpy(zero_copy_only=False)
+        found = [
+            (int(row), "MessageTooLarge", f"The message takes about {sizes[row]} bytes, allowed are {limit}")
+            for row in np.flatnonzero(sizes > limit)
+        ]
+        found += [
+            (int(row), "PropertiesTooLarge", f"Key, tags and headers take {properties[row] - MARK_BYTES} bytes")
+            for row in np.flatnonzero((properties > MAX_PROPERTIES_BYTES) & (sizes <= limit))
+        ]
+        return sorted([*found, *_with_separators(records, {row for row, _, _ in found})])
+
+    @contextmanager
+    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[QueueWriter]:
+        queue = _queue_for(wanted.range)
+        with self._connecting.client() as client:
+            scanned = wanted.found.scanned.get(str(queue)) if wanted.found else None
+            expected = client.offsets.end(queue) if scanned is None else scanned
+            yield QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
+
+    def _queues(self, client: Client) -> list[Queue]:
+        """The topic's write queues, in an order that does not change. Creates the topic when that is wanted."""
+        topic = self._options.topic
+        if not client.topics.exists(topic):
+            if not self._options.create:
+                raise TopicMissing(
+                    "The topic does not exist", where=topic, next_step="Create it, or let it be created: create: true"
+                )
+            client.topics.create(topic, self._options.queues)
+        queues = client.topics.write_queues(topic)
+        if not queues:
+            raise PermissionRefused(
+                "The topic has no queue that may be written",
+                where=topic,
+                next_step="Give it the write permission, or choose another topic",
+            )
+        return queues
+
+    def _check_message_limit(self, client: Client, queues: Sequence[Queue]) -> None:
+        """A message between the broker's limit and ours would stop the connector instead of being rejected."""
+        wanted = int(self._options.max_message_bytes)
+        for broker in sorted({queue.broker for queue in queues}):
+            try:
+                most = int(client.brokers.settings(broker).get("maxMessageSize", wanted))
+            except Refused:
+                continue  # a broker that does not show its settings
+            if most < wanted:
+                raise ConfigError(
+                    f"The broker takes messages of {most} bytes, max_message_bytes is {wanted}",
+                    where=f"{self._options.topic} on {broker}",
+                    next_step=f"Set max_message_bytes: {most}, or raise the broker's maxMessageSize",
+                )
+
+
+def _pinned(wanted: Range) -> list[Queue]:
+    pins = wanted.pins.target
+    return [Queue(pins["topic"], broker, number) for broker, number in pins["queues"]]
+
+
+def _queue_for(wanted: Range) -> Queue:
+    """1:1 routing: a pure function of the partition's slot and the pinned queues."""
+    queues = _pinned(wanted)
+    return queues[wanted.slot % len(queues)]
+
+
+def _check_ends(client: Client, floors: Sequence[Floor], queues: Sequence[Queue]) -> None:
+    """A queue that ends before a floor lost what stood there. The end may lag an answer: then it is looked at again."""
+    behind = {floor.target: floor.position for floor in sorted(floors, key=lambda f: f.position)}
+    suspects = [
+        queue_of(name) for name, position in behind.items() if not _reaches(client, queue_of(name), position, queues)
+    ]
+    for queue, end in visible_ends(client, suspects).items():
+        if end < behind[str(queue)]:
+            raise rewound(queue, behind[str(queue)], end)
+
+
+def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue]) -> bool:
+    if queue.broker not in {one.broker for one in queues}:
+        raise TargetChanged(
+            "A queue that was written is not in the topic's route any more",
+            where=str(queue),
+            next_step="Start its broker again, or give up the open ranges: waybill offsets set --abandon",
+        )
+    return client.offsets.end(queue) >= position
+
+
+def _with_separators(records: pa.RecordBatch, but: set[int]) -> Iterator[tuple[int, str, str]]:
+    """Rows whose key or tags hold a separator of RocketMQ's properties, which would cut them."""
+    for name in ("key", "tags"):
+        column = records.column(name)
+        if column.null_count == len(records):
+            continue
+        for row in np.flatnonzero(pc.fill_null(pc.match_substring_regex(column, _SEPARATORS), False).to_numpy(False)):
+            if int(row) not in but:
+                but.add(int(row))
+                yield int(row), "IllegalProperty", f"The {name} holds a control character (1 or 2)"

@@ -1,0 +1,141 @@
+"""Records -> messages of one queue, in order: the RocketMQ sink's hot path.
+
+At most one batch is outstanding; the next one is encoded meanwhile. Every acknowledgement is compared with the offset
+that was expected: what got in between is read back before `flush` returns, and messages of this lineage among it are
+surplus: a request of an attempt that is dead, which its broker had kept back (delivery rule 4).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect_core.contracts import Delivered, Limit, OpenRange
+from connect_core.errors import Retriable
+from connect_core.records import Lineage
+from connect_core.rocketmq import Acknowledged, Client, Queue, encode_batch
+from connect_core.systems.rocketmq.marking import MARK_BYTES, Marker, ours
+
+BATCH_RECORDS = 1_000
+BATCH_BYTES = 768 * 1024
+_POLL_S = 0.005
+
+
+class QueueWriter:
+    """A `contracts.Writer` for one range."""
+
+    def __init__(
+        self, client: Client, queue: Queue, uid: str, wanted: OpenRange, expected: int, send_timeout_s: float
+    ) -> None:
+        """`expected` is the queue's end as last seen: the first batch should get this offset."""
+        self._client = client
+        self._queue = queue
+        self._uid = uid
+        self._lineage: Lineage = wanted.range.lineage(uid)
+        self._begin = wanted.range.begin
+        self._send_timeout_s = send_timeout_s
+        self._sender = client.sender(queue)
+        self._marker = Marker(self._lineage)
+        self._expected = expected
+        self._written: list[list[int]] = []
+        self._foreign: list[tuple[int, int]] = []
+        self._records = 0
+        self._bytes = 0
+        self._surplus = 0
+
+    def write(self, records: pa.RecordBatch, limit: Limit) -> int:
+        """Takes whole batches while there is time for one more send: each is sent as soon as the last is stored."""
+        taken = 0
+        for rows in batch_sizes(records):
+            if limit.quantum_left_s() <= 0 or limit.left_s() <= self._send_timeout_s:
+                break
+            self._send(records.slice(taken, rows), limit)
+            taken += rows
+        return taken
+
+    def flush(self, limit: Limit) -> Delivered:
+        self._count(self._sender.finish(deadline=self._deadline(limit)))
+        self._look_between(limit)
+        name = str(self._queue)
+        return Delivered(
+            records=self._records,
+            bytes=self._bytes,
+            behind={name: self._written[-1][1]} if self._written else {},
+            where={name: self._written} if self._written else {},
+            surplus=self._surplus,
+        )
+
+    def _send(self, records: pa.RecordBatch, limit: Limit) -> None:
+        bodies = [body or b"" for body in records.column("value").to_pylist()]
+        batch = encode_batch(bodies, self._marker.properties(records))
+        self._count(self._sender.submit(batch, deadline=self._deadline(limit)))
+        self._bytes += len(batch.body)
+
+    def _deadline(self, limit: Limit) -> float:
+        """The last moment at which a send may begin, so that its outcome is known before the lane's deadline."""
+        return time.monotonic() + limit.left_s() - self._send_timeout_s
+
+    def _count(self, stored: Acknowledged | None) -> None:
+        if stored is None:
+            return
+        if stored.first_offset > self._expected:
+            self._foreign.append((self._expected, stored.first_offset))
+        if self._written and self._written[-1][1] == stored.first_offset:
+            self._written[-1][1] = stored.next_offset
+        else:
+            self._written.append([stored.first_offset, stored.next_offset])
+        self._expected = stored.next_offset
+        self._records += stored.count
+
+    def _look_between(self, limit: Limit) -> None:
+        deadline = time.monotonic() + limit.left_s()
+        for begin, end in self._foreign:
+            self._surplus += self._surplus_in(begin, end, deadline)
+        self._foreign = []
+
+    def _surplus_in(self, begin: int, end: int, deadline: float) -> int:
+        """Messages of this lineage in [begin, end) that a record at or behind the range's begin made."""
+        count = 0
+        while begin < end:
+            reader = self._client.read(self._queue, begin, end, deadline=deadline)
+            for part in reader:
+                for coordinates, _ in ours(part.messages, self._uid):
+                    count += coordinates.lineage == self._lineage and coordinates.offset >= self._begin
+            begin = reader.position
+            if begin < end:  # acknowledged, but not visible yet
+                if time.monotonic() >= deadline:
+                    raise Retriable(
+                        "No time was left to read what others wrote between our batches",
+                        where=f"{self._queue}, offset {begin}",
+                        next_step="The next attempt looks at all of it; give this topic fewer writers a queue",
+                    )
+                time.sleep(_POLL_S)
+        return count
+
+
+def message_bytes(records: pa.RecordBatch) -> np.ndarray:
+    """For each row about how many bytes its message takes: body, properties, and what is added to them."""
+    total = np.full(len(records), MARK_BYTES, dtype=np.int64)
+    for name in ("value", "key", "tags", "headers"):
+        column = records.column(name)
+        if column.null_count < len(records):
+            total += pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
+    return total
+
+
+def batch_sizes(records: pa.RecordBatch) -> Sequence[int]:
+    """How many rows go into each batch: in order, all rows, none empty, within both limits where one row is."""
+    ends = np.cumsum(message_bytes(records))
+    sizes: list[int] = []
+    row = 0
+    while row < len(ends):
+        before = int(ends[row - 1]) if row else 0
+        fit = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
+        end = min(max(fit, row + 1), row + BATCH_RECORDS, len(ends))
+        sizes.append(end - row)
+        row = end
+    return sizes
