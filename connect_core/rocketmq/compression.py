@@ -14,8 +14,9 @@ from typing import Any
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq.wire.stored_message import LZ4, ZLIB, ZSTD
 
-MAX_PLAIN_BYTES = 256 * 1024 * 1024
+MAX_PLAIN_BYTES = 64 * 1024 * 1024
 _OLD_ZLIB = 3
+_LZ4_STEP_BYTES = 1024 * 1024
 _ZSTD_STEP_BYTES = 2048
 """Its reader takes no limit on what comes out, which can be 30,000 times what goes in: so little goes in at once."""
 
@@ -42,11 +43,15 @@ def _unzlib(body: bytes) -> bytes:
 
 def _unlz4(body: bytes) -> bytes:
     reader = _lz4_frame().LZ4FrameDecompressor()
+    plain = bytearray()
     try:
-        plain = reader.decompress(body, max_length=MAX_PLAIN_BYTES)
+        # It reserves what it may give out, so it is asked for a little at a time.
+        plain += reader.decompress(body, max_length=_LZ4_STEP_BYTES)
+        while not (reader.eof or reader.needs_input or len(plain) > MAX_PLAIN_BYTES):
+            plain += reader.decompress(b"", max_length=_LZ4_STEP_BYTES)
     except (RuntimeError, EOFError, MemoryError):
         raise _broken("LZ4") from None
-    return _whole("LZ4", plain, ended=reader.eof)
+    return _whole("LZ4", bytes(plain), ended=reader.eof)
 
 
 def _unzstd(body: bytes) -> bytes:

@@ -21,8 +21,8 @@ MAX_BATCH_BYTES = 3 * 1024 * 1024
 """The broker's own default limit is 4 MiB."""
 MAX_PROPERTIES_BYTES = 32_000
 """The stored length is a signed 16-bit number, and brokers up to 5.3.3 add about 60 bytes of their own without looking:
-beyond 32,767 such a broker acknowledges the message, never shows it, and the offsets of the queue are wrong from then on
-(seen on 5.3.3).
+beyond 32,767 such a broker acknowledges the message, never shows it, and the offsets of the queue are wrong from then
+on (seen on 5.3.3).
 """
 
 # total, magic 0, checksum 0 (the broker computes it), flag, body length
