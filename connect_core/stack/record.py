@@ -131,4 +131,5 @@ def _decode(home: Path, document: dict[str, Any]) -> Stack:
         raise ValueError(f"format {document['format']}")
     parts = {name: Part(**{**part, "process": Process(**part["process"])}) for name, part in document["parts"].items()}
     supervisor = Process(**document["supervisor"]) if document["supervisor"] else None
-    return Stack(home, Options(**document["options"]), parts, supervisor)
+    options = document["options"] | {"rocketmq_jvm": tuple(document["options"]["rocketmq_jvm"])}
+    return Stack(home, Options(**options), parts, supervisor)

@@ -1,4 +1,4 @@
-"""The resident engine as a part of the stack: `engine.server` says how it is started, this says when, where and by whom.
+"""The resident engine as a part of the stack: `engine.server` says how it is started, this says when and where.
 
 The token of the home stands in a file that only its owner can read; it reaches server and first job through their
 environments, never through a command line. Ready means that a small Python job has gone through with that token, so

@@ -1,0 +1,99 @@
+"""Starting and stopping by identity: the right process, all of its session, and nobody else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connect_core.errors import Unreachable
+from connect_core.stack import processes
+from connect_core.stack.processes import Launch, Process
+
+Starter = Callable[[str], Process]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Starter]:
+    """Starts a shell script as a server and ends it after the test."""
+    started: list[Process] = []
+
+    def begin(script: str) -> Process:
+        launch = Launch(("/bin/sh", "-c", script), {"PATH": os.environ["PATH"]}, tmp_path / "out.log")
+        started.append(processes.start(launch))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        processes.stop(process, sign=signal.SIGKILL)
+
+
+def test_a_started_process_is_alive_until_it_is_stopped(start: Starter) -> None:
+    process = start("exec sleep 60")
+    assert process.is_alive
+    assert processes.stop(process)
+    assert not process.is_alive
+
+
+def test_it_has_a_session_of_its_own(start: Starter) -> None:
+    process = start("exec sleep 60")
+    assert os.getsid(process.pid) == process.pid != os.getsid(0)
+
+
+def test_its_output_goes_to_its_log_and_the_log_before_is_kept(start: Starter, tmp_path: Path) -> None:
+    first = start("echo one; echo two >&2")
+    assert processes.wait_until(lambda: not first.is_alive, 5)
+    second = start("echo three")
+    assert processes.wait_until(lambda: not second.is_alive, 5)
+    assert (tmp_path / "out.old.log").read_text() == "one\ntwo\n"
+    assert (tmp_path / "out.log").read_text() == "three\n"
+
+
+def test_a_recycled_pid_is_somebody_else(start: Starter) -> None:
+    process = start("exec sleep 60")
+    earlier = replace(process, started=process.started - 1)
+    assert not earlier.is_alive
+    assert processes.stop(earlier)
+    assert process.is_alive
+
+
+def test_a_pid_of_an_earlier_boot_is_somebody_else(start: Starter) -> None:
+    process = start("exec sleep 60")
+    earlier = replace(process, boot_id="00000000-0000-0000-0000-000000000000")
+    assert processes.stop(earlier)
+    assert process.is_alive
+
+
+def test_one_that_ignores_the_signal_is_killed_after_the_grace(start: Starter, tmp_path: Path) -> None:
+    process = start("trap '' TERM; echo armed; while :; do sleep 1; done")
+    assert processes.wait_until(lambda: (tmp_path / "out.log").read_text() == "armed\n", 5)
+    assert not processes.stop(process, grace_s=0.2)
+    assert not process.is_alive
+
+
+def test_what_it_started_in_its_session_ends_with_it(start: Starter, tmp_path: Path) -> None:
+    child_file = tmp_path / "child"
+    # Like Spark's fork server: a process group of its own in the same session.
+    script = (
+        f"import os, time; os.setpgid(0, 0); open({str(child_file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    )
+    process = start(f'{sys.executable} -c "{script}" & wait')
+    assert processes.wait_until(lambda: child_file.exists() and child_file.read_text() != "", 5)
+    child = processes.of(int(child_file.read_text()))
+    assert child is not None
+    processes.stop(process, sign=signal.SIGKILL)
+    assert processes.wait_until(lambda: not child.is_alive, 2)
+
+
+def test_a_missing_program_is_told_by_name(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="/no/such/program"):
+        processes.start(Launch(("/no/such/program",), {}, tmp_path / "out.log"))
+
+
+def test_nobody_has_a_pid_that_is_not_there() -> None:
+    assert processes.of(2**22 + 1) is None
