@@ -46,7 +46,7 @@ class Site:
         }
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "connect_core.cli", *words]
+        command = [str(Path(sys.executable).with_name("waybill")), *words]
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
