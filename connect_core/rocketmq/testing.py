@@ -35,6 +35,7 @@ class Link:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._sending = threading.Lock()
+        self.open = True
 
     def send(self, data: bytes) -> None:
         """Any bytes. A client that is gone is no fault of the server."""
@@ -50,6 +51,7 @@ class Link:
 
     def cut(self) -> None:
         """Closes the connection without a word."""
+        self.open = False
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -161,7 +163,9 @@ class ScriptedServer:
             link.cut()
 
     def close(self) -> None:
-        """Also waits until its threads are gone."""
+        """Also waits until its threads are gone. Harmless when it is closed."""
+        if self._listener.fileno() < 0:
+            return
         self._listener.shutdown(socket.SHUT_RDWR)  # a blocked accept would not notice that it is closed
         self._threads[0].join()
         self._listener.close()
@@ -198,6 +202,7 @@ class ScriptedServer:
             while data := link.receive():
                 for command in map(decode, framer.feed(data)):
                     self._handle(command, link)
+        link.open = False
 
     def _handle(self, command: Command, link: Link) -> None:
         with self._lock:
