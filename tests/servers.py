@@ -31,6 +31,7 @@ _LEAVE_LIMIT_S = 10.0
 # A third less CPU to start; nothing here measures how fast a broker is once it has run for a while.
 _QUICK_START = ("-XX:TieredStopAtLevel=1",)
 _tether: processes.Process | None = None
+_skipped: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,15 @@ def worker_folder() -> Path:
     return folder
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--require-servers", action="store_true", help="fail when a test marked `server` was skipped")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and "server" in report.keywords and not hasattr(report, "wasxfail"):
+        _skipped.append(report.nodeid)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     global _tether
     if _is_worker(config):
@@ -127,6 +137,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if _is_worker(session.config) or SESSION not in os.environ:
         return
+    _fail_for_skipped(session)
     root = _root()
     _end_servers(root)
     processes.wait_until(lambda: not _survivors(root), _LEAVE_LIMIT_S)
@@ -139,6 +150,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if _tether is not None:
         processes.stop(_tether, sign=signal.SIGKILL)
     shutil.rmtree(root, ignore_errors=True)
+
+
+def _fail_for_skipped(session: pytest.Session) -> None:
+    if _skipped and session.config.getoption("--require-servers"):
+        print("\nERROR: skipped although they need a server:", *_skipped, sep="\n  ", file=sys.stderr)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _rocketmq(folder: Path, version: str) -> RocketMQ:

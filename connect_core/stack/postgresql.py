@@ -3,8 +3,8 @@
 It holds the ledger (database `waybill`). The binaries are started directly, not through the wheel's own starter, which
 as root makes a system user and opens the permissions of every folder up to `/`. PostgreSQL refuses to run as root, so
 there the account `nobody` runs it; where that account may not reach the home (or the virtualenv), data (or a copy of
-the binaries) go to a folder of /var/lib/waybill named by a hash of the home. A socket's path may have 107 bytes, so a
-deep home has its socket in the runtime folder.
+the binaries) go to a folder of /var/lib/waybill. A socket's path may have 107 bytes, so a deep home has its socket in
+the runtime folder.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import subprocess
@@ -101,9 +102,10 @@ def postgresql_settings(changed: Mapping[str, str]) -> dict[str, str]:
 
 def forget(home: Path) -> None:
     """Removes what the server of `home` keeps outside of it; the server does not run. For tests and `make clean`."""
-    for folder in {_place(home), _socket_folder(home)}:
-        if not folder.is_relative_to(home):
-            shutil.rmtree(folder, ignore_errors=True)
+    if (home / "postgresql").is_dir():
+        for folder in {_place(home), _socket_folder(home)}:
+            if not folder.is_relative_to(home):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _dsn(site: Site, database: str) -> str:
@@ -112,9 +114,19 @@ def _dsn(site: Site, database: str) -> str:
 
 
 def _place(home: Path) -> Path:
-    """Where data are kept: in the home when the server's account can get there."""
+    """Where data are kept: in the home when the server's account can get there, else where `elsewhere` says.
+
+    The place elsewhere has a random name that is kept in the home: a new home on the same path has a new database.
+    """
     inside = home / "postgresql"
-    return inside if os.geteuid() != 0 or _open_to_all(home) else _SHARED / f"{_hash(home)}"
+    elsewhere = inside / "elsewhere"
+    if elsewhere.exists():
+        return Path(elsewhere.read_text())
+    if os.geteuid() != 0 or _open_to_all(home):
+        return inside
+    inside.mkdir(exist_ok=True)
+    elsewhere.write_text(str(_SHARED / secrets.token_hex(8)))
+    return Path(elsewhere.read_text())
 
 
 def _socket_folder(home: Path) -> Path:

@@ -1,0 +1,40 @@
+# The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint stop clean ready ready-for-tests
+
+PYTHON ?=
+PYTEST_OPTIONS ?=
+RUN := .venv/bin/python
+# Stopping must work where .venv is broken or gone; it needs the standard library only.
+ANY_PYTHON = $(or $(wildcard $(RUN)),$(PYTHON),python3)
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: ready  ## move log files through RocketMQ into one file, with crashes on the way, and compare both sides
+	@$(RUN) -m connect_core.demo
+
+test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
+	@$(RUN) -m pytest -n 2 --dist loadfile $(PYTEST_OPTIONS)
+
+bench: ready  ## take the figures of docs/figures.md on this machine
+	@$(RUN) -m tests.bench
+
+lint: ready  ## format check, ruff, mypy
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m ruff check .
+	@$(RUN) -m mypy --strict connect_core jobs
+
+stop:  ## stop the local stack of this checkout
+	@$(ANY_PYTHON) -m connect_core.stack stop .waybill
+
+clean:  ## stop the stack and remove everything that make made in this checkout
+	@$(ANY_PYTHON) -m connect_core.stack clean .waybill
+	@rm -rf .venv .waybill demo-work build dist waybill.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+ready:
+	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0
+
+ready-for-tests:
+	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0 5.3.3

@@ -1,0 +1,147 @@
+"""`up`, `down`, `status` and the supervisor, with PostgreSQL as the part: it is the quickest to start."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from connect_core import stack
+from connect_core.stack import POSTGRESQL, Options, Stack, postgresql, processes
+
+pytestmark = pytest.mark.server
+
+PARTS = (POSTGRESQL,)
+OPTIONS = Options(well_known_ports=False, postgresql={"fsync": "off"})
+
+
+@pytest.fixture
+def home(worker_folder: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    place = worker_folder / request.node.name / ".waybill"
+    yield place
+    stack.down(place)
+    postgresql.forget(place)
+
+
+def up(home: Path, supervise: bool = False, said: list[str] | None = None) -> Stack:
+    return stack.up(home, parts=PARTS, supervise=supervise, options=OPTIONS, report=(said or []).append)
+
+
+def state(home: Path) -> stack.PartStatus:
+    return next(part for part in stack.status(home) if part.name == POSTGRESQL)
+
+
+def answers(running: Stack) -> bool:
+    url = running.database_url.replace("+psycopg2", "")
+    connection = psycopg2.connect(url)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_database()")
+            row = cursor.fetchone()
+            return row is not None and row[0] == "waybill"
+    finally:
+        connection.close()
+
+
+def test_a_part_is_started_found_and_stopped(home: Path) -> None:
+    running = up(home)
+    assert answers(running)
+    assert stack.load(home) == running
+    assert state(home).state == "running"
+    stack.down(home)
+    assert stack.load(home) is None
+    assert state(home).state == "stopped"
+    assert not running.part(POSTGRESQL).process.is_alive
+
+
+def test_a_second_call_starts_nothing_and_says_so_at_once(home: Path) -> None:
+    first = up(home)
+    said: list[str] = [""]
+    begun = time.monotonic()
+    assert up(home, said=said) == first
+    assert time.monotonic() - begun < 1
+    assert said[1:] == ["already running: postgresql"]
+
+
+def test_calls_at_the_same_time_start_one_server(home: Path) -> None:
+    found: list[Stack] = []
+    calls = [threading.Thread(target=lambda: found.append(up(home))) for _ in range(3)]
+    for call in calls:
+        call.start()
+    for call in calls:
+        call.join()
+    assert len({running.part(POSTGRESQL).process for running in found}) == 1
+
+
+def test_two_homes_live_side_by_side(home: Path) -> None:
+    first = up(home / "one")
+    second = up(home / "two")
+    try:
+        assert first.database_url != second.database_url
+        stack.down(home / "one")
+        assert answers(second)
+    finally:
+        stack.down(home / "one")
+        stack.down(home / "two")
+
+
+def test_what_was_killed_is_seen_and_started_by_the_next_call(home: Path) -> None:
+    first = up(home)
+    stack.kill(home, POSTGRESQL)
+    assert state(home).state == "dead"
+    second = up(home)
+    assert answers(second)
+    assert second.part(POSTGRESQL).process != first.part(POSTGRESQL).process
+
+
+def test_the_supervisor_starts_again_what_died_and_says_why(home: Path) -> None:
+    running = up(home, supervise=True)
+    stack.kill(home, POSTGRESQL)
+    assert processes.wait_until(lambda: state(home).state == "running" and state(home).restarts == 1, 20)
+    again = stack.load(home)
+    assert again is not None
+    assert again.supervisor == running.supervisor
+    log = (home / "logs" / "supervisor.log").read_text()
+    assert f"postgresql (pid {running.part(POSTGRESQL).process.pid}) has ended" in log
+    assert processes.wait_until(lambda: "postgresql 18 ready" in (home / "logs" / "supervisor.log").read_text(), 10)
+
+
+def test_what_is_stopped_on_purpose_stays_stopped(home: Path) -> None:
+    running = up(home, supervise=True)
+    supervisor = running.supervisor
+    assert supervisor is not None
+    assert supervisor.is_alive
+    stack.down(home)
+    assert not supervisor.is_alive
+    assert state(home).state == "stopped"
+
+
+def test_a_dead_supervisor_is_replaced_by_the_next_call(home: Path) -> None:
+    first = up(home, supervise=True).supervisor
+    assert first is not None
+    processes.stop(first, sign=signal.SIGKILL)
+    second = up(home, supervise=True).supervisor
+    assert second is not None
+    assert second != first
+
+
+def test_data_outlive_the_server(home: Path) -> None:
+    run(up(home), "CREATE TABLE kept (id int)")
+    stack.kill(home, POSTGRESQL)
+    run(up(home), "INSERT INTO kept VALUES (1)")
+    stack.down(home)
+    run(up(home), "INSERT INTO kept VALUES (2)")
+
+
+def run(running: Stack, statement: str) -> None:
+    connection = psycopg2.connect(running.database_url.replace("+psycopg2", ""))
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+    finally:
+        connection.close()
