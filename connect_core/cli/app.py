@@ -48,8 +48,8 @@ def root(
     """Waybill: replication with receipts."""
 
 
-for module in (health, documents, runs, peeking, history):
-    module.register(app)
+for register in (health.register, documents.register, runs.register, peeking.register, history.register):
+    register(app)
 app.add_typer(stacks.app, name="dev")
 app.add_typer(connectors.app, name="connectors")
 app.add_typer(offsets.app, name="offsets")

@@ -22,7 +22,8 @@ def list_(as_json: JsonFlag = False) -> None:
     """All connectors."""
     with session.reading() as opened:
         connectors = [_outline(connector) for connector in opened.ledger.connectors()]
-    rows = [[c["name"], c["source"], c["sink"], c["schedule"], c["tasks"], c["state"], c["revision"]] for c in connectors]
+    keys = ("name", "source", "sink", "schedule", "tasks", "state", "revision")
+    rows = [[connector[key] for key in keys] for connector in connectors]
     headings = ("NAME", "FROM", "TO", "RUNS", "TASKS", "STATE", "REVISION")
     output.emit(
         as_json, {"connectors": connectors}, lambda: output.table(headings, rows, "no connectors; see waybill apply")

@@ -108,8 +108,10 @@ def options(
         raise ConfigError(f'{system} has no option "{key}"', next_step=f"It has {known}")
     if key and not as_json:
         for option in found:
-            output.fields([(name.replace("_", " "), value) for name, value in output.plain(option).items()])
-            output.line()
+            output.line(f"{option.name} ({option.role} of {option.system})" if option.role else option.name)
+            shown = {**output.plain(option), "examples": ", ".join(option.examples)}
+            keys = ("description", "type", "required", "default", "examples")
+            output.fields((f"  {key}", shown[key]) for key in keys)
         return
     rows = [(option.role, option.name, option.type, option.default, option.description) for option in found]
     output.emit(

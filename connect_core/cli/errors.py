@@ -10,9 +10,9 @@ import sys
 import traceback
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
-import typer
 from connect_core.errors import ConfigError, WaybillError
 
 UNEXPECTED = 6

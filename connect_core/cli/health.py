@@ -59,8 +59,10 @@ def status(as_json: JsonFlag = False) -> None:
         if problem:
             output.line(problem)
             return
-        rows = [[c[key] for key in ("name", "state", "last_run", "last_run_state", "last_settled")] for c in told["connectors"]]
-        output.table(("CONNECTOR", "STATE", "LAST RUN", "ENDED", "LAST SETTLED"), rows, "no connectors; see waybill apply")
+        keys = ("name", "state", "last_run", "last_run_state", "last_settled")
+        rows = [[connector[key] for key in keys] for connector in told["connectors"]]
+        headings = ("CONNECTOR", "STATE", "LAST RUN", "ENDED", "LAST SETTLED")
+        output.table(headings, rows, "no connectors; see waybill apply")
 
     output.emit(as_json, told, for_people)
 

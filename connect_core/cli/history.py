@@ -9,6 +9,7 @@ import typer
 
 from connect_core.cli import output, session
 from connect_core.cli.output import JsonFlag
+from connect_core.errors import Unreachable, WaybillError
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
@@ -29,6 +30,8 @@ COUNTS = (
     "surplus",
     "possible_repeats",
 )
+
+_SHOWN = ("connector", "partition", "begin", "end", "read", "delivered", "already", "rejected", "surplus", "settled_at")
 
 
 def register(app: typer.Typer) -> None:
@@ -77,44 +80,31 @@ def receipts(
             for settled in opened.ledger.receipts(connector.uid, run or None, limit=last)
         ]
     found = sorted(found, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
-    keys = ("connector", "partition", "begin", "end", "read", "delivered", "already", "rejected", "surplus", "settled_at")
-    rows = [[receipt[key] for key in keys] for receipt in found]
-    headings = [key.replace("_", " ").upper() for key in keys]
+    rows = [[receipt[key] for key in _SHOWN] for receipt in found]
+    headings = [key.replace("_", " ").upper() for key in _SHOWN]
     output.emit(as_json, {"receipts": found}, lambda: output.table(headings, rows, "no receipts"))
 
 
 def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:
     """What is waiting in the sources: newest position minus committed one, in records, or in bytes for files."""
-    from connect_core.config import load_document
-    from connect_core.replication.preview import plan_connector
-
-    told = []
     with session.reading() as opened:
-        for connector in _chosen(opened, name):
-            previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
-            newest = next(iter(opened.ledger.receipts(connector.uid, limit=1)), None)
-            settled_at = newest.settled_at if newest else connector.created_at
-            alerts = load_document(connector.document).alerts
-            waiting = sum(preview.lag for preview in previews)
-            told.append(
-                {
-                    "connector": connector.name,
-                    "lag": waiting,
-                    "settled_at": newest.settled_at if newest else None,
-                    "late": bool(waiting) and _older(settled_at, alerts.lag),
-                    "silent": _older(settled_at, alerts.silent),
-                    "partitions": [{"partition": p.partition, "committed": p.committed, "end": p.end, "lag": p.lag} for p in previews],
-                }
-            )
-    rows = [[c["connector"], p["partition"], p["committed"], p["end"], p["lag"]] for c in told for p in c["partitions"]]
+        if name:
+            told = [_lag(opened, opened.ledger.connector(name))]
+        else:
+            told = [_lag_or_why_not(opened, connector) for connector in opened.ledger.connectors()]
+    rows = [[one["connector"], *part.values()] for one in told for part in one["partitions"]]
 
     def for_people() -> None:
         output.table(("CONNECTOR", "PARTITION", "COMMITTED", "END", "LAG"), rows, "nothing to read")
         for one in told:
             for alert in [word for word in ("late", "silent") if one[word]]:
                 output.notice(f"{one['connector']} is {alert}: last settled {output.cell(one['settled_at'])}")
+            if "problem" in one:
+                output.notice(f"{one['connector']}: {one['problem']}")
 
     output.emit(as_json, {"connectors": told}, for_people)
+    if any("problem" in one for one in told):
+        raise typer.Exit(Unreachable.exit_code)
 
 
 def gaps(name: OptionalName = "", as_json: JsonFlag = False) -> None:
@@ -136,6 +126,37 @@ def gaps(name: OptionalName = "", as_json: JsonFlag = False) -> None:
     rows = [[gap[key] for key in keys] for gap in found]
     headings = [key.replace("_", " ").upper() for key in keys]
     output.emit(as_json, {"gaps": found}, lambda: output.table(headings, rows, "no gaps"))
+
+
+def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
+    from connect_core.config import load_document
+    from connect_core.replication.preview import plan_connector
+
+    previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
+    newest = next(iter(opened.ledger.receipts(connector.uid, limit=1)), None)
+    since = newest.settled_at if newest else connector.created_at
+    alerts = load_document(connector.document).alerts
+    waiting = sum(preview.lag for preview in previews)
+    return {
+        "connector": connector.name,
+        "lag": waiting,
+        "settled_at": newest.settled_at if newest else None,
+        "late": bool(waiting) and _older(since, alerts.lag),
+        "silent": _older(since, alerts.silent),
+        "partitions": [
+            {"partition": seen.partition, "committed": seen.committed, "end": seen.end, "lag": seen.lag}
+            for seen in previews
+        ],
+    }
+
+
+def _lag_or_why_not(opened: Session, connector: Connector) -> dict[str, Any]:
+    """In a listing of all, a source that does not answer must not hide the others."""
+    try:
+        return _lag(opened, connector)
+    except WaybillError as error:
+        unknown: dict[str, Any] = {"lag": None, "settled_at": None, "late": False, "silent": False, "partitions": []}
+        return {"connector": connector.name, **unknown, "problem": str(error)}
 
 
 def _chosen(opened: Session, name: str) -> list[Connector]:

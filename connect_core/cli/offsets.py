@@ -120,8 +120,7 @@ def history(
         for step in steps
     ]
     rows = [
-        [step.at, step.kind, step.partition.key, _offset(step.before), _offset(step.after), step.run_id or step.who, step.why]
-        for step in steps
+        [s.at, s.kind, s.partition.key, _offset(s.before), _offset(s.after), s.run_id or s.who, s.why] for s in steps
     ]
     headings = ("AT", "KIND", "PARTITION", "BEFORE", "AFTER", "BY", "WHY")
     output.emit(as_json, {"connector": name, "history": told}, lambda: output.table(headings, rows, "no history"))

@@ -104,6 +104,10 @@ def cell(value: Any) -> str:
     return printable(str(value))
 
 
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def printable(text: str) -> str:
     """Control characters spelled out: names and payloads must not be able to drive the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

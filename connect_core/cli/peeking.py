@@ -1,4 +1,4 @@
-"""peek: the newest messages of a topic, or what stands last in the target of a connector. Reads only, joins no group."""
+"""peek: the newest messages of a topic, or what stands last in the target of a connector. Reads only."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def _named(connection: str) -> Json:
 
 def _show(messages: list[dict[str, Any]]) -> None:
     for message in messages:
-        head = [f"{key} {message[key]}" for key in ("queue", "offset", "key", "tags") if message.get(key) not in (None, "")]
+        known = {key: message.get(key) for key in ("queue", "offset", "key", "tags")}
+        head = [f"{key} {value}" for key, value in known.items() if value not in (None, "")]
         if message.get("stored_at"):
             head.append(output.cell(message["stored_at"]))
         if head:

@@ -70,7 +70,8 @@ def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
         return
     topic, there = options["topic"], options["topic"] in topics
     made = options.get("create", True)
-    yield _seen(there or made, f"sink: topic {topic} {'is there' if there else 'will be created' if made else 'is missing'}")
+    words = "is there" if there else "will be created" if made else "does not exist"
+    yield _seen(there or made, f"sink: topic {topic} {words}")
 
 
 def _seen(ok: bool, what: str) -> Seen:

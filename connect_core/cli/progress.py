@@ -27,7 +27,7 @@ def listening(quiet: bool = False) -> Iterator[Listener]:
 
 
 def _lines(quiet: bool) -> Listener:
-    from connect_core.replication.task import Listener, Progress
+    from connect_core.replication.task import Listener
 
     told: dict[int, float] = {}
 
@@ -44,10 +44,10 @@ def _lines(quiet: bool) -> Listener:
 @contextmanager
 def _bar() -> Iterator[Listener]:
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from connect_core.replication.task import Listener, Progress
+    from connect_core.replication.task import Listener
 
     columns = (
         TextColumn("task {task.description}"),
@@ -56,7 +56,7 @@ def _bar() -> Iterator[Listener]:
         TimeElapsedColumn(),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
-        shown = {}
+        shown: dict[int, TaskID] = {}
 
         def progress(now: Progress) -> None:
             if now.task not in shown:

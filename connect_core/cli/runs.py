@@ -138,7 +138,7 @@ def _show_summary(told: dict[str, Any]) -> None:
         return
     output.line(
         f"{told['connector']}: {told['delivered']:,} records delivered, {told['already']:,} were there already;"
-        f" {told['read']:,} read in {told['ranges']:,} ranges ({told['seconds']:.1f} s)"
+        f" {told['read']:,} read in {output.count(told['ranges'], 'range')} ({told['seconds']:.1f} s)"
     )
     for name in ("absent", "filtered", "rejected", "surplus", "possible_repeats"):
         if told[name]:

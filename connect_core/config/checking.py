@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from connect_core.config import flat
+from connect_core.config.circles import circle
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.faults import fault_at, model_faults
@@ -70,10 +71,15 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
     data: Json = dict(written.data)
     faults += _document_faults(data, written)
     around = Surroundings(home, settings.files_roots, written.file)
+    ends: list[End] = []
     for role in ROLES:
         if end := _end(role, data, around, written):
             faults += end.faults
             data[role] = {end.system: end.own}
+            ends.append(end)
+    if len(ends) == len(ROLES) and ends[0].system == ends[1].system:
+        met = circle(ends[0].system, ends[0].options, ends[1].options)
+        faults += [fault_at(*met, written)] if met else []
     if faults:
         raise _faulty(written, faults)
     document = ConnectorDocument.model_validate(data)
@@ -101,8 +107,9 @@ def _end(role: Role, data: Json, around: Surroundings, written: Written) -> End 
     system, options = next(iter(value.items()))
     if options is not None and not isinstance(options, dict):
         return None
-    tasks = data.get("tasks", 1)
-    injected = injected_values(_ANY_UID, str(data.get("name", "")), tasks if isinstance(tasks, int) and tasks > 0 else 1)
+    tasks = data.get("tasks")
+    known = tasks if isinstance(tasks, int) and tasks > 0 else 1
+    injected = injected_values(_ANY_UID, str(data.get("name", "")), known)
     return read_end(role, str(system), options or {}, around, injected, written)
 
 

@@ -1,4 +1,4 @@
-"""Connections: what several documents say about one cluster, kept once in `connections/NAME.yaml` as `{SYSTEM: {options}}`.
+"""Connections: what several documents say about one cluster, once, in `connections/NAME.yaml` as `{SYSTEM: {options}}`.
 
 Looked up beside the document (`connections/` in its folder or the one above) and in `conf/connections/` of the home's
 folder. An option that the document gives itself wins. `main` is built in, the running local stack, until a file of

@@ -12,7 +12,7 @@ _ABSENT = object()
 
 
 def difference(old: Json | None, new: Json) -> list[str]:
-    """`+ path: value`, `- path: value` and `~ path: old -> new`, in the order of the paths; empty when nothing changes."""
+    """`+ path: value`, `- path: value`, `~ path: old -> new`, in the order of the paths; empty when nothing changes."""
     before, after = dict(_leaves(old or {})), dict(_leaves(new))
     shown_before, shown_after = dict(_leaves(masked(old or {}))), dict(_leaves(masked(new)))
     lines = []

@@ -73,10 +73,12 @@ class Endpoint(_Part):
 class Limits(_Part):
     """How much one range may hold, and how fast a connector may go."""
 
-    range_records: int = Field(1_000_000, ge=1, le=10_000_000, description="Records in one range at most.")
-    range_bytes: Bytes = Field(2**30, ge=1024, description="Bytes in one range, about.")
+    range_records: int = Field(
+        default=1_000_000, ge=1, le=10_000_000, strict=True, description="Records in one range at most."
+    )
+    range_bytes: Bytes = Field(default=2**30, ge=1024, description="Bytes in one range, about.")
     records_per_second: Annotated[int, AfterValidator(_no_rate)] = Field(
-        0, ge=0, description="Must be 0, no limit: this version does not hold back."
+        default=0, ge=0, strict=True, description="Must be 0, no limit: this version does not hold back."
     )
 
 
@@ -84,19 +86,19 @@ class Errors(_Part):
     """What happens to records that fail, and to records that are gone."""
 
     tolerance: Annotated[int, BeforeValidator(parse_tolerance)] = Field(
-        0, description="none, all, or how many records of a range may be rejected before the run fails."
+        default=0, description="none, all, or how many records of a range may be rejected before the run fails."
     )
-    dead_letter: Literal["ledger"] = Field("ledger", description="Where rejected records are kept.")
+    dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
     on_gap: Literal["fail", "skip"] = Field(
-        "fail", description="Records of the source are gone: fail, or record the gap and go on behind it."
+        default="fail", description="Records of the source are gone: fail, or record the gap and go on behind it."
     )
 
 
 class Alerts(_Part):
-    """When `waybill status` and `waybill lag` call a connector late."""
+    """When `waybill lag` calls a connector late or silent."""
 
-    lag: Seconds | None = Field(None, gt=0, description="Records have been waiting for this long.")
-    silent: Seconds | None = Field(None, gt=0, description="Nothing has been settled for this long.")
+    lag: Seconds | None = Field(default=None, gt=0, description="Records have been waiting for this long.")
+    silent: Seconds | None = Field(default=None, gt=0, description="Nothing has been settled for this long.")
 
 
 class ConnectorDocument(_Part):
@@ -104,10 +106,10 @@ class ConnectorDocument(_Part):
 
     version: Literal[1] = Field(description="Version of the document's form.")
     name: Annotated[str, AfterValidator(check_name)] = Field(description="Unique name of the connector.")
-    description: str = Field("", max_length=2000, description="For people.")
+    description: str = Field(default="", max_length=2000, description="For people.")
     source: Endpoint = Field(description="Where records are read: {SYSTEM: {options}}.")
     sink: Endpoint = Field(description="Where records are written: {SYSTEM: {options}}.")
-    tasks: int = Field(1, ge=1, le=1000, description="How many tasks share the partitions.")
+    tasks: int = Field(default=1, ge=1, le=1000, strict=True, description="How many tasks share the partitions.")
     schedule: Schedule = Field(
         default_factory=lambda: Schedule(manual=True), description="When runs begin; manual when left out."
     )

@@ -8,20 +8,20 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from connect_core.config.references import is_reference
+from connect_core.config.references import MASK, is_reference, is_secret_name, masked
 from connect_core.config.written import Place, Written
 from connect_core.errors import Fault
+
+_SHOWN_CHARACTERS = 80
 
 
 def model_faults(
     error: ValidationError, model: type[BaseModel], written: Written | None = None, under: Place = ()
 ) -> Iterator[Fault]:
-    """A fault for each error, but for those about a value that is a reference: its type is known when it is resolved.
-
-    `under` is the place of the model's data in the document.
-    """
+    """A fault for each error. `under` is the place of the model's data in the document: of options, which may hold
+    references, errors about a reference's type are left out, for it is known when the reference is resolved."""
     for detail in error.errors(include_url=False):
-        if is_reference(detail["input"]) and detail["type"] != "extra_forbidden":
+        if under and is_reference(detail["input"]) and detail["type"] != "extra_forbidden":
             continue
         place = tuple(part for part in detail["loc"] if not _is_branch(part))
         message = _message(detail, model, place)
@@ -66,9 +66,18 @@ def _message(detail: Any, model: type[BaseModel], place: Place) -> str:
         return f"is missing{purpose}"
     if detail["type"] == "too_long" and place == ("transforms",):
         return "must be empty: this version passes records as they are and has no transforms"
-    text: str = detail["msg"]
-    text = text.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return text if text[:1] in "'\"" or detail["type"] == "value_error" else f"{text[:1].lower()}{text[1:]}, found {detail['input']!r}"
+    text: str = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "value_error":  # written by us
+        return text
+    return f"{text[:1].lower()}{text[1:]}, found {_shown(detail['input'], place)}"
+
+
+def _shown(value: Any, place: Place) -> str:
+    """What was found, cut, and nothing that may be a secret."""
+    if any(is_secret_name(str(part)) for part in place):
+        return MASK
+    text = repr(masked(value))
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def _is_branch(part: object) -> bool:

@@ -33,7 +33,7 @@ class Translated:
     faults: list[Fault] = field(default_factory=list)
     origins: dict[Place, str] = field(default_factory=dict)
 
-    def put(self, key: str, place: Place, value: Any) -> None:
+    def put(self, key: str, place: tuple[str, ...], value: Any) -> None:
         *outer, last = place
         holder = self.data
         for part in outer:
@@ -72,7 +72,7 @@ def translate(flat: Mapping[str, Any], name: str) -> Translated:
         if handler := keys.get(key) or _by_prefix(key):
             handler(into, key, value)
         else:
-            into.refuse(key, "unknown key" + nearest(key, keys))
+            into.refuse(key, f'unknown key "{key}"' + nearest(key, keys))
     _complete(kind, flat, into)
     return into
 
@@ -156,7 +156,7 @@ def _file(role: str) -> Handler:
 
 def _topic(into: Translated, key: str, value: Any) -> None:
     """`topic` sets the topic of each record, and so wins over `connect.topicname` as it does there."""
-    place: Place = ("sink", "rocketmq", "topic")
+    place = ("sink", "rocketmq", "topic")
     if place in into.origins:
         if into.data["sink"]["rocketmq"]["topic"] != value:
             into.notices.append("topic and connect.topicname differ: topic is used")

@@ -1,4 +1,4 @@
-"""Which database holds the ledger of a home. The answer may hold a password: it is handed to the ledger, never shown."""
+"""Which database holds the ledger of a home. It may hold a password: `shown` is what people see."""
 
 from __future__ import annotations
 

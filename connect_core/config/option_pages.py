@@ -1,6 +1,6 @@
 """Option models for people: a list for `waybill options`, and the page docs/options.md. Pure.
 
-    python -m connect_core.config.option_pages > docs/options.md
+python -m connect_core.config.option_pages > docs/options.md
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Option:
     description: str
     examples: tuple[str, ...]
     secret: bool
+    path: bool
 
 
 def described(system: str) -> list[Option]:
@@ -112,26 +113,29 @@ def _options(model: type[BaseModel], system: str, role: str, prefix: str = "") -
         if inner is not None and inner is not Endpoint:
             yield from _options(inner, system, role, f"{prefix}{name}.")
         else:
-            yield _option(field, system, role, f"{prefix}{name}")
+            yield _option(field, system, role, f"{prefix}{name}", name in option_models.path_fields(model))
 
 
-def _option(field: FieldInfo, system: str, role: str, name: str) -> Option:
+def _option(field: FieldInfo, system: str, role: str, name: str, is_path: bool) -> Option:
     return Option(
         system=system,
         role=role,
         name=name,
-        type=_type_words(_annotation(field)),
+        type="path" if is_path else _type_words(_annotation(field)),
         required=field.is_required(),
         default=_default_words(field),
         description=_description(field),
         examples=tuple(_example(example) for example in field.examples or ()),
         secret=is_secret_name(name),
+        path=is_path,
     )
 
 
 def _example(value: Any) -> str:
     """As YAML writes it."""
-    return str(value).lower() if isinstance(value, bool) else json.dumps(value) if isinstance(value, list) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, list) else str(value)
 
 
 def _annotation(field: FieldInfo) -> Any:

@@ -91,12 +91,14 @@ def _environment(name: str) -> str:
         return os.environ[name]
     except KeyError:
         raise ConfigError(
-            f"The environment variable {name} is not set", where=f"${{env:{name}}}", next_step="Set it where workers run"
+            f"The environment variable {name} is not set",
+            where=f"${{env:{name}}}",
+            next_step="Set it where workers run",
         ) from None
 
 
 def _file(reference: str) -> str:
-    """`PATH` is the whole file without its last newline; `PATH#KEY` one entry of a JSON object or of key=value lines."""
+    """`PATH` is the whole file without its last newline, `PATH#KEY` an entry of a JSON object or of key=value lines."""
     path, _, key = reference.partition("#")
     where = f"${{file:{reference}}}"
     try:

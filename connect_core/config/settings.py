@@ -70,7 +70,9 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] = os.envi
             Fault(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in error.errors()
         )
         raise ConfigError(
-            "The settings are not valid", where="environment and flags", faults=faults,
+            "The settings are not valid",
+            where="environment and flags",
+            faults=faults,
             next_step=f"Set them as {PREFIX}<NAME>, e.g. {PREFIX}QUANTUM_S=5",
         ) from None
     roots = tuple(_absolute(root, home) for root in settings.files_roots) or (folder_of(home),)

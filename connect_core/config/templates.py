@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from connect_core.config import option_models
@@ -12,6 +13,7 @@ from connect_core.config.option_pages import Option, described
 from connect_core.errors import ConfigError
 
 _INDENT = "    "
+_COMMENT = f"{_INDENT}# "
 
 
 def template(source: str, sink: str, name: str) -> str:
@@ -55,12 +57,13 @@ def _end(role: Role, system: str) -> Iterator[str]:
     for option in options:
         if option.name == "name_servers":
             continue
-        yield f"{_INDENT}# {option.description.rstrip('.')}"
+        yield from textwrap.wrap(option.description, 110, initial_indent=_COMMENT, subsequent_indent=_COMMENT)
         yield f"{_INDENT}{'' if option.required else '# '}{option.name}: {_value(option)}"
 
 
 def _value(option: Option) -> str:
     """The default, else the first example: written so that YAML reads it back as it is."""
     value = option.default or (option.examples[0] if option.examples else "")
+    value = value.lstrip("/") if option.path else value  # relative: below the first of files_roots
     plain = value.replace(".", "").isdecimal() or value in ("true", "false") or value.startswith("[")
     return value if plain else f'"{value}"'

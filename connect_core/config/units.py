@@ -11,10 +11,9 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_BYTES = {
-    **{"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
-    **{"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
-}
+_DECIMAL = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_BYTES = _DECIMAL | _BINARY
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", re.ASCII)
 
 
@@ -46,8 +45,8 @@ def show_seconds(seconds: float) -> str:
     """The largest unit that divides it: 90 -> `90s`, 120 -> `2m`."""
     for unit in ("d", "h", "m"):
         if seconds and seconds % _SECONDS[unit] == 0:
-            return f"{seconds / _SECONDS[unit]:g}{unit}"
-    return f"{seconds:g}s" if seconds >= 1 or not seconds else f"{seconds * 1000:g}ms"
+            return f"{seconds / _SECONDS[unit]:.0f}{unit}"
+    return f"{seconds:.10g}s" if seconds >= 1 or not seconds else f"{seconds * 1000:g}ms"
 
 
 def show_bytes(size: int) -> str:

@@ -19,6 +19,7 @@ import yaml
 from connect_core.errors import ConfigError, Fault
 
 MAX_FILE_BYTES = 1024 * 1024
+MAX_DEPTH = 50
 SUFFIXES = (".yaml", ".yml", ".json", ".properties")
 
 Place = tuple[str | int, ...]
@@ -103,11 +104,18 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  yaml's own attribute
 
+    depth = 0
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem="anchors and aliases are not accepted here", problem_mark=mark)
-        return super().compose_node(parent, index)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise RecursionError
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 _SCALARS = [
@@ -134,6 +142,7 @@ def _yaml(text: str, where: str, file: Path | None) -> Iterator[Written]:
         raise _Broken(" ".join(str(error).split())) from None
 
 
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "bool", "int", "float", "null")}
 _END = object()
 
 
@@ -153,6 +162,9 @@ def _marked(error: yaml.MarkedYAMLError) -> str:
 
 def _plain(loader: _Loader, node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
     lines[place] = node.start_mark.line + 1
+    if node.tag not in _TAGS:
+        problem = f"the tag {node.tag} is not accepted here"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
     if isinstance(node, yaml.MappingNode):
         return _mapping(loader, node, place, lines)
     if isinstance(node, yaml.SequenceNode):
@@ -203,7 +215,7 @@ def _lines_of_json(text: str) -> dict[Place, int]:
 
 
 def _properties(text: str, where: str, file: Path | None) -> Written:
-    """`key=value` or `key: value` a line; `#` and `!` begin comments; a backslash at the end goes on in the next line."""
+    """`key=value` or `key: value` a line; `#` and `!` begin comments; after a backslash the next line goes on."""
     data: dict[str, str] = {}
     lines: dict[Place, int] = {}
     for number, line in _logical_lines(text):

@@ -1,0 +1,230 @@
+"""Documents: every bad input with its message, and all faults at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connect_core.config import ALL, Settings, check, check_paths, load_document, read_text
+from connect_core.errors import ConfigError
+
+Faults = Callable[..., list[str]]
+
+SOUND = """\
+version: 1
+name: lines-in
+description: application logs
+source: {file: {path: logs/*.log}}
+sink: {rocketmq: {connection: main, topic: lines, queues: 4}}
+tasks: 2
+schedule: {every: 60s, window: 55s}
+limits: {range_records: 1000, range_bytes: 1GiB, records_per_second: 0}
+transforms: []
+errors: {tolerance: none, dead_letter: ledger, on_gap: skip}
+alerts: {lag: 5m, silent: 15m}
+"""
+
+
+def _without(key: str) -> str:
+    return "".join(line for line in SOUND.splitlines(keepends=True) if not line.startswith(f"{key}:"))
+
+
+def _with(line: str) -> str:
+    return _without(line.partition(":")[0]) + line + "\n"
+
+
+def test_a_sound_document_is_a_value(home: Path, settings: Settings) -> None:
+    checked = check(read_text(SOUND, where="x")[0], home, settings)
+    document = checked.document
+    assert (document.name, document.tasks, document.limits.range_bytes) == ("lines-in", 2, 2**30)
+    assert document.schedule.words() == "every 1m, window 55s"
+    assert (document.errors.tolerance, document.errors.on_gap) == (0, "skip")
+    assert document.alerts.silent == 900
+    assert checked.notices == (
+        "schedule.window: a run with a window holds its slot and one of the engine's for that long",
+    )
+
+
+def test_what_is_stored_is_as_written_with_absolute_paths(home: Path, settings: Settings) -> None:
+    checked = check(read_text(SOUND, where="x")[0], home, settings)
+    assert checked.data["source"] == {"file": {"path": str(home.parent / "logs" / "*.log")}}
+    assert checked.data["sink"] == {"rocketmq": {"connection": "main", "topic": "lines", "queues": 4}}
+    assert checked.data["limits"]["range_bytes"] == "1GiB"
+    assert load_document(checked.data) == checked.document
+
+
+@pytest.mark.parametrize(("word", "value"), [("none", 0), ("all", ALL), ("17", 17)])
+def test_tolerance(word: str, value: int, home: Path, settings: Settings) -> None:
+    written = read_text(_with(f"errors: {{tolerance: {word}}}"), where="x")[0]
+    assert check(written, home, settings).document.errors.tolerance == value
+
+
+def test_what_may_be_left_out(faults: Faults) -> None:
+    assert faults("version: 1\nname: x\nsource: {file: {path: a}}\nsink: {file: {path: b}}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (_without("version"), "version: line 1: is missing: Version of the document's form."),
+        (_with("version: 2"), "version: line 11: input should be 1, found 2"),
+        (_without("name"), "name: line 1: is missing: Unique name of the connector."),
+        (_with("name: a/b"), "'a/b' cannot name a connector: use 1 to 100 of A-Z a-z 0-9 . _ -"),
+        (_with("name: .."), "'..' cannot name a connector"),
+        (_with(f"name: {'x' * 101}"), "cannot name a connector"),
+        (_with("name: 12"), "name: line 11: input should be a valid string, found 12"),
+        (_without("source"), "source: line 1: is missing: Where records are read"),
+        (_with("source: file"), "source: line 11: needs exactly one system with its options"),
+        (_with("source: {file: {path: a}, rocketmq: {}}"), "source: line 11: needs exactly one system"),
+        (_with("source: {}"), "needs exactly one system with its options, as {file: {path: in.log}}; found nothing"),
+        (_with("source: {file: in.log}"), "source: line 11: the options of file must be a mapping, not 'in.log'"),
+        (_with("source: {flie: {path: a}}"), 'source.flie: line 11: there is no system "flie"; did you mean file?'),
+        (_with("source: {file: {path: a, pth: b}}"), 'source.file.pth: line 11: unknown key "pth"; did you mean path?'),
+        (_with("source: {file: {}}"), "source.file.path: line 11: is missing: File, or pattern"),
+        (_with("source: {file: {path: 5}}"), "source.file.path: line 11: input should be a valid string, found 5"),
+        (_with("source: {file: {path: /etc/passwd}}"), "/etc/passwd is outside of the folders that files may be in"),
+        (_with("source: {file: {path: ../x}}"), "is outside of the folders that files may be in"),
+        (_with("source: {file: {path: '*/../../x'}}"), "has .. behind a wildcard"),
+        (_with("source: {rocketmq: {connection: main, topics: []}}"), "source.rocketmq.topics: line 11: "),
+        (_with("source: {rocketmq: {connection: main, topics: [a b]}}"), "source.rocketmq.topics.0: line 11: must be"),
+        (_with("source: {rocketmq: {topics: [a]}}"), "source.rocketmq.name_servers: line 11: is missing"),
+        (_with("sink: {rocketmq: {connection: mian, topic: a}}"), 'there is no connection "mian" in '),
+        (_with("sink: {rocketmq: {connection: ../x, topic: a}}"), "'../x' cannot name a connection"),
+        (_with("sink: {file: {connection: main, path: x}}"), 'the connection "main" is for rocketmq, not for file'),
+        (_with("sink: {rocketmq: {connection: main, topic: a.b}}"), "sink.rocketmq.topic: line 11: must be 1 to 127"),
+        (_with("sink: {rocketmq: {connection: main, topic: TBW102}}"), "is a topic that RocketMQ or Waybill uses"),
+        (_with("sink: {rocketmq: {connection: main, topic: a, queues: 0}}"), "greater than or equal to 1, found 0"),
+        (
+            _with("sink: {rocketmq: {name_servers: x, topic: a}}"),
+            "sink.rocketmq.name_servers.0: line 11: must be written",
+        ),
+        (_with("sink: {file: {path: x, tasks: 3}}"), 'sink.file.tasks: line 11: unknown key "tasks"'),
+        (_with("tasks: 0"), "tasks: line 11: input should be greater than or equal to 1, found 0"),
+        (_with("tasks: '2'"), "tasks: line 11: input should be a valid integer, found '2'"),
+        (_with("tasks: ${env:TASKS}"), "tasks: line 11: input should be a valid integer"),
+        (_with("task: 2"), 'task: line 12: unknown key "task"; did you mean tasks? (known: alerts, description,'),
+        (_with("schedule: {}"), "schedule: line 11: needs exactly one of every, cron, continuous, on_change, manual"),
+        (_with("schedule: {every: 30s, manual: true}"), "every and manual are given"),
+        (_with("schedule: {every: 30x}"), "schedule.every: line 11: '30x' is not a duration"),
+        (_with("schedule: {every: 500ms}"), "schedule.every: line 11: input should be greater than or equal to 1"),
+        (_with("schedule: {evry: 30s}"), 'schedule.evry: line 11: unknown key "evry"; did you mean every?'),
+        (_with("schedule: {manual: false}"), "schedule.manual: line 11: input should be True, found False"),
+        (_with("schedule: {every: 30s, window: 30s}"), "window (30s) must be shorter than every (30s)"),
+        (_with("schedule: {cron: '* * * *'}"), "'* * * *' has 4 fields, a cron expression has 5"),
+        (_with("schedule: {cron: '60 * * * *'}"), "'60' is not a minute (0-59)"),
+        (_with("schedule: {cron: '* * * * fry'}"), "'fry' is not a day of the week"),
+        (_with("schedule: {cron: '*/0 * * * *'}"), "'*/0' is not a minute"),
+        (_with("schedule: {cron: '9-5 * * * *'}"), "'9-5' is not a minute"),
+        (_with("limits: {range_records: 0}"), "limits.range_records: line 11: input should be greater than"),
+        (_with("limits: {range_bytes: 1 gig}"), "limits.range_bytes: line 11: '1 gig' is not a size"),
+        (_with("limits: {range_bytes: true}"), "limits.range_bytes: line 11: True is not a size"),
+        (_with("limits: {records_per_second: 9}"), "must be 0: this version has no limit on records a second"),
+        (_with("transforms: [{drop: x}]"), "transforms: line 11: must be empty: this version passes records"),
+        (_with("errors: {tolerance: some}"), "errors.tolerance: line 11: 'some' is not none, all or the number"),
+        (_with("errors: {tolerance: -1}"), "-1 is not none, all or the number"),
+        (_with("errors: {tolerance: true}"), "True is not none, all or the number"),
+        (_with("errors: {dead_letter: topic}"), "errors.dead_letter: line 11: input should be 'ledger', found 'topic'"),
+        (_with("errors: {on_gap: ignore}"), "errors.on_gap: line 11: input should be 'fail' or 'skip'"),
+        (_with("alerts: {lag: 0}"), "alerts.lag: line 11: input should be greater than 0"),
+        ("- a\n- b\n", "a document is a mapping of keys to values"),
+        ("just text", "a document is a mapping of keys to values"),
+    ],
+)
+def test_bad_input_is_told(text: str, fault: str, faults: Faults) -> None:
+    told = faults(text)
+    assert len(told) == 1, told
+    assert fault in told[0]
+
+
+def test_all_faults_are_told_at_once(faults: Faults) -> None:
+    text = "version: 3\nname: a b\nsource: {file: {pth: 1, parallel: 7}}\nsink: {rocketmq: {topic: '!'}}\ntasks: x\n"
+    told = faults(text)
+    paths = {fault.partition(":")[0] for fault in told}
+    assert paths == {
+        "version",
+        "name",
+        "source.file.pth",
+        "source.file.path",
+        "source.file.parallel",
+        "sink.rocketmq.topic",
+        "sink.rocketmq.name_servers",
+        "tasks",
+    }
+
+
+@pytest.mark.parametrize(
+    ("ends", "fault"),
+    [
+        (
+            "source: {file: {path: 'a/*.log'}}\nsink: {file: {path: a/b.log}}",
+            "sink.file.path: line 4: is one of the files",
+        ),
+        ("source: {file: {path: 'a/**/*.log'}}\nsink: {file: {path: a/c/d/b.log}}", "is one of the files"),
+        (
+            "source: {rocketmq: {connection: main, topics: [a, b]}}\nsink: {rocketmq: {connection: main, topic: b}}",
+            "sink.rocketmq.topic: line 4: is a topic that the source reads, in the same cluster",
+        ),
+    ],
+)
+def test_a_connector_may_not_feed_itself(ends: str, fault: str, faults: Faults) -> None:
+    told = faults(f"version: 1\nname: x\n{ends}\n")
+    assert len(told) == 1
+    assert fault in told[0]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "source: {file: {path: 'a/*.log'}}\nsink: {file: {path: a/c/b.log}}",
+        "source: {rocketmq: {connection: main, topics: [a]}}\nsink: {rocketmq: {connection: main, topic: b}}",
+        "source: {rocketmq: {connection: main, topics: [a]}}\n"
+        "sink: {rocketmq: {name_servers: ['other:9876'], topic: a}}",
+    ],
+)
+def test_ends_that_do_not_meet_are_sound(ends: str, faults: Faults) -> None:
+    assert faults(f"version: 1\nname: x\n{ends}\n") == []
+
+
+def test_secrets_must_be_references(faults: Faults, home: Path) -> None:
+    folder = home.parent / "conf" / "connections"
+    folder.mkdir(parents=True)
+    (folder / "acl.yaml").write_text("rocketmq: {name_servers: ['a:1'], secret_key: hunter2, access_key: '${env:AK}'}")
+    told = faults(_with("sink: {rocketmq: {connection: acl, topic: a}}"))
+    assert any("is a secret in plain text" in fault for fault in told)
+    assert not any("hunter2" in fault for fault in told)
+
+
+@pytest.mark.parametrize("reference", ["${env:NS}", "${file:/run/ns}", "${file:/run/ns#key}", "${stack:name_servers}"])
+def test_a_reference_stands_for_any_type(reference: str, faults: Faults) -> None:
+    assert faults(_with(f"sink: {{rocketmq: {{name_servers: '{reference}', topic: lines}}}}")) == []
+    assert faults(_with(f"sink: {{rocketmq: {{name_servers: ['{reference}'], topic: lines}}}}")) == []
+
+
+@pytest.mark.parametrize("reference", ["${NS}", "${vault:x}", "${env:}", "${env:A-B}", "${file:}", "${stack:A}"])
+def test_a_broken_reference_is_told(reference: str, faults: Faults) -> None:
+    told = faults(_with(f"sink: {{rocketmq: {{name_servers: '{reference}', topic: lines}}}}"))
+    assert len(told) == 1
+    assert "sink.rocketmq.name_servers: line 11: ${" in told[0]
+
+
+def test_faults_of_many_files_come_together(home: Path, settings: Settings) -> None:
+    folder = home.parent / "docs"
+    folder.mkdir()
+    (folder / "a.yaml").write_text(SOUND)
+    (folder / "b.yaml").write_text(_with("tasks: 0"))
+    (folder / "c.yaml").write_text(SOUND + "---\n" + _with("name: other").replace("main", "gone"))
+    with pytest.raises(ConfigError, match="3 faults in 4 documents") as raised:
+        check_paths([folder], home, settings)
+    told = str(raised.value)
+    assert f"{folder}/b.yaml: tasks: line 11" in told
+    assert f"{folder}/c.yaml (document 2): sink.rocketmq.connection" in told
+    assert f'{folder}/c.yaml (document 1): name: "lines-in" is already the name of the document in' in told
+
+
+def test_no_document_is_a_fault(home: Path, settings: Settings) -> None:
+    empty = home.parent / "empty"
+    empty.mkdir()
+    with pytest.raises(ConfigError, match="There is no document"):
+        check_paths([empty], home, settings)

@@ -1,0 +1,24 @@
+"""What a new revision changes, as a person reads it."""
+
+from __future__ import annotations
+
+from connect_core.config import difference
+
+
+def test_added_removed_and_changed_by_path() -> None:
+    old = {"a": 1, "b": {"c": "x", "d": [1]}, "e": {}}
+    new = {"b": {"c": "y", "d": [1, 2]}, "e": {}, "f": True}
+    assert difference(old, new) == ["- a: 1", "~ b.c: x -> y", "~ b.d: [1] -> [1, 2]", "+ f: true"]
+
+
+def test_nothing_changed() -> None:
+    assert difference({"a": {"b": 1}}, {"a": {"b": 1}}) == []
+
+
+def test_a_new_document_is_all_additions() -> None:
+    assert difference(None, {"a": {"b": 1}}) == ["+ a.b: 1"]
+
+
+def test_secrets_are_masked_but_their_change_is_told() -> None:
+    lines = difference({"x": {"password": "old"}}, {"x": {"password": "new"}, "token": "t"})
+    assert lines == ["+ token: ********", "~ x.password: ******** -> ******** (changed)"]

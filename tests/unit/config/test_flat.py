@@ -1,0 +1,146 @@
+"""Flat documents of RocketMQ Connect become native ones, once; nothing in them is passed over in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_core.config import Settings, check, read_text
+from connect_core.config.checking import Checked
+
+SOURCE = {
+    "connector.class": "org.apache.rocketmq.connect.file.FileSourceConnector",
+    "filename": "in.log",
+    "connect.topicname": "lines",
+}
+SINK = {"connector.class": "FileSinkConnector", "filename": "out.txt", "connect.topicnames": "a;b,c"}
+
+Read = Callable[[dict[str, Any]], Checked]
+
+
+@pytest.fixture
+def read(home: Path, settings: Settings) -> Read:
+    def checked(flat: dict[str, Any]) -> Checked:
+        (written,) = read_text(json.dumps(flat), where="x.json", suffix=".json")
+        return check(written, home, settings, "given")
+
+    return checked
+
+
+def test_a_file_source(read: Read, home: Path) -> None:
+    checked = read(SOURCE)
+    assert checked.data == {
+        "version": 1,
+        "name": "given",
+        "source": {"file": {"path": str(home.parent / "in.log")}},
+        "sink": {"rocketmq": {"connection": "main", "topic": "lines"}},
+    }
+    assert checked.notices == ()
+
+
+def test_a_file_sink_begins_where_rocketmq_connect_does(read: Read, home: Path) -> None:
+    checked = read(SINK)
+    assert checked.data["source"] == {"rocketmq": {"connection": "main", "topics": ["a", "b", "c"], "start": "latest"}}
+    assert checked.data["sink"] == {"file": {"path": str(home.parent / "out.txt")}}
+    first = read({**SINK, "consume.from.where": "CONSUME_FROM_FIRST_OFFSET"})
+    assert first.data["source"]["rocketmq"]["start"] == "earliest"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "FileSourceConnector",
+        "FileSource",
+        "org.apache.rocketmq.connect.file.FileSource",
+        "org.apache.rocketmq.connect.file.FileSourceConnector",
+    ],
+)
+def test_java_names_and_aliases(name: str, read: Read) -> None:
+    assert "file" in read({**SOURCE, "connector.class": name}).data["source"]
+
+
+def test_the_name_is_the_documents_own_or_its_files(read: Read, home: Path, settings: Settings) -> None:
+    assert read({**SOURCE, "name": "own"}).document.name == "own"
+    file = home.parent / "my lines.properties"
+    (written,) = read_text("\n".join(f"{k}={v}" for k, v in SOURCE.items()), where="x", suffix=".properties", file=file)
+    assert check(written, home, settings).document.name == "my-lines"
+
+
+def test_topic_wins_over_connect_topicname(read: Read) -> None:
+    checked = read({**SOURCE, "topic": "chosen"})
+    assert checked.data["sink"]["rocketmq"]["topic"] == "chosen"
+    assert checked.notices == ("topic and connect.topicname differ: topic is used",)
+    assert read({"topic": "first", **SOURCE}).data["sink"]["rocketmq"]["topic"] == "first"
+
+
+def test_errors_and_bytes_through(read: Read) -> None:
+    converter = "org.apache.rocketmq.connect.runtime.converter.record.ByteArrayConverter"
+    checked = read({**SOURCE, "errors.tolerance": "ALL", "value.converter": converter, "max.tasks": "1"})
+    assert checked.data["errors"] == {"tolerance": "all"}
+    assert checked.notices == ("value.converter: accepted without effect: records pass as the bytes they are",)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "batch.size",
+        "ordering.msg.enable",
+        "errors.retry.timeout",
+        "errors.retry.delay.max.ms",
+        "errors.log.enable",
+        "errors.log.include.messages",
+        "errors.deadletterqueue.topic.name",
+        "errors.deadletterqueue.read.queue.nums",
+        "key.converter.schemas.enable",
+    ],
+)
+def test_keys_without_effect_are_told(key: str, read: Read) -> None:
+    (notice,) = read({**SOURCE, key: "1"}).notices
+    assert notice.startswith(f"{key}: accepted without effect: ")
+
+
+def test_more_tasks_and_groups_are_told(read: Read) -> None:
+    notices = read({**SINK, "max.tasks": 4, "task.group.id": "g", "file": "other.txt", "filename": "out.txt"}).notices
+    assert any(
+        notice.startswith("max.tasks: accepted without effect: a file connector has one task") for notice in notices
+    )
+    assert any(notice.startswith("task.group.id: accepted without effect") for notice in notices)
+    assert "file: taken as filename, which is RocketMQ Connect's name for it" in notices
+
+
+@pytest.mark.parametrize(
+    ("flat", "fault"),
+    [
+        ({"connect.topicname": "x", "filename": "a"}, "connector.class: line 1: is missing: the class says"),
+        (
+            {**SOURCE, "connector.class": "JdbcSourceConnector"},
+            "there is no 'JdbcSourceConnector' here; there are File",
+        ),
+        ({**SOURCE, "filenam": "a"}, 'filenam: line 1: unknown key "filenam"; did you mean filename?'),
+        ({k: v for k, v in SOURCE.items() if k != "filename"}, "filename: line 1: is missing"),
+        ({k: v for k, v in SOURCE.items() if k != "connect.topicname"}, "connect.topicname: line 1: is missing"),
+        ({k: v for k, v in SINK.items() if k != "connect.topicnames"}, "connect.topicnames: line 1: is missing"),
+        ({**SINK, "consume.from.where": "CONSUME_FROM_TIMESTAMP"}, "is not one of CONSUME_FROM_LAST_OFFSET, "),
+        ({**SOURCE, "max.tasks": "zero"}, "max.tasks: line 1: 'zero' is not a number of tasks"),
+        ({**SOURCE, "errors.tolerance": "some"}, "errors.tolerance: line 1: 'some' is neither none nor all"),
+        ({**SOURCE, "value.converter": "a.b.JsonConverter"}, "records pass as bytes: StringConverter or ByteArray"),
+        ({**SOURCE, "value.converter.serializer.encoding": "GBK"}, "'GBK' is not available"),
+        ({**SOURCE, "transforms": "drop"}, "transforms: line 1: this version passes records as they are"),
+        ({**SOURCE, "transforms.drop.class": "a.B"}, "transforms.drop.class: line 1: this version passes"),
+        ({**SOURCE, "connector.direct.enable": "true"}, "direct mode is written as a native document"),
+        ({**SOURCE, "connect.topicname": "a.b"}, "sink.rocketmq.topic: line 1: must be 1 to 127"),
+        ({**SOURCE, "filename": "/etc/passwd"}, "source.file.path: line 1: /etc/passwd is outside"),
+    ],
+)
+def test_what_cannot_be_kept_is_a_fault(flat: dict[str, Any], fault: str, faults: Callable[..., list[str]]) -> None:
+    told = faults(json.dumps(flat), suffix=".json")
+    assert any(fault in one for one in told), told
+
+
+def test_a_fault_behind_the_translation_has_the_line_of_its_flat_key(faults: Callable[..., list[str]]) -> None:
+    text = "connector.class=FileSource\nfilename=a.log\n\nconnect.topicname=a.b\n"
+    assert faults(text, suffix=".properties")[0].startswith("sink.rocketmq.topic: line 4: ")

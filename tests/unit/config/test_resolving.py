@@ -1,0 +1,81 @@
+"""From a stored document to what a run works with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from connect_core.config import ALL, Settings, check, load_document, load_settings, read_text, resolve
+from connect_core.config.checking import Checked
+from connect_core.errors import ConfigError, Unreachable
+from connect_core.stack import parts, record
+from connect_core.stack.processes import Process
+
+TEXT = """\
+version: 1
+name: x
+source: {file: {path: logs/*.log, max_line_bytes: 1MiB}}
+sink: {rocketmq: {name_servers: ['${env:NS}'], topic: t}}
+tasks: 3
+limits: {range_records: 5, range_bytes: 1MiB}
+errors: {tolerance: all, on_gap: skip}
+"""
+
+
+def _checked(text: str, home: Path, settings: Settings) -> Checked:
+    return check(read_text(text, where="x")[0], home, settings)
+
+
+def test_what_a_run_gets(home: Path, settings: Settings) -> None:
+    resolved = resolve(_checked(TEXT, home, settings).document, home, settings, "5f2c")
+    assert (resolved.name, resolved.uid, resolved.tasks) == ("x", "5f2c", 3)
+    assert (resolved.range_records, resolved.range_bytes) == (5, 2**20)
+    assert (resolved.tolerance, resolved.on_gap, resolved.pipeline) == (ALL, "skip", {"transforms": []})
+    assert resolved.source.options == {"path": str(home.parent / "logs" / "*.log"), "max_line_bytes": "1MiB"}
+    assert resolved.sink.options["name_servers"] == ["${env:NS}"], "secrets stay references"
+
+
+def test_what_no_document_gives_is_filled_in(home: Path, settings: Settings) -> None:
+    text = TEXT.replace("sink: {rocketmq: {name_servers: ['${env:NS}'], topic: t}}", "sink: {file: {path: out}}")
+    assert resolve(_checked(text, home, settings).document, home, settings, "u").sink.options["tasks"] == 3
+    text = text.replace("source: {file", "source: {rocketmq: {name_servers: 'h:1', topics: [a]}}\n# {file")
+    assert resolve(_checked(text, home, settings).document, home, settings, "u").source.options["uid"] == "u"
+
+
+def test_the_resolved_sides_are_plain_data(home: Path, settings: Settings) -> None:
+    resolved = resolve(_checked(TEXT, home, settings).document, home, settings, "u")
+    for side in (resolved.source, resolved.sink):
+        assert json.loads(json.dumps(side.options)) == side.options
+
+
+def test_roots_that_have_shrunk_refuse_what_was_stored(home: Path, settings: Settings) -> None:
+    stored = _checked(TEXT, home, settings).data
+    narrow = load_settings(home, {"WAYBILL_FILES_ROOTS": "elsewhere"})
+    with pytest.raises(ConfigError, match="The connector cannot run") as raised:
+        resolve(load_document(stored), home, narrow, "u")
+    assert "source.file.path: " in str(raised.value)
+
+
+def test_without_a_stack_its_reference_is_unreachable(home: Path, settings: Settings) -> None:
+    text = TEXT.replace("name_servers: ['${env:NS}']", "connection: main")
+    with pytest.raises(Unreachable, match="the local stack is not running") as raised:
+        resolve(_checked(text, home, settings).document, home, settings, "u")
+    assert "waybill dev up" in raised.value.next_step
+
+
+def test_the_running_stack_says_where_its_name_server_is(home: Path, settings: Settings) -> None:
+    process = Process(**dict.fromkeys(Process.__dataclass_fields__, 0))
+    ports = {"remoting": 19876}
+    server = record.Part(parts.NAME_SERVER, process, ports, "5.3.3", {}, 0.0)
+    record.save(record.Stack(home, parts.Options(), {parts.NAME_SERVER: server}))
+    text = TEXT.replace("name_servers: ['${env:NS}']", "connection: main")
+    resolved = resolve(_checked(text, home, settings).document, home, settings, "u")
+    assert resolved.sink.options["name_servers"] == "127.0.0.1:19876"
+
+
+def test_a_document_of_another_version_is_told() -> None:
+    with pytest.raises(ConfigError, match="The document is not valid") as raised:
+        load_document({"version": 9, "name": "x", "source": {"file": {}}, "sink": {"file": {}}}, "connector x")
+    assert "version: input should be 1" in str(raised.value)
