@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -110,7 +111,8 @@ class Received:
 class ScriptedServer:
     """Listens on a free port of the loopback from the start until `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._handlers: dict[int, list[Handler]] = {}
         self._lock = threading.Lock()
         self._links: list[Link] = []
@@ -190,6 +192,9 @@ class ScriptedServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            if self._tls is not None:
+                # The handshake comes with the first read, in the connection's own thread.
+                connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
             link = Link(connection)
             with self._lock:
                 self._links.append(link)

@@ -68,6 +68,7 @@ def test_one_batch_is_outstanding_at_most(sender: BatchSender, server: ScriptedS
     sent = time.monotonic()
     assert sender.submit(ONE, deadline=_soon()) is not None
     assert time.monotonic() - sent > 0.04
+    assert sender.finish(deadline=_soon()) is not None
     first, second = (received.at for received in server.received if received.command.code == SEND)
     assert second - first > 0.04
 
