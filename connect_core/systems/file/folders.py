@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.systems.file.failures import telling
-from connect_core.systems.file.identity import Former, OpenFile
+from connect_core.systems.file.identity import Former, OpenFile, open_if_there
 
 
 def matching_files(pattern: str) -> list[str]:
@@ -121,13 +121,3 @@ def _opened(path: str) -> Iterator[OpenFile | None]:
         return
     with file:
         yield file
-
-
-def open_if_there(path: str) -> OpenFile | None:
-    """The regular file at `path`; None when nothing is there. Raises when it is unreadable or no file."""
-    try:
-        return OpenFile(path)
-    except WaybillError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return None
-        raise

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 
 from connect_core.contracts import Json
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, WaybillError
 from connect_core.systems.file.failures import telling
 
 HEAD_BYTES = 1024
@@ -77,18 +77,21 @@ class Verdict(enum.Enum):
 
 
 class OpenFile:
-    """A regular file, open for reading. A context manager."""
+    """A regular file, open. A context manager."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, flags: int = os.O_RDONLY) -> None:
         """Raises ConfigError when it is something else than a file, Unreachable when it cannot be opened."""
         self.path = path
-        with telling("cannot be opened for reading", path):
-            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with telling("cannot be opened", path):
+            self.fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         status = os.fstat(self.fd)
         if not stat.S_ISREG(status.st_mode):
-            os.close(self.fd)
+            self.close()
             raise ConfigError("Not a regular file", where=path, next_step="Name files only, or narrow the pattern")
         self.dev, self.ino = status.st_dev, status.st_ino
+
+    def close(self) -> None:
+        os.close(self.fd)
 
     def __enter__(self) -> OpenFile:
         return self
@@ -96,7 +99,7 @@ class OpenFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self.fd)
+        self.close()
 
     def status(self) -> os.stat_result:
         with telling("cannot be looked at", self.path):
@@ -139,20 +142,24 @@ class OpenFile:
     def head(self, count: int) -> str:
         return fingerprint(self.bytes_at(0, count))
 
+    def tail(self, offset: int, count: int) -> str:
+        """Of the `count` bytes before `offset`."""
+        return fingerprint(self.bytes_at(offset - count, count))
+
     def verdict(self, seen: Evidence) -> Verdict:
         """Whether this is the file that was seen, grown or not."""
         if (self.dev, self.ino) != (seen.dev, seen.ino):
             return Verdict.OTHER
         if self.size() < seen.offset:
             return Verdict.SHORTER
-        tail = self.bytes_at(seen.offset - seen.tail_bytes, seen.tail_bytes)
-        same = self.head(seen.head_bytes) == seen.head and fingerprint(tail) == seen.tail
+        same = self.head(seen.head_bytes) == seen.head and self.tail(seen.offset, seen.tail_bytes) == seen.tail
         return Verdict.SAME if same else Verdict.DIFFERENT
 
-    def evidence(self, offset: int, *, finished: bool = False, former: tuple[Former, ...] = ()) -> Evidence:
-        """What is seen of it at `offset`, behind bytes that will not change any more."""
-        head_bytes, tail_bytes = min(HEAD_BYTES, offset), min(TAIL_BYTES, offset)
-        tail = fingerprint(self.bytes_at(offset - tail_bytes, tail_bytes))
+    def evidence(
+        self, offset: int, end: int = 0, *, finished: bool = False, former: tuple[Former, ...] = ()
+    ) -> Evidence:
+        """What is seen of it at `offset`. `end` is behind the lines that are whole and so will not change any more."""
+        head_bytes, tail_bytes = min(HEAD_BYTES, max(offset, end)), min(TAIL_BYTES, offset)
         return Evidence(
             path=self.path,
             dev=self.dev,
@@ -161,10 +168,20 @@ class OpenFile:
             head=self.head(head_bytes),
             offset=offset,
             tail_bytes=tail_bytes,
-            tail=tail,
+            tail=self.tail(offset, tail_bytes),
             finished=finished,
             former=former,
         )
+
+
+def open_if_there(path: str) -> OpenFile | None:
+    """The regular file at `path`; None when nothing is there. Raises when it is unreadable or no file."""
+    try:
+        return OpenFile(path)
+    except WaybillError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
 
 
 def fingerprint(data: bytes) -> str:

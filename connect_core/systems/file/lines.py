@@ -41,8 +41,8 @@ def line_batch(data: bytes, feeds: NDArray[np.int64], offset: int, max_line_byte
     if not too_long.any():
         return SourceBatch(records, offset + len(data))
     rejects = tuple(
-        rejected_line(data[starts[row] : starts[row] + MAX_ORIGINAL_BYTES], offset + int(starts[row]), max_line_bytes)
-        for row in np.flatnonzero(too_long)
+        rejected_line(data[start : min(end, start + MAX_ORIGINAL_BYTES)], offset + start, max_line_bytes)
+        for start, end in zip(starts[too_long].tolist(), feeds[too_long].tolist(), strict=True)
     )
     return SourceBatch(records.filter(pa.array(~too_long)), offset + len(data), rejects=rejects)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from connect_core.contracts import Bounds, Gap, Position
 from connect_core.records import Partition
-from connect_core.systems.file.folders import Folders, open_if_there
-from connect_core.systems.file.identity import HEAD_BYTES, Evidence, OpenFile, Verdict
+from connect_core.systems.file.folders import Folders
+from connect_core.systems.file.identity import HEAD_BYTES, Evidence, OpenFile, Verdict, open_if_there
 from connect_core.systems.file.rotation import Rotation
 
 _KEY = re.compile(
@@ -132,7 +132,7 @@ class PartBounds:
             return _lost(part, place, "truncated")
         finished = renamed and part.end is None and self._rotation.quiet(file)
         end = part.end or (file.size() if finished else file.end_of_lines(place.offset))
-        evidence = file.evidence(place.offset, finished=finished)
+        evidence = file.evidence(place.offset, end, finished=finished)
         return Bounds(place.incarnation, place.offset, part.begin, end, evidence.as_json())
 
 

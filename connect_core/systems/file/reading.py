@@ -100,14 +100,18 @@ class RangeReader:
     def _checked(self, piece: _Piece) -> SourceBatch:
         batch = piece.batch(self.max_line_bytes)
         if self.file.verdict(self.seen) is not Verdict.SAME or not piece.stands_in(self.file):
-            raise Retriable(
-                "The file was cut or written over while it was read",
-                where=f"{self.file.path}, byte {piece.offset}",
-                next_step="Nothing of it was used; the next plan looks at the file afresh",
-            )
+            raise _changed(self.file, piece.offset)
         finished, former = self.seen.finished, self.seen.former
         self.seen = self.file.evidence(batch.next_offset, finished=finished, former=former)
         return batch
+
+    def _bytes(self, offset: int, most: int) -> bytes:
+        """The next bytes of the range, which were there when it was planned."""
+        count = min(most, self.wanted.end - offset)
+        data = self.file.bytes_at(offset, count)
+        if len(data) < count:
+            raise _changed(self.file, offset)
+        return data
 
     def _pieces(self) -> Iterator[_Piece]:
         offset, end = self.wanted.begin, self.wanted.end
@@ -121,9 +125,9 @@ class RangeReader:
     def _piece(self, offset: int) -> _Piece | None:
         """The whole lines of the next stretch; None when there is no whole line before the range's end."""
         end = self.wanted.end
-        data = self.file.bytes_at(offset, min(CHUNK_BYTES, end - offset))
+        data = self._bytes(offset, CHUNK_BYTES)
         if b"\n" not in data and len(data) < end - offset:
-            data = self.file.bytes_at(offset, min(max(CHUNK_BYTES, self.max_line_bytes + 2), end - offset))
+            data = self._bytes(offset, max(CHUNK_BYTES, self.max_line_bytes + 2))
         if b"\n" not in data and len(data) < end - offset:
             return self._too_long(offset, data)
         if self.seen.finished and offset + len(data) == end and not data.endswith(b"\n"):
@@ -137,3 +141,11 @@ class RangeReader:
         if not self.seen.finished and self.file.bytes_at(behind - 1, 1) != b"\n":
             return None
         return _Piece(data[:MAX_ORIGINAL_BYTES], np.empty(0, dtype=np.int64), offset, too_long_end=behind)
+
+
+def _changed(file: OpenFile, offset: int) -> Retriable:
+    return Retriable(
+        "The file was cut or written over while it was read",
+        where=f"{file.path}, byte {offset}",
+        next_step="Nothing of it was used; the next plan looks at the file afresh",
+    )

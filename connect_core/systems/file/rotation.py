@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from connect_core.contracts import Bounds, Gap, Position
 from connect_core.records import Partition
-from connect_core.systems.file.folders import Folders, open_if_there
-from connect_core.systems.file.identity import Evidence, Former, OpenFile, Verdict
+from connect_core.systems.file.folders import Folders
+from connect_core.systems.file.identity import Evidence, Former, OpenFile, Verdict, open_if_there
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
 
@@ -68,15 +68,16 @@ class Rotation:
         quiet = self.quiet(moved)
         end = moved.size() if quiet else moved.end_of_lines(place.offset)
         if end > place.offset or not quiet:
-            evidence = moved.evidence(place.offset, finished=quiet, former=seen.former)
+            evidence = moved.evidence(place.offset, end, finished=quiet, former=seen.former)
             return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json())
         former = (*seen.former, _as_former(place, seen))
         between = self._next_rotated(partition, moved, former)
         if between is None:
             return _begun(place.incarnation + 1, current, former) if current else _at_end(place, seen)
         with between:
-            end = between.size() if self.quiet(between) else between.end_of_lines(0)
-            evidence = between.evidence(0, finished=self.quiet(between), former=former)
+            quiet = self.quiet(between)
+            end = between.size() if quiet else between.end_of_lines(0)
+            evidence = between.evidence(0, end, finished=quiet, former=former)
             return Bounds(place.incarnation + 1, 0, 0, end, evidence.as_json())
 
     def _next_rotated(self, partition: Partition, moved: OpenFile, former: tuple[Former, ...]) -> OpenFile | None:
@@ -129,13 +130,14 @@ def _unidentified(place: Position, current: OpenFile | None) -> Bounds:
     if current.size() < place.offset:
         lost = Gap(place.incarnation, place.offset, None, "truncated")
         return _begun(place.incarnation + 1, current, (), (lost,))
-    evidence = current.evidence(place.offset)
-    return Bounds(place.incarnation, place.offset, 0, current.end_of_lines(place.offset), evidence.as_json())
+    end = current.end_of_lines(place.offset)
+    return Bounds(place.incarnation, place.offset, 0, end, current.evidence(place.offset, end).as_json())
 
 
 def _growing(place: Position, current: OpenFile, seen: Evidence) -> Bounds:
-    evidence = current.evidence(place.offset, former=seen.former)
-    return Bounds(place.incarnation, place.offset, 0, current.end_of_lines(place.offset), evidence.as_json())
+    end = current.end_of_lines(place.offset)
+    evidence = current.evidence(place.offset, end, former=seen.former)
+    return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json())
 
 
 def _begun(
@@ -144,8 +146,8 @@ def _begun(
     """The file at the path, from its beginning."""
     if current is None:
         return Bounds(incarnation, 0, 0, 0, gaps=gaps)
-    evidence = current.evidence(0, former=former)
-    return Bounds(incarnation, 0, 0, current.end_of_lines(0), evidence.as_json(), gaps)
+    end = current.end_of_lines(0)
+    return Bounds(incarnation, 0, 0, end, current.evidence(0, end, former=former).as_json(), gaps)
 
 
 def _at_end(place: Position, seen: Evidence) -> Bounds:

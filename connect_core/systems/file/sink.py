@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,8 +18,9 @@ from connect_core.contracts import Floor, Lane, OpenRange, Range, Search, Target
 from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
 from connect_core.systems.file.failures import telling
+from connect_core.systems.file.identity import open_if_there
 from connect_core.systems.file.options import FileSinkOptions
-from connect_core.systems.file.target import Place, Target, changed
+from connect_core.systems.file.target import Place, Target, check
 from connect_core.systems.file.writing import LineWriter, holds_line_feed
 
 
@@ -43,21 +44,20 @@ class FileSink:
         path = os.path.realpath(name)
         if not os.path.isdir(os.path.dirname(path)):
             raise Unreachable("The folder is missing", where=path, next_step="Create it, or correct the path")
-        now = Place.seen(path)
         settled = _settled(name, floors)
-        if settled is None:
-            _check_line_end(path, now)
-        else:
-            self._checked(path, settled, now)
-        pins = {"target": name, "path": path, "dev": now.dev, "ino": now.ino, "length": now.position}
-        return Targets(pins, single_lane=True)
+        if settled is not None:
+            self._checked(path, settled)
+            return Targets({"target": name, "path": path, "first": None}, single_lane=True)
+        end = Place.end_of(path)
+        _check_line_end(path, end)
+        first = {"position": end.position, "evidence": end.evidence()}
+        return Targets({"target": name, "path": path, "first": first}, single_lane=True)
 
     def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
         """A file that was there before the first run is appended to: its length is the first floor."""
         pins = wanted.pins.target
-        begin = Place(pins["length"], 0, pins["dev"], pins["ino"])
-        first = Floor("", pins["target"], begin.position, evidence=begin.identity())
-        return (next((floor for floor in known if floor.target == pins["target"]), first),)
+        standing = [floor for floor in known if floor.target == pins["target"]]
+        return tuple(standing) or (Floor("", pins["target"], **pins["first"]),)
 
     def find(self, search: Search) -> dict[int, Found]:
         """Nothing to look for: what is settled is known by its length, anything else is written again."""
@@ -79,20 +79,21 @@ class FileSink:
         place = self._reached.get(name) or _settled(name, wanted.floors)
         if place is None:
             raise TargetChanged("The range has no floor for this file", where=path, next_step="Plan it again")
-        place = self._checked(path, place, Place.seen(path))
+        place = self._checked(path, place)
         with Target.open(path, place, lane.epoch) as target:
             try:
                 yield LineWriter(name, target)
             finally:
                 self._reached[name] = target.flushed
 
-    def _checked(self, path: str, settled: Place, now: Place) -> Place:
+    def _checked(self, path: str, settled: Place) -> Place:
         """Where writing goes on, by the policy when the file is not the one that was written."""
-        if settled.still_in(now):
-            return settled
-        if self._options.on_replaced == "continue":
-            return settled.begun_anew()
-        raise changed(path, settled, now)
+        file = open_if_there(path)
+        with file or nullcontext():
+            if self._options.on_replaced == "continue" and settled.lost_in(file):
+                return settled.begun_anew()
+            check(settled, path, file)
+        return settled
 
 
 def _settled(name: str, floors: Sequence[Floor]) -> Place | None:

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import Retriable
 from connect_core.records import Partition
-from connect_core.systems.file.folders import Folders, matching_files, open_if_there
-from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
+from connect_core.systems.file.folders import Folders, matching_files
+from connect_core.systems.file.identity import Evidence, OpenFile, Verdict, open_if_there
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
 from connect_core.systems.file.reading import RangeReader

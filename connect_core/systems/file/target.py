@@ -1,20 +1,20 @@
 """The file that a sink writes: bytes at planned positions, durable when asked, nothing of anybody else's destroyed.
 
 Positions count over all files that were ever at the path: they never go down, also when a new file is begun; a
-position minus `base` is an offset in the present file. Runs in the worker; the driver only looks (`Place.seen`).
+position minus `base` is an offset in the present file. Runs in the worker; the driver only looks (`Place.end_of`).
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 
 from connect_core.contracts import Floor, Json
-from connect_core.errors import ConfigError, TargetChanged, WaybillError
+from connect_core.errors import TargetChanged
 from connect_core.systems.file.failures import file_error, telling
+from connect_core.systems.file.identity import TAIL_BYTES, OpenFile, open_if_there
 
 _BLOCK = 1024 * 1024
 REPLACED_ADVICE = (
@@ -25,12 +25,15 @@ REPLACED_ADVICE = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where writing goes on. `dev` and `ino` are None while there is no file."""
+    """Where writing goes on, and what is there: `dev` and `ino` are None while there is no file; `tail` is the
+    fingerprint of the `tail_bytes` bytes before it."""
 
     position: int
     base: int = 0
     dev: int | None = None
     ino: int | None = None
+    tail_bytes: int = 0
+    tail: str = ""
 
     @property
     def offset(self) -> int:
@@ -38,44 +41,48 @@ class Place:
 
     @classmethod
     def of(cls, floor: Floor) -> Place:
-        seen = floor.evidence
-        return cls(floor.position, seen.get("base", 0), seen.get("dev"), seen.get("ino"))
+        return cls(floor.position, **floor.evidence)
 
     @classmethod
-    def seen(cls, path: str) -> Place:
+    def end_of(cls, path: str) -> Place:
         """The end of the file that is there now. Raises ConfigError when something else is."""
-        try:
-            with telling("cannot be looked at", path):
-                status = os.stat(path)
-        except WaybillError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return cls(0)
-            raise
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigError("Not a regular file", where=path, next_step="Choose another path")
-        return cls(status.st_size, 0, status.st_dev, status.st_ino)
+        file = open_if_there(path)
+        if file is None:
+            return cls(0)
+        with file:
+            return cls(file.size()).seen_in(file)
 
-    def identity(self) -> Json:
-        return {"base": self.base, "dev": self.dev, "ino": self.ino}
+    def seen_in(self, file: OpenFile) -> Place:
+        count = min(TAIL_BYTES, self.offset)
+        tail = file.tail(self.offset, count)
+        return replace(self, dev=file.dev, ino=file.ino, tail_bytes=count, tail=tail)
 
-    def still_in(self, now: Place) -> bool:
-        """Whether everything written up to this place is in the file that is there now."""
-        same = self.ino is None or (self.dev, self.ino) == (now.dev, now.ino)
-        return self.offset == 0 or (same and now.position >= self.offset)
+    def evidence(self) -> Json:
+        return {name: value for name, value in asdict(self).items() if name != "position"}
 
     def begun_anew(self) -> Place:
         """The same position, at the start of another file."""
         return Place(self.position, self.position)
 
+    def lost_in(self, file: OpenFile | None) -> str | None:
+        """What happened to the bytes before this place; None when they are there."""
+        if not self.offset:
+            return None
+        if file is None:
+            return "The file is gone"
+        if (self.dev, self.ino) != (file.dev, file.ino):
+            return f"The file is another one than that of which {self.offset} bytes were settled"
+        if file.size() < self.offset:
+            return f"The file has {file.size()} bytes, fewer than the {self.offset} that were settled"
+        if file.tail(self.offset, self.tail_bytes) != self.tail:
+            return f"The file does not hold any more what was settled before byte {self.offset}"
+        return None
 
-def changed(path: str, place: Place, now: Place) -> TargetChanged:
-    if now.ino is None:
-        what = "The file is gone"
-    elif (place.dev, place.ino) == (now.dev, now.ino):
-        what = f"The file has {now.position} bytes, fewer than the {place.offset} that were settled"
-    else:
-        what = f"The file is another one than that of which {place.offset} bytes were settled"
-    return TargetChanged(what, where=path, next_step=REPLACED_ADVICE)
+
+def check(place: Place, path: str, file: OpenFile | None) -> None:
+    """Raises TargetChanged when what was written before `place` is not there."""
+    if lost := place.lost_in(file):
+        raise TargetChanged(lost, where=path, next_step=REPLACED_ADVICE)
 
 
 class Target:
@@ -86,7 +93,7 @@ class Target:
         self.path = path
         self.reached = self.flushed = place
         self._epoch = epoch
-        self._fd: int | None = None
+        self._file: OpenFile | None = None
 
     @classmethod
     @contextmanager
@@ -95,28 +102,29 @@ class Target:
         try:
             yield target
         finally:
-            if target._fd is not None:
-                os.close(target._fd)
+            if target._file is not None:
+                target._file.close()
 
     def append(self, data: memoryview) -> None:
         """Writes behind `reached`. When it cannot, takes back what was written since the last `sync`."""
-        fd = self._opened()
+        file = self._opened()
         try:
-            self._write(fd, data)
+            self._write(file.fd, data)
         except OSError as error:
-            self._take_back(fd)
+            self._take_back(file.fd)
             raise file_error(error, "cannot be written", self.path) from error
 
     def sync(self) -> None:
         """Everything written is durable when this returns, in the file that the path leads to."""
-        if self._fd is None:
+        if self._file is None:
             return
         with telling("cannot be made durable", self.path):
-            os.fsync(self._fd)
-        now = Place.seen(self.path)
-        if not self.reached.still_in(now):
-            raise changed(self.path, self.reached, now)
-        self.flushed = self.reached
+            os.fsync(self._file.fd)
+        reached = self.reached.seen_in(self._file)
+        there = open_if_there(self.path)
+        with there or nullcontext():
+            check(reached, self.path, there)
+        self.reached = self.flushed = reached
 
     def _write(self, fd: int, data: memoryview) -> None:
         while data:
@@ -130,34 +138,25 @@ class Target:
             os.ftruncate(fd, self.flushed.offset)
         self.reached = self.flushed
 
-    def _opened(self) -> int:
-        if self._fd is None:
-            with telling("cannot be opened for writing", self.path):
-                self._fd = self._open_or_create()
-            self._check(self._fd)
-        return self._fd
+    def _opened(self) -> OpenFile:
+        """The planned file; bytes behind the planned position are set aside."""
+        if self._file is None:
+            self._file = self._open_or_create()
+            check(self.reached, self.path, self._file)
+            size = self._file.size()
+            if size > self.reached.offset:
+                with telling("has unsettled bytes that cannot be set aside", self.path):
+                    set_aside(self._file.fd, self.path, self.reached.offset, size, self._epoch)
+        return self._file
 
-    def _open_or_create(self) -> int:
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
-            return os.open(self.path, flags)
-        except FileNotFoundError:
-            if self.reached.offset:
-                raise
-            fd = os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+    def _open_or_create(self) -> OpenFile:
+        flags = os.O_RDWR | os.O_NOFOLLOW
+        if os.path.lexists(self.path) or self.reached.offset:
+            return OpenFile(self.path, flags)
+        file = OpenFile(self.path, flags | os.O_CREAT | os.O_EXCL)
+        with telling("cannot be made durable in its folder", self.path):
             sync_folder(self.path)
-            return fd
-
-    def _check(self, fd: int) -> None:
-        """The descriptor is that of the planned file; bytes behind the planned position are set aside."""
-        status = os.fstat(fd)
-        now = Place(status.st_size, 0, status.st_dev, status.st_ino)
-        if not stat.S_ISREG(status.st_mode) or not self.reached.still_in(now):
-            raise changed(self.path, self.reached, now)
-        self.reached = self.flushed = replace(self.reached, dev=now.dev, ino=now.ino)
-        if now.position > self.reached.offset:
-            with telling("has unsettled bytes that cannot be set aside", self.path):
-                set_aside(fd, self.path, self.reached.offset, now.position, self._epoch)
+        return file
 
 
 def set_aside(fd: int, path: str, begin: int, end: int, epoch: int) -> str:

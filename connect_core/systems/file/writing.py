@@ -61,5 +61,5 @@ class LineWriter:
             behind={self._name: end.position},
             where={"path": self._target.path, "begin": begin.offset, "end": end.offset},
             digest=f"sha256:{self._digest.hexdigest()}",
-            evidence=end.identity(),
+            evidence=end.evidence(),
         )

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from connect_core.contracts import OpenRange, Search
 from connect_core.errors import TargetChanged
 from connect_core.found import Found
-from connect_core.records import Coordinates, Lineage
+from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue
 from connect_core.systems.rocketmq.connecting import queue_of
-from connect_core.systems.rocketmq.marking import ours
+from connect_core.systems.rocketmq.marking import Mark, ours
 
 BARRIER_S = 5.0
 Row = tuple[int, int, str, int]
@@ -35,15 +35,14 @@ class _Sought:
     doubtful: bool
     rows: list[Row] = field(default_factory=list)
 
-    def take(self, coordinates: Coordinates, target: str, position: int) -> None:
-        if coordinates.lineage != self.lineage or position < self.begin:
+    def take(self, mark: Mark, target: str) -> None:
+        if mark.position < self.begin:
             return
-        begin = self.item.range.begin
-        if self.doubtful and coordinates.offset > begin:
+        if self.doubtful and mark.offset > self.item.range.begin:
             raise _unknowable(target, self)
         self.doubtful = False
-        if coordinates.offset >= begin:
-            self.rows.append((coordinates.offset, coordinates.ordinal, target, position))
+        if mark.offset >= self.item.range.begin:
+            self.rows.append((mark.offset, mark.ordinal, target, mark.position))
 
 
 def find(client: Client, search: Search) -> dict[int, Found]:
@@ -53,7 +52,7 @@ def find(client: Client, search: Search) -> dict[int, Found]:
     by_queue = _by_queue(search)
     ends = visible_ends(client, by_queue)
     for queue, sought in by_queue.items():
-        reached = _scan(client, queue, sought, ends[queue], search.uid, deadline)
+        reached = _scan(client, queue, sought, ends[queue], deadline)
         complete = reached >= ends[queue]
         for one in sought:
             if one.doubtful and complete:
@@ -83,7 +82,7 @@ def _doubt(queue: Queue) -> str:
     return f"{queue} doubtful"
 
 
-def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, uid: str, deadline: float) -> int:
+def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, deadline: float) -> int:
     """The place reached. Raises TargetChanged when the queue ends before a place that was there."""
     highest = max(one.begin for one in sought)
     if end < highest:
@@ -91,11 +90,15 @@ def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, uid: st
     oldest = client.offsets.begin(queue)
     for one in sought:
         one.doubtful = one.doubtful or one.begin < oldest
+    by_lineage: dict[Lineage, list[_Sought]] = {}
+    for one in sought:
+        by_lineage.setdefault(one.lineage, []).append(one)
+    target = str(queue)
     reader = client.read(queue, max(min(one.begin for one in sought), oldest), end, deadline=deadline)
     for part in reader:
-        for coordinates, position in ours(part.messages, uid):
-            for one in sought:
-                one.take(coordinates, str(queue), position)
+        for mark in ours(part.messages, by_lineage):
+            for one in by_lineage[mark.lineage]:
+                one.take(mark, target)
     return reader.position
 
 

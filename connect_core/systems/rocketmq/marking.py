@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.records import COORDINATES_PROPERTY, Coordinates, Lineage
+from connect_core.records import COORDINATES_PROPERTY, Lineage
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import KEYS, TAGS, UNIQUE_KEY
 
@@ -75,12 +76,26 @@ def _user_properties(records: pa.RecordBatch) -> Iterator[bytes]:
         yield text
 
 
-def ours(messages: Iterable[StoredMessage], uid: str) -> Iterator[tuple[Coordinates, int]]:
-    """Coordinates and queue offset of the messages that the connector `uid` wrote."""
-    needle = _COORDINATES + uid.encode() + b":"
+class Mark(NamedTuple):
+    """What a message of ours says of itself, and its own offset in the queue."""
+
+    lineage: Lineage
+    offset: int
+    ordinal: int
+    position: int
+
+
+def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iterator[Mark]:
+    """The marks of the messages that were made from records of these lineages (of one connector), in order."""
+    known = {(one.stream.encode(), one.partition_id.encode(), b"%d" % one.incarnation): one for one in lineages}
+    uid = next((one.uid for one in known.values()), "")
+    needle, skip = _COORDINATES + uid.encode() + b":", len(_COORDINATES)
     for message in messages:
         properties = message.properties
         at = properties.rfind(needle)
-        if at >= 0 and (at == 0 or properties[at - 1 : at] == _PAIR_END):
-            text = properties[at + len(_COORDINATES) :].partition(_PAIR_END)[0]
-            yield Coordinates.parse(text.decode()), message.queue_offset
+        if at < 0 or (at and properties[at - 1] != _PAIR_END[0]):
+            continue
+        fields = properties[at + skip :].partition(_PAIR_END)[0].split(b":", 6)
+        lineage = known.get((fields[1], fields[2], fields[3])) if len(fields) >= 6 else None
+        if lineage is not None:
+            yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset)

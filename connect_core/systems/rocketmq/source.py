@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from operator import itemgetter
 
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import OffsetGone, Unreachable
@@ -23,6 +24,8 @@ MAX_ROWS = 4_000
 MAX_BATCH_BYTES = 2 * 1024 * 1024
 MAX_WAIT_S = 0.1
 """Answers hold few messages (32 by default), so several make one batch, but not for longer than this."""
+
+_BODY_LENGTH = itemgetter(StoredMessage._fields.index("body_length"))
 
 
 class RocketMQSource:
@@ -152,7 +155,7 @@ class _Gathering:
         records, rejects = record_batch(messages)
         batch = SourceBatch(records, end, absent=end - self._begin - len(messages), rejects=rejects)
         self._records_left = 0 if left_over else self._records_left - len(messages)
-        self._bytes_left -= _body_bytes(messages)
+        self._bytes_left -= _body_bytes(messages) if left_over else self._bytes
         self._taken = self._taken or bool(messages)
         self._begin, self._messages, self._bytes = end, [], 0
         return messages, batch
@@ -171,7 +174,7 @@ class _Gathering:
 
 
 def _body_bytes(messages: Sequence[StoredMessage]) -> int:
-    return sum(len(message.body) for message in messages)
+    return sum(map(_BODY_LENGTH, messages))
 
 
 def _of(queue: Queue, seen: Mapping[Queue, QueueBounds]) -> QueueBounds:

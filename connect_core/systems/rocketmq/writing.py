@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from connect_core.contracts import Delivered, Limit, OpenRange
 from connect_core.errors import Retriable
-from connect_core.records import Lineage
 from connect_core.rocketmq import Acknowledged, Client, Queue, encode_batch
 from connect_core.systems.rocketmq.marking import MARK_BYTES, Marker, ours
 
@@ -34,8 +33,7 @@ class QueueWriter:
         """`expected` is the queue's end as last seen: the first batch should get this offset."""
         self._client = client
         self._queue = queue
-        self._uid = uid
-        self._lineage: Lineage = wanted.range.lineage(uid)
+        self._lineage = wanted.range.lineage(uid)
         self._begin = wanted.range.begin
         self._send_timeout_s = send_timeout_s
         self._sender = client.sender(queue)
@@ -103,8 +101,7 @@ class QueueWriter:
         while begin < end:
             reader = self._client.read(self._queue, begin, end, deadline=deadline)
             for part in reader:
-                for coordinates, _ in ours(part.messages, self._uid):
-                    count += coordinates.lineage == self._lineage and coordinates.offset >= self._begin
+                count += sum(1 for mark in ours(part.messages, [self._lineage]) if mark.offset >= self._begin)
             begin = reader.position
             if begin < end:  # acknowledged, but not visible yet
                 if time.monotonic() >= deadline:

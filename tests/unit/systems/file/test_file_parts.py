@@ -1,0 +1,127 @@
+"""Parts of one file: every byte belongs to exactly one, each begins with a line, and each belongs to its file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.contracts import Gap
+from connect_core.systems.file.options import FileSourceOptions
+from connect_core.systems.file.parts import Part, split_points
+from connect_core.systems.file.source import FileSource
+from tests.unit.systems.driving import Follower
+
+
+def follow(path: Path | str, step: int = 20, **options: object) -> Follower:
+    given_options = {"path": str(path), "rotation_quiet_s": 0, "parallel": True, "sub_partition_bytes": step, **options}
+    return Follower(FileSource(FileSourceOptions.model_validate(given_options)))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"".join(b"line %02d\n" % number for number in range(10)))  # 8 bytes each
+    return path
+
+
+@given(st.lists(st.binary(max_size=9).filter(lambda b: b"\n" not in b), min_size=1), st.integers(1, 40))
+def test_parts_begin_with_lines_and_cover_everything_once(lines: list[bytes], step: int) -> None:
+    data = b"".join(line + b"\n" for line in lines)
+
+    def next_line(offset: int) -> int:
+        found = data.find(b"\n", offset)
+        return found + 1 if found >= 0 else len(data)
+
+    points = split_points(next_line, len(data), step)
+    assert points[0] == 0
+    assert points == sorted(set(points))
+    assert all(data[point - 1 : point] == b"\n" for point in points[1:])
+    assert points[-1] < len(data)
+    spans = zip(points, [*points[1:], len(data)], strict=True)
+    assert b"".join(data[begin:end] for begin, end in spans) == data
+
+
+def test_every_line_is_read_once(log: Path) -> None:
+    follower = follow(log)
+    assert sorted(follower.run()) == [b"line %02d" % number for number in range(10)]
+    assert len(follower.positions) == 4
+
+
+def test_parts_stay_as_they_were_and_the_last_one_grows(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    before = set(follower.positions)
+    with log.open("ab") as file:
+        file.write(b"more\n" * 20)
+    assert follower.run() == [b"more"] * 20
+    assert set(follower.positions) == before
+
+
+def test_another_file_at_the_path_gets_parts_of_its_own(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    before = len(follower.positions)
+    with log.open("ab") as file:
+        file.write(b"rest")
+    log.rename(log.with_suffix(".1"))
+    log.write_bytes(b"new line\n" * 10)
+    assert follower.run() == [b"rest", *[b"new line"] * 10]
+    assert len(follower.positions) > before
+    assert follower.gaps == []
+
+
+def test_a_renamed_file_that_the_pattern_matches_gets_no_parts_again(log: Path, tmp_path: Path) -> None:
+    follower = follow(tmp_path / "app*")
+    follower.run()
+    log.rename(tmp_path / "app-1")
+    assert follower.run() == []
+
+
+def test_a_part_whose_file_went_is_a_gap(log: Path) -> None:
+    follower = follow(log)
+    for partition in follower.source.partitions([]):
+        follower.positions[partition] = None
+    log.unlink()
+    seen = follower.source.bounds(follower.positions)
+    gaps = [gap for bounds in seen.values() for gap in bounds.gaps]
+    assert gaps == [
+        Gap(0, 0, 24, "deleted"),
+        Gap(0, 24, 40, "deleted"),
+        Gap(0, 40, 64, "deleted"),
+        Gap(0, 64, None, "deleted"),
+    ]
+    assert all(bounds.begin == bounds.end for bounds in seen.values())
+
+
+def test_a_part_that_was_read_does_not_need_its_file(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    os.unlink(log)
+    assert [len(bounds.gaps) for bounds in follower.source.bounds(follower.positions).values()] == [0, 0, 0, 1]
+
+
+def test_a_file_that_is_read_whole_is_not_split_later(log: Path) -> None:
+    whole = follow(log, parallel=False)
+    whole.run()
+    split = follow(log)
+    split.positions = whole.positions
+    assert split.run() == []
+
+
+def test_a_file_that_is_read_in_parts_is_not_read_whole_later(log: Path) -> None:
+    split = follow(log)
+    split.run()
+    whole = follow(log, parallel=False)
+    whole.positions = split.positions
+    assert whole.run() == []
+
+
+def test_keys_come_back(log: Path) -> None:
+    for partition in follow(log).source.partitions([]):
+        part = Part.of(partition)
+        assert part is not None
+        assert part.partition() == partition

@@ -1,0 +1,219 @@
+"""What becomes of a position when its file is renamed, cut, replaced or deleted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from connect_core.contracts import Gap, Position
+from connect_core.records import Partition
+from connect_core.systems.file.options import FileSourceOptions
+from connect_core.systems.file.source import FileSource
+from tests.unit.systems.driving import Follower
+
+
+def follow(path: Path | str, **options: object) -> Follower:
+    return Follower(FileSource(FileSourceOptions.model_validate({"path": str(path), "rotation_quiet_s": 0, **options})))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"one\ntwo\n")
+    return path
+
+
+@pytest.fixture
+def begun(log: Path) -> Follower:
+    follower = follow(log)
+    assert follower.run() == [b"one", b"two"]
+    return follower
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def incarnation(follower: Follower) -> int:
+    (position,) = follower.positions.values()
+    assert position is not None
+    return position.incarnation
+
+
+def test_growth_goes_on_where_it_ended(log: Path, begun: Follower) -> None:
+    append(log, b"thr")
+    assert begun.run() == []
+    append(log, b"ee\nfour\n")
+    assert begun.run() == [b"three", b"four"]
+    assert incarnation(begun) == 0
+
+
+def test_a_renamed_file_is_read_to_its_end_before_the_new_one(log: Path, begun: Follower) -> None:
+    append(log, b"three\nno line feed")
+    log.rename(log.with_suffix(".log.1"))
+    log.write_bytes(b"new\n")
+    assert begun.step() == [b"three", b"no line feed"]
+    assert incarnation(begun) == 0
+    assert begun.step() == [b"new"]
+    assert incarnation(begun) == 1
+    assert begun.gaps == []
+    append(log, b"newer\n")
+    assert begun.run() == [b"newer"]
+
+
+def test_a_renamed_file_that_is_still_written_is_waited_for(log: Path) -> None:
+    follower = follow(log, rotation_quiet_s=60)
+    follower.run()
+    append(log, b"three\nhal")
+    log.rename(log.with_suffix(".1"))
+    log.write_bytes(b"new\n")
+    assert follower.run() == [b"three"]
+    append(log.with_suffix(".1"), b"f\n")
+    assert follower.run() == [b"half"]
+    os.utime(log.with_suffix(".1"), (0, 0))
+    assert follower.run() == [b"new"]
+
+
+def test_what_comes_into_a_renamed_file_too_late_is_a_gap(log: Path, begun: Follower) -> None:
+    log.rename(log.with_suffix(".1"))
+    log.write_bytes(b"new\n")
+    assert begun.run() == [b"new"]
+    append(log.with_suffix(".1"), b"late\n")
+    append(log, b"newer\n")
+    assert begun.run() == [b"newer"]
+    assert begun.gaps == [Gap(0, 8, 13, "written after rotation")]
+    append(log, b"newest\n")
+    assert begun.run() == [b"newest"]
+    assert len(begun.gaps) == 1
+
+
+def test_two_rotations_between_plans_lose_nothing(log: Path, begun: Follower) -> None:
+    first, second = Path(f"{log}.2"), Path(f"{log}.1")
+    append(log, b"three\n")
+    log.rename(first)
+    second.write_bytes(b"between\nlast")
+    log.write_bytes(b"new\n")
+    for age, path in enumerate((log, second, first)):
+        os.utime(path, (1_000_000 - age, 1_000_000 - age))
+    assert begun.run() == [b"three", b"between", b"last", b"new"]
+    assert incarnation(begun) == 2
+    assert begun.gaps == []
+
+
+def test_a_renamed_file_that_the_pattern_matches_is_not_read_again(log: Path, tmp_path: Path) -> None:
+    follower = follow(tmp_path / "app.log*")
+    assert follower.run() == [b"one", b"two"]
+    for number in range(3):
+        for old in (2, 1):
+            if Path(f"{log}.{old}").exists():
+                os.rename(f"{log}.{old}", f"{log}.{old + 1}")
+        append(log, b"rest %d\n" % number)
+        log.rename(f"{log}.1")
+        log.write_bytes(b"new %d\n" % number)
+        assert sorted(follower.run()) == [b"new %d" % number, b"rest %d" % number]
+    assert follower.gaps == []
+
+
+def test_a_file_rotated_away_waits_for_its_successor(log: Path, begun: Follower) -> None:
+    log.rename(log.with_suffix(".1"))
+    assert begun.run() == []
+    log.write_bytes(b"new\n")
+    assert begun.run() == [b"new"]
+    assert begun.gaps == []
+
+
+def test_a_file_that_was_cut_is_a_gap(log: Path, begun: Follower) -> None:
+    os.truncate(log, 0)
+    append(log, b"new\n")
+    assert begun.run() == [b"new"]
+    assert begun.gaps == [Gap(0, 8, None, "truncated")]
+    assert incarnation(begun) == 1
+
+
+def test_a_copied_and_cut_file_that_grew_past_the_offset_is_a_gap(log: Path, begun: Follower) -> None:
+    shutil.copy(log, log.with_suffix(".1"))
+    os.truncate(log, 0)
+    append(log, b"six\nseven\neight\n")
+    assert begun.run() == [b"six", b"seven", b"eight"]
+    assert begun.gaps == [Gap(0, 8, None, "replaced")]
+
+
+def test_a_cut_file_with_the_same_header_is_a_gap(tmp_path: Path) -> None:
+    log, header = tmp_path / "table.csv", b"#" * 2000 + b"\n"
+    log.write_bytes(header + b"a\nb\n")
+    follower = follow(log)
+    assert len(follower.run()) == 3
+    os.truncate(log, 0)
+    append(log, header + b"c\nd\ne\n")
+    assert follower.run()[1:] == [b"c", b"d", b"e"]
+    assert [gap.reason for gap in follower.gaps] == ["replaced"]
+
+
+def test_a_replaced_file_is_a_gap_even_when_it_has_the_inode(log: Path, begun: Follower) -> None:
+    before = log.stat().st_ino
+    log.unlink()
+    log.write_bytes(b"entirely new\n")  # file systems give the freed inode to it
+    assert begun.run() == [b"entirely new"]
+    assert [gap.reason for gap in begun.gaps] == ["replaced"]
+    if log.stat().st_ino == before:
+        assert incarnation(begun) == 1
+
+
+def test_a_file_replaced_from_aside_is_a_gap(log: Path, begun: Follower, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    aside = tmp_path / "elsewhere" / "app.log"
+    aside.write_bytes(b"one\ntwo\nthree\n")  # the same beginning: still not the file that was read
+    os.replace(aside, log)
+    assert begun.run() == [b"one", b"two", b"three"]
+    assert begun.gaps == [Gap(0, 8, None, "replaced")]
+
+
+def test_a_deleted_file_is_a_gap_once(log: Path, begun: Follower) -> None:
+    log.unlink()
+    (partition,) = begun.positions
+    bounds = begun.source.bounds(begun.positions)[partition]
+    assert (bounds.incarnation, bounds.begin, bounds.end) == (1, 0, 0)
+    assert bounds.gaps == (Gap(0, 8, None, "deleted"),)
+    begun.positions[partition] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
+    assert begun.source.bounds(begun.positions)[partition].gaps == ()
+    log.write_bytes(b"new\n")
+    assert begun.run() == [b"new"]
+    assert begun.gaps == []
+    assert incarnation(begun) == 1
+
+
+def test_an_offset_set_by_a_person_is_read_from(log: Path) -> None:
+    follower = follow(log)
+    follower.positions[Partition(str(log))] = Position(0, 4)
+    assert follower.run() == [b"two"]
+    follower.positions[Partition(str(log))] = Position(0, 400)
+    assert follower.run() == [b"one", b"two"]
+    assert follower.gaps == [Gap(0, 400, None, "truncated")]
+
+
+def test_a_link_that_leads_to_another_file_is_a_rotation(tmp_path: Path, log: Path) -> None:
+    current = tmp_path / "current"
+    current.symlink_to(log)
+    follower = follow(current)
+    assert follower.run() == [b"one", b"two"]
+    append(log, b"three\n")
+    (tmp_path / "next.log").write_bytes(b"new\n")
+    current.unlink()
+    current.symlink_to(tmp_path / "next.log")
+    assert follower.run() == [b"three", b"new"]
+    assert follower.gaps == []
+
+
+def test_an_empty_file_that_is_renamed_leaves_no_trace(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_bytes(b"")
+    follower = follow(log)
+    assert follower.run() == []
+    log.rename(log.with_suffix(".1"))
+    log.write_bytes(b"new\n")
+    assert follower.run() == [b"new"]
+    assert follower.gaps == []

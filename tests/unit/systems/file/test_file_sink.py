@@ -1,0 +1,274 @@
+"""Lines into a file: settled bytes stay, unsettled ones are set aside, and the file is the one that was planned."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connect_core.contracts import Floor, Search, Side
+from connect_core.errors import ConfigError, Retriable, TargetChanged, Unreachable
+from connect_core.systems.file import target
+from connect_core.systems.file.options import FileSinkOptions
+from connect_core.systems.file.sink import FileSink
+from tests.unit.systems.driving import UID, Filler, lane, limit, records
+
+
+def sink(path: Path, **options: object) -> FileSink:
+    return FileSink(FileSinkOptions.model_validate({"path": str(path), **options}))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.txt"
+
+
+@pytest.fixture
+def filler(out: Path) -> Filler:
+    return Filler(sink(out))
+
+
+def test_values_become_lines(out: Path, filler: Filler) -> None:
+    delivered = filler.run([b"a", None, b"\xff\x00", b""])
+    assert out.read_bytes() == b"a\n\n\xff\x00\n\n"
+    assert (delivered.records, delivered.bytes) == (4, 7)
+    assert delivered.behind == {str(out): 7}
+    assert delivered.where == {"path": str(out), "begin": 0, "end": 7}
+    assert delivered.digest == "sha256:" + hashlib.sha256(out.read_bytes()).hexdigest()
+    filler.run([b"b"])
+    assert out.read_bytes() == b"a\n\n\xff\x00\n\nb\n"
+
+
+def test_slices_of_batches_are_written_as_they_are(out: Path, filler: Filler) -> None:
+    planned = filler.plan()
+    with filler.sink.writer(lane(), planned) as writer:
+        writer.write(records([b"a", b"b", b"c", b"d"]).slice(1, 2), limit())
+        writer.write(records([]), limit())
+        writer.flush(limit())
+    assert out.read_bytes() == b"b\nc\n"
+
+
+def test_ranges_of_a_lane_follow_each_other(out: Path, filler: Filler) -> None:
+    planned = filler.plan()
+    assert filler.write(planned, [b"first"]).where["end"] == 6
+    assert filler.write(planned, [b"second"]).where == {"path": str(out), "begin": 6, "end": 13}
+    assert out.read_bytes() == b"first\nsecond\n"
+
+
+def test_nothing_is_taken_when_the_quantum_is_over(out: Path, filler: Filler) -> None:
+    with filler.sink.writer(lane(), filler.plan()) as writer:
+        assert writer.write(records([b"a"]), limit(quantum_s=-1)) == 0
+        delivered = writer.flush(limit())
+    assert (delivered.records, delivered.behind) == (0, {str(out): 0})
+    assert not out.exists()
+
+
+def test_unsettled_bytes_are_set_aside_and_written_again(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    filler.write(filler.plan(), [b"lost receipt", b"of these"])
+    again = Filler(sink(out), filler.floors, epoch=7, next_offset=1)
+    again.run([b"lost receipt", b"of these"])
+    assert out.read_bytes() == b"settled\nlost receipt\nof these\n"
+    assert Path(f"{out}.unsettled-8").read_bytes() == b"lost receipt\nof these\n"
+
+
+def test_bytes_are_not_set_aside_before_there_is_something_to_write(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    filler.write(filler.plan(), [b"unsettled"])
+    again = Filler(sink(out), filler.floors, epoch=7)
+    again.run([])
+    assert out.read_bytes() == b"settled\nunsettled\n"
+
+
+def test_a_writer_left_without_flush_makes_the_next_one_begin_where_it_did(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    planned = filler.plan()
+    with filler.sink.writer(lane(5), planned) as writer:
+        writer.write(records([b"abandoned"]), limit())
+    filler.write(planned, [b"next"])
+    assert out.read_bytes() == b"settled\nnext\n"
+
+
+def test_every_attempt_sets_aside_under_a_name_of_its_own(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    for text in (b"one", b"two", b"three"):
+        planned = replace(Filler(sink(out), filler.floors).plan())
+        with sink(out).writer(lane(9), planned) as writer:
+            writer.write(records([text]), limit())
+            writer.flush(limit())
+    assert Path(f"{out}.unsettled-9").read_bytes() == b"one\n"
+    assert Path(f"{out}.unsettled-9.2").read_bytes() == b"two\n"
+
+
+def test_a_file_that_was_there_is_appended_to(out: Path, filler: Filler) -> None:
+    out.write_bytes(b"theirs\n")
+    filler.run([b"ours"])
+    assert out.read_bytes() == b"theirs\nours\n"
+
+
+def test_a_file_without_a_last_line_feed_is_refused(out: Path, filler: Filler) -> None:
+    out.write_bytes(b"theirs")
+    with pytest.raises(TargetChanged, match="does not end with a line feed"):
+        filler.plan()
+
+
+def replaced(out: Path) -> None:
+    out.rename(out.with_suffix(".old"))
+    out.write_bytes(b"someone else's, and long enough\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (replaced, "another one"),
+        (lambda out: os.truncate(out, 3), "fewer than the 8"),
+        (lambda out: out.unlink(), "is gone"),
+    ],
+    ids=["replaced", "cut", "deleted"],
+)
+def test_a_file_that_is_not_the_one_written_stops_the_run(out: Path, change, told: str) -> None:  # type: ignore[no-untyped-def]
+    filler = Filler(sink(out))
+    filler.run([b"settled"])
+    planned = filler.plan()
+    change(out)
+    with pytest.raises(TargetChanged, match=told):
+        filler.plan()
+    with pytest.raises(TargetChanged, match=told):
+        filler.write(planned, [b"next"])
+
+
+def test_a_replaced_file_is_begun_at_its_start_when_wanted(out: Path) -> None:
+    filler = Filler(sink(out, on_replaced="continue"))
+    filler.run([b"settled"])
+    replaced(out)
+    delivered = filler.run([b"next"])
+    assert out.read_bytes() == b"next\n"
+    assert Path(f"{out}.unsettled-2").read_bytes() == b"someone else's, and long enough\n"
+    assert delivered.where == {"path": str(out), "begin": 0, "end": 5}
+    again = Filler(sink(out, on_replaced="continue"), filler.floors)
+    again.run([b"more"])
+    assert out.read_bytes() == b"next\nmore\n"
+
+
+def test_a_replaced_file_is_begun_again_by_the_next_attempt(out: Path) -> None:
+    filler = Filler(sink(out, on_replaced="continue"))
+    filler.run([b"settled"])
+    out.unlink()
+    planned = filler.plan()
+    filler.write(planned, [b"never", b"settled"])
+    again = Filler(sink(out, on_replaced="continue"), filler.floors, epoch=5)
+    again.settle(again.write(planned, [b"never", b"settled"]), 2)
+    assert out.read_bytes() == b"never\nsettled\n"
+    with sink(out).writer(lane(), again.plan()) as writer:
+        writer.write(records([b"more"]), limit())
+        writer.flush(limit())
+    assert out.read_bytes() == b"never\nsettled\nmore\n"
+
+
+def test_a_file_renamed_while_it_is_written_gets_no_receipt(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    with filler.sink.writer(lane(), filler.plan()) as writer:
+        writer.write(records([b"next"]), limit())
+        out.rename(out.with_suffix(".1"))
+        with pytest.raises(TargetChanged, match="is gone"):
+            writer.flush(limit())
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_write_that_fails_leaves_nothing_behind(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    planned = filler.plan()
+    with file_size_limit(100), pytest.raises(Unreachable, match=r"out\.txt.*Raise the limit"):
+        filler.write(planned, [b"x" * 50, b"y" * 50])
+    assert out.read_bytes() == b"settled\n"
+    filler.write(planned, [b"x" * 50, b"y" * 50])
+    assert out.stat().st_size == 8 + 102
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_bytes_that_cannot_be_set_aside_stay(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    filler.write(filler.plan(), [b"u" * 200])
+    again = Filler(sink(out), filler.floors)
+    with file_size_limit(100), pytest.raises(Unreachable, match="cannot be set aside"):
+        again.run([b"next"])
+    assert out.read_bytes() == b"settled\n" + b"u" * 200 + b"\n"
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match=r"nowhere/out\.txt"):
+        Filler(sink(tmp_path / "nowhere" / "out.txt")).plan()
+
+
+def test_a_folder_is_no_target(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Not a regular file"):
+        Filler(sink(tmp_path)).plan()
+
+
+def test_everything_is_synced_before_a_receipt(out: Path, filler: Filler, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        real(fd)
+
+    monkeypatch.setattr(target.os, "fsync", fsync)
+    filler.run([b"a"])
+    assert synced == [str(out.parent), str(out)]
+
+
+def test_a_failed_sync_is_no_receipt(out: Path, filler: Filler, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = filler.plan()
+    out.write_bytes(b"")
+
+    def fsync(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(target.os, "fsync", fsync)
+    with pytest.raises(Retriable, match="cannot be made durable"):
+        filler.write(planned, [b"a"])
+
+
+def test_rows_with_a_line_feed_are_unfit(out: Path) -> None:
+    rows = records([b"a", b"b\nc", None, b"\n"])
+    assert [(row, kind) for row, kind, _ in sink(out).unfit(rows)] == [(1, "EmbeddedNewline"), (3, "EmbeddedNewline")]
+    assert sink(out).unfit(rows.slice(2, 1)) == []
+    assert sink(out).unfit(rows.slice(0, 0)) == []
+
+
+def test_names_of_tasks_and_leases(out: Path, tmp_path: Path) -> None:
+    several = sink(out, tasks=2)
+    assert several.path_for(1) == str(tmp_path / "out.task1.txt")
+    assert sink(out).exclusive(0) == (f"file:{out}",)
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert sink(tmp_path / "link" / "out.txt").exclusive(0) == sink(out).exclusive(0)
+    assert several.targets(1, ()).single_lane
+
+
+def test_find_has_nothing_to_look_for(out: Path, filler: Filler) -> None:
+    planned = filler.plan()
+    search = Search(UID, Side("file", {}), (planned,), 1.0, "test")
+    assert filler.sink.find(search)[planned.id].complete
+
+
+def test_floors_of_another_file_do_not_count(out: Path, filler: Filler) -> None:
+    filler.floors["/elsewhere"] = Floor("", "/elsewhere", 100, evidence={"base": 0, "dev": 1, "ino": 2})
+    filler.run([b"a"])
+    assert out.read_bytes() == b"a\n"
