@@ -10,13 +10,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+_WIDTH_OF_A_FILE = 120
+
 
 class Screen:
-    """One demo's output. `seconds` since it began."""
+    """One demo's output; `seconds` since it began."""
 
     def __init__(self, steps: int) -> None:
-        # A wide page where the output is no terminal, so that digests are not cut.
         self.console = Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:
+            self.console.width = _WIDTH_OF_A_FILE
         self._steps, self._step, self._begun = steps, 0, time.monotonic()
 
     @property

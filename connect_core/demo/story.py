@@ -49,9 +49,10 @@ class _Story:
             self.waybill.show("apply", *self.names.write_documents())
         with self.screen.step(f"A first run of each, {_FIRST_LINES:,} lines"):
             self.feed.append(_FIRST_LINES)
-            self._run_both()
+            self.waybill.show("run", self.names.inward)
             self.waybill.show("receipts", self.names.inward)
-            self.screen.say(f"First receipts {self.screen.seconds:.0f} s after the start.")
+            self.screen.say(f"The first receipts, {self.screen.seconds:.0f} s after the start.")
+            self.waybill.show("run", self.names.outward)
         self.feed.start_trickle(_TRICKLE_LINES_PER_S)
         with self.screen.step(f"{_BULK_LINES:,} lines more while others keep coming; a worker of the run is killed"):
             self._kill_a_worker()
@@ -59,16 +60,13 @@ class _Story:
             self._kill_a_driver()
         with self.screen.step("The logs fall silent; both connectors run once more"):
             self.feed.stop_trickle()
-            self._run_both()
+            self.waybill.show("run", self.names.inward)
+            self.waybill.show("run", self.names.outward)
         with self.screen.step("Both sides compared"):
             self._compare()
         self._say_goodbye()
 
     # ----------------------------------------------------------------------------------------------------------- steps
-
-    def _run_both(self) -> None:
-        self.waybill.show("run", self.names.inward)
-        self.waybill.show("run", self.names.outward)
 
     def _kill_a_worker(self) -> None:
         def more_lines() -> None:
@@ -99,6 +97,8 @@ class _Story:
         inward, outward = self._account(self.names.inward), self._account(self.names.outward)
         messages, fed = self.topic.messages(), self.feed.total
         self.screen.table(("", "logs -> topic", "topic -> file"), _rows(seen, inward, outward, messages, fed))
+        self.screen.say(f"SHA-256, lines sorted   of the logs {seen.source_sha256}")
+        self.screen.say(f"                       of the file {seen.target_sha256}")
         faults = [*seen.faults, *inward.faults, *outward.faults, *_differences(seen, inward, outward, messages, fed)]
         log_bytes = sum(path.stat().st_size for path in self.feed.files)
         if sum(inward.ends.values()) != log_bytes:
@@ -163,17 +163,16 @@ def _hit(run: subprocess.Popen[bytes], moved: Callable[[], int], victim: Victim)
 
 
 def _rows(seen: Comparison, inward: Account, outward: Account, messages: int, fed: int) -> list[tuple[str, str, str]]:
-    order = "differs" if seen.faults else "the same in every log"
     return [
-        ("in", f"{fed:,} lines fed", f"{messages:,} messages in the topic"),
-        ("out", f"{messages:,} messages in the topic", f"{seen.target_lines:,} lines in the file"),
-        ("read by receipts", f"{inward.read:,} in {inward.receipts}", f"{outward.read:,} in {outward.receipts}"),
-        ("delivered", f"{inward.delivered:,}", f"{outward.delivered:,}"),
-        ("found there by retries", f"{inward.already:,}", f"{outward.already:,}"),
-        ("surplus", f"{inward.surplus:,}", f"{outward.surplus:,}"),
-        ("identities of receipts", _hold(inward), _hold(outward)),
-        ("order", "", order),
-        ("SHA-256, lines sorted", seen.source_sha256, seen.target_sha256),
+        ("given", f"{fed:,} lines", f"{messages:,} messages"),
+        ("arrived", f"{messages:,} messages", f"{seen.target_lines:,} lines"),
+        ("order within each log", "", "differs" if seen.faults else "the same"),
+        ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
+        ("  read", f"{inward.read:,}", f"{outward.read:,}"),
+        ("  = delivered", f"{inward.delivered:,}", f"{outward.delivered:,}"),
+        ("  + found there already", f"{inward.already:,}", f"{outward.already:,}"),
+        ("  surplus", f"{inward.surplus:,}", f"{outward.surplus:,}"),
+        ("  identities", _hold(inward), _hold(outward)),
     ]
 
 
