@@ -23,7 +23,7 @@ bench: ready  ## take the figures of docs/figures.md on this machine
 lint: ready  ## format check, ruff, mypy
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
-	@$(RUN) -m mypy --strict connect_core jobs
+	@$(RUN) -m mypy --strict connect_core $(wildcard jobs)
 
 stop:  ## stop the local stack of this checkout
 	@$(ANY_PYTHON) -m connect_core.stack stop .waybill

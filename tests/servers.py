@@ -27,7 +27,7 @@ from connect_core import stack
 from connect_core.stack import postgresql, processes, record
 
 SESSION = "WAYBILL_TEST_SESSION"
-_LEAVE_LIMIT_S = 10.0
+_LEAVE_LIMIT_S = 5.0
 # A third less CPU to start; nothing here measures how fast a broker is once it has run for a while.
 _QUICK_START = ("-XX:TieredStopAtLevel=1",)
 _tether: processes.Process | None = None

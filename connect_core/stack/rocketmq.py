@@ -20,11 +20,11 @@ from connect_core.stack.processes import Launch
 
 SETTINGS = Path(__file__).with_name("settings")
 _NAME_SERVER_WAIT_S = 30.0
-_JVM = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Dfile.encoding=UTF-8")
+JVM = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Dfile.encoding=UTF-8")
 # Early start speed matters more than peak speed for a server that answers a few requests a minute.
-_NAME_SERVER_JVM = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m", "-XX:TieredStopAtLevel=1")
+NAME_SERVER_JVM = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m", "-XX:TieredStopAtLevel=1")
 # The store deletes unexpired messages above the second ratio and refuses writes above the first.
-_BROKER_JVM = (
+BROKER_JVM = (
     "-Xms256m",
     "-Xmx512m",
     "-XX:MaxDirectMemorySize=512m",
@@ -46,11 +46,10 @@ class NameServer:
 
     def prepare(self, site: Site, report: jars.Report) -> None:
         jars.fetch(site.options.rocketmq_version, report=report)
-        own = {"bindAddress": "127.0.0.1", "listenPort": str(site.ports["remoting"])}
-        _write_settings(_folder(site) / "namesrv.conf", settings_of("namesrv.conf"), own)
+        _write_settings(_folder(site) / "namesrv.conf", name_server_addresses(site.ports["remoting"]))
 
     def launch(self, site: Site) -> Launch:
-        return _launch(site, self.name, "org.apache.rocketmq.namesrv.NamesrvStartup", _NAME_SERVER_JVM, "namesrv.conf")
+        return _launch(site, self.name, "org.apache.rocketmq.namesrv.NamesrvStartup", NAME_SERVER_JVM, "namesrv.conf")
 
     def is_ready(self, site: Site, output: str) -> bool:
         return "boot success" in output and probe.ask(site.ports["remoting"], probe.BROKER_CLUSTER_INFO) is not None
@@ -81,13 +80,13 @@ class Broker:
 
     def prepare(self, site: Site, report: jars.Report) -> None:
         jars.fetch(site.options.rocketmq_version, report=report)
-        _write_settings(_folder(site) / "broker.conf", broker_settings(site.options), _broker_addresses(site))
+        _write_settings(_folder(site) / "broker.conf", broker_settings(site.options), _broker_places(site))
         # A broker that finds no name server when it has started tells it again only ten seconds later.
         name_server = site.neighbours[NAME_SERVER]["remoting"]
         processes.wait_until(lambda: ports.accepts(name_server), _NAME_SERVER_WAIT_S)
 
     def launch(self, site: Site) -> Launch:
-        return _launch(site, self.name, "org.apache.rocketmq.broker.BrokerStartup", _BROKER_JVM, "broker.conf")
+        return _launch(site, self.name, "org.apache.rocketmq.broker.BrokerStartup", BROKER_JVM, "broker.conf")
 
     def is_ready(self, site: Site, output: str) -> bool:
         if "boot success" not in output or probe.ask(site.ports["remoting"], probe.BROKER_RUNTIME_INFO) is None:
@@ -117,18 +116,27 @@ def broker_settings(options: Options) -> dict[str, str]:
     return settings_of("broker.conf") | dict(options.broker)
 
 
-def _broker_addresses(site: Site) -> dict[str, str]:
-    store = _folder(site) / "store"
+def name_server_addresses(port: int) -> dict[str, str]:
+    """All settings of the name server: it has no others."""
+    return {"bindAddress": "127.0.0.1", "listenPort": str(port)}
+
+
+def broker_addresses(own: Mapping[str, int], name_server: int) -> dict[str, str]:
+    """Where the broker listens and what it tells clients, on loopback. `own`: its ports by purpose."""
     return {
-        "namesrvAddr": f"127.0.0.1:{site.neighbours[NAME_SERVER]['remoting']}",
+        "namesrvAddr": f"127.0.0.1:{name_server}",
         "brokerIP1": "127.0.0.1",
         "brokerIP2": "127.0.0.1",
         "bindAddress": "127.0.0.1",
-        "listenPort": str(site.ports["remoting"]),
-        "haListenPort": str(site.ports["replication"]),
-        "storePathRootDir": str(store),
-        "storePathCommitLog": str(store / "commitlog"),
+        "listenPort": str(own["remoting"]),
+        "haListenPort": str(own["replication"]),
     }
+
+
+def _broker_places(site: Site) -> dict[str, str]:
+    store = _folder(site) / "store"
+    addresses = broker_addresses(site.ports, site.neighbours[NAME_SERVER]["remoting"])
+    return addresses | {"storePathRootDir": str(store), "storePathCommitLog": str(store / "commitlog")}
 
 
 def _folder(site: Site) -> Path:
@@ -151,7 +159,7 @@ def _launch(site: Site, part: str, main_class: str, jvm: tuple[str, ...], settin
     command = (
         str(java.find(cache)),
         *jvm,
-        *_JVM,
+        *JVM,
         *site.options.rocketmq_jvm,
         f"-Duser.home={folder}",
         f"-Drmq.logback.configurationFile={SETTINGS / 'rmq.logback.xml'}",

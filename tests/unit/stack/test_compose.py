@@ -1,0 +1,82 @@
+"""docker-compose.yml starts what `dev up` starts: versions, settings, ports, memory."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import connect_core
+from connect_core.stack import jars, postgresql, rocketmq
+from connect_core.stack.lifecycle import KINDS
+
+ROOT = Path(connect_core.__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return document
+
+
+def properties(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_it_has_the_parts_of_the_stack_on_the_host_s_network(compose: dict[str, Any]) -> None:
+    assert set(compose["services"]) == set(KINDS)
+    assert {service["network_mode"] for service in compose["services"].values()} == {"host"}
+
+
+@pytest.mark.parametrize("part", ["name-server", "broker"])
+def test_rocketmq_is_of_the_default_version(compose: dict[str, Any], part: str) -> None:
+    assert compose["services"][part]["image"] == f"apache/rocketmq:{jars.VERSION}"
+
+
+@pytest.mark.parametrize(
+    ("part", "arguments"), [("name-server", rocketmq.NAME_SERVER_JVM), ("broker", rocketmq.BROKER_JVM)]
+)
+def test_the_memory_is_the_same(compose: dict[str, Any], part: str, arguments: tuple[str, ...]) -> None:
+    assert tuple(compose["services"][part]["environment"]["JAVA_OPT_EXT"].split()) == arguments
+
+
+def test_name_server_and_broker_listen_where_dev_up_does(compose: dict[str, Any]) -> None:
+    name_server = rocketmq.NameServer.well_known["remoting"]
+    assert properties(compose["configs"]["namesrv"]["content"]) == rocketmq.name_server_addresses(name_server)
+    own = {**rocketmq.Broker.well_known, "replication": 10912}
+    assert properties(compose["configs"]["addresses"]["content"]) == rocketmq.broker_addresses(own, name_server)
+
+
+def test_the_broker_reads_the_shipped_settings(compose: dict[str, Any]) -> None:
+    source, target, _ = compose["services"]["broker"]["volumes"][0].split(":")
+    assert (ROOT / source).resolve() == rocketmq.SETTINGS / "broker.conf"
+    assert target in compose["services"]["broker"]["command"][-1]
+
+
+def test_postgresql_has_the_shipped_settings_and_the_ledger(compose: dict[str, Any]) -> None:
+    service = compose["services"]["postgresql"]
+    given = dict(word.removeprefix("-c").split("=", 1) for word in service["command"][1:])
+    assert given == postgresql.postgresql_settings({}) | {"listen_addresses": "127.0.0.1"}
+    assert service["image"] == f"postgres:{postgresql.VERSION}"
+    assert service["environment"]["POSTGRES_DB"] == postgresql.DATABASE
+
+
+def test_the_engine_is_started_by_the_same_code(compose: dict[str, Any]) -> None:
+    assert compose["services"]["engine"]["command"][1:4] == ["-m", "connect_core.stack", "engine"]
+    assert "requirements.lock" in compose["services"]["engine"]["build"]["dockerfile_inline"]
+
+
+@pytest.mark.parametrize("part", list(KINDS))
+def test_stopping_is_given_the_same_time(compose: dict[str, Any], part: str) -> None:
+    grace = compose["services"][part].get("stop_grace_period", "10s")  # 10 s is the default of compose
+    assert int(grace.removesuffix("s")) >= KINDS[part].stop_grace_s
+
+
+def test_the_lock_has_what_the_project_names() -> None:
+    locked = {line.lower() for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {line.lower() for line in project["dependencies"] + project["optional-dependencies"]["dev"]}
+    assert named <= locked
