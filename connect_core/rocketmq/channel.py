@@ -89,6 +89,11 @@ class Asked:
             decided = self._pending.wait(until)
         return decided
 
+    def postpone(self, deadline: float) -> None:
+        """Moves the deadline: for who had other things to do while the answer came."""
+        self._deadline = deadline
+        self._pending.postpone(deadline)
+
     def give_up(self) -> None:
         """Nobody wants the answer any more."""
         self._pending.give_up()

@@ -63,6 +63,10 @@ class Pending:
             raise NoAnswer("No answer in time", where=self._connection.address, next_step="Check load and network")
         return self.outcome
 
+    def postpone(self, deadline: float) -> None:
+        """Moves the deadline: for who had other things to do while the answer came."""
+        self._deadline = deadline
+
     def give_up(self) -> None:
         """Nobody waits any more: the answer will be dropped."""
         self._connection.forget(self)

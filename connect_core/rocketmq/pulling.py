@@ -75,10 +75,15 @@ class PullUnderWay:
     """A pull whose answer is not there yet. `answer` gives its header first, so that the next pull can leave before
     the messages are decoded."""
 
-    def __init__(self, queue: Queue, offset: int, asked: Asked) -> None:
+    def __init__(self, queue: Queue, offset: int, asked: Asked, patience_s: float) -> None:
         self.queue = queue
         self.offset = offset
         self._asked = asked
+        self._patience_s = patience_s
+
+    def postpone(self) -> None:
+        """Lets its time begin now: the caller worked on something else, perhaps for long, before it came to wait."""
+        self._asked.postpone(time.monotonic() + self._patience_s)
 
     def wait(self, until: float) -> bool:
         """Whether the answer is there by that moment."""
@@ -128,9 +133,11 @@ def start_pull(
         system_flag=PULL_CARRIES_SUBSCRIPTION | (PULL_SUSPENDS if suspend_s else 0),
         suspend_ms=int(suspend_s * 1000),
     )
-    wait_s = network.options.request_timeout_s + (suspend_s + SUSPEND_GRANULARITY_S if suspend_s else 0.0)
-    asked = network.start_asking(queue.broker, command(RequestCode.PULL_MESSAGE, request), time.monotonic() + wait_s)
-    return PullUnderWay(queue, offset, asked)
+    patience_s = network.options.request_timeout_s + (suspend_s + SUSPEND_GRANULARITY_S if suspend_s else 0.0)
+    asked = network.start_asking(
+        queue.broker, command(RequestCode.PULL_MESSAGE, request), time.monotonic() + patience_s
+    )
+    return PullUnderWay(queue, offset, asked, patience_s)
 
 
 def pull(network: Network, queue: Queue, offset: int, *, group: str, max_messages: int) -> PullResult:

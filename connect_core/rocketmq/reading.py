@@ -72,6 +72,7 @@ class QueueReader:
         self._group = group
         self._linger_s = linger_s
         self._under_way: PullUnderWay | None = None
+        self._ahead = False
         self._backoff = Backoff(deadline)
         self._reset_seen = False
 
@@ -94,6 +95,9 @@ class QueueReader:
     def _next_answer(self) -> PullAnswer | None:
         """The answer for `position`, the next pull already under way; None when it is not there after the linger time
         or at the deadline."""
+        if self._ahead and self._under_way is not None:
+            self._under_way.postpone()
+        self._ahead = False
         answer = None
         while answer is None:
             if self._under_way is None:
@@ -105,6 +109,7 @@ class QueueReader:
         next_offset = answer.header.next_offset
         if answer.status is PullStatus.FOUND and next_offset < self._end:
             self._under_way = self._start(next_offset)
+            self._ahead = True
         return answer
 
     def _wake_up(self) -> float:

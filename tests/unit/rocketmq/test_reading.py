@@ -63,6 +63,16 @@ def test_the_next_pull_is_under_way_while_the_caller_works(
     assert [request.fields["queueOffset"] for request in server.requests(PULL)] == ["0", "4"]
 
 
+def test_a_caller_that_takes_its_time_loses_nothing(
+    client: Client, server: ScriptedServer, queues: MemoryQueues
+) -> None:
+    server.on(PULL, queues.pull, late(0.7, queues.pull), queues.pull)
+    reader = iter(client.read(QUEUE, 0, 10, deadline=_soon(30)))
+    first = next(reader)
+    time.sleep(0.6)  # longer than a request may take
+    assert _offsets([first, *reader]) == list(range(10))
+
+
 def test_no_pull_asks_for_more_than_the_range(client: Client, server: ScriptedServer, queues: MemoryQueues) -> None:
     list(client.read(QUEUE, 0, 6, deadline=_soon()))
     assert [request.fields["maxMsgNums"] for request in server.requests(PULL)] == ["6", "2"]
