@@ -8,7 +8,7 @@ ledger must not be carried across a fork.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -24,15 +24,16 @@ from connect_core.errors import ConfigError, DataError, Retriable, Unreachable
 
 _BUSY_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 5
-_LOCK_TIMEOUT_S = 10
+
+IDLE_LIMIT_S = 10
+"""A driver that was stopped inside a transaction (SIGSTOP, a swapped-out host) would keep its lease row locked for
+ever: PostgreSQL ends such a session after this time."""
+
+LOCK_LIMIT_S = 12
+"""How long a transaction waits for a lock: longer than a stopped session can keep it."""
+
 _WRITES = "ledger_writes"
 _MANY = 500
-
-# A driver that was stopped inside a transaction (SIGSTOP, a swapped-out host) would keep its lease row locked for ever:
-# the server ends such a session, and nobody waits for a lock longer than that.
-_POSTGRESQL_SETTINGS = (
-    f"-c lock_timeout={_LOCK_TIMEOUT_S}s -c idle_in_transaction_session_timeout={_LOCK_TIMEOUT_S}s -c timezone=UTC"
-)
 
 _PASSING = {"40001", "40P01", "55P03"}
 """PostgreSQL: serialization failure, deadlock, lock not available."""
@@ -82,10 +83,11 @@ def engine_for(url: URL) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+    timeouts = {"lock_timeout": LOCK_LIMIT_S, "idle_in_transaction_session_timeout": IDLE_LIMIT_S}
     settings = {
         "connect_timeout": _CONNECT_TIMEOUT_S,
-        "options": _POSTGRESQL_SETTINGS,
-        "tcp_user_timeout": _LOCK_TIMEOUT_S * 1000,
+        "options": " ".join(f"-c {name}={seconds}s" for name, seconds in timeouts.items()),
+        "tcp_user_timeout": IDLE_LIMIT_S * 1000,
         "application_name": "waybill",
     }
     return sa.create_engine(
@@ -126,7 +128,8 @@ def write(engine: Engine) -> Iterator[Connection]:
         try:
             yield connection
         except BaseException:
-            transaction.rollback()
+            with suppress(DBAPIError):  # a lost connection rolls back by itself; what went wrong before is the news
+                transaction.rollback()
             raise
         try:
             transaction.commit()

@@ -1,0 +1,106 @@
+"""What people read: runs, receipts, offsets, dead letters, who did what; and who the ledger is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from connect_core.contracts import LIVE, Floor, Outcome, Position, Reject
+from connect_core.errors import ConfigError, DataError, Failure
+from connect_core.ledger import Ledger
+from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
+
+
+def test_a_run_begins_and_ends(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    [running] = ledger.runs(uid)
+    assert (running.id, running.state, running.stream, running.task) == (worker.run_id, "running", LIVE, 0)
+    assert (running.engine, running.ended_at, running.failure, running.summary) == ("inline", None, None, None)
+    failure = Failure("OffsetGone", "records are gone", "q0", "look")
+    ledger.end_run(worker.run_id, state="failed", failure=failure, summary={"read": 5})
+    [ended] = ledger.runs(uid)
+    assert (ended.state, ended.failure, ended.summary) == ("failed", failure, {"read": 5})
+    assert ended.ended_at is not None
+    assert ended.ended_at >= ended.started_at
+
+
+def test_runs_come_newest_first_and_their_ids_sort(worker: Worker) -> None:
+    ledger = worker.ledger
+    other = Worker.started(ledger, "other")
+    time.sleep(0.002)
+    again = ledger.begin_run(worker.uid, LIVE, task=0, engine="spark", attempt_of=worker.run_id)
+    assert [run.id for run in ledger.runs()] == [again, other.run_id, worker.run_id]
+    assert [run.id for run in ledger.runs(worker.uid)] == [again, worker.run_id]
+    assert [run.id for run in ledger.runs(limit=1)] == [again]
+    assert ledger.runs(limit=1)[0].attempt_of == worker.run_id
+    assert again > worker.run_id
+
+
+def test_an_unknown_run_and_an_unknown_connector_are_told(ledger: Ledger) -> None:
+    with pytest.raises(ConfigError, match="no run"):
+        ledger.end_run("0000", state="done", failure=None, summary={})
+    with pytest.raises(DataError, match="refused a row"):
+        ledger.begin_run("0" * 12, LIVE, task=0, engine="inline")
+
+
+def test_receipts_are_found_by_run_and_stream(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    ids = [worker.move(Q0, 100 * n, 100 * n + 100) for n in range(3)]
+    backfill = ledger.begin_run(uid, "backfill-1", task=0, engine="inline")
+    [opened] = ledger.plan([worker.lease], backfill, uid, 0, [planned(Q1, stream="backfill-1")], [])
+    ledger.settle([worker.lease], backfill, uid, [Outcome(opened.id, receipt())])
+    assert [one.id for one in ledger.receipts(uid)] == [opened.id, *reversed(ids)]
+    assert [one.id for one in ledger.receipts(uid, backfill)] == [opened.id]
+    assert [one.id for one in ledger.receipts(uid, stream=LIVE, limit=2)] == [ids[2], ids[1]]
+    assert len(ledger.receipts(uid, limit=None)) == 4
+
+
+def test_offsets_by_stream_and_partition(worker: Worker) -> None:
+    worker.move(Q1, 0, 5)
+    worker.move(Q0, 0, 100)
+    ledger, uid = worker.ledger, worker.uid
+    ledger.set_offset([worker.lease], uid, "backfill-1", Q0, 3, who="ann", why="")
+    assert [(one.stream, one.partition, one.position.offset) for one in ledger.offsets(uid)] == [
+        ("backfill-1", Q0, 3),
+        (LIVE, Q0, 100),
+        (LIVE, Q1, 5),
+    ]
+    assert [one.position for one in ledger.offsets(uid, LIVE)] == [
+        Position(0, 100, {"last": 99}),
+        Position(0, 5, {"last": 4}),
+    ]
+
+
+def test_dead_letters_are_discarded_by_their_numbers(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    rejects = tuple(Reject(n, 0, "read", "Bad", "m", b"") for n in range(3))
+    worker.move(Q0, 0, 3, rejected=3, passed=0, emitted=0, delivered=0, rejects=rejects)
+    first, second, third = reversed(ledger.dead_letters(uid))
+    assert [one.id for one in ledger.dead_letters(uid, limit=1)] == [third.id]
+    other = Worker.started(ledger, "other").uid
+    assert ledger.discard_dead_letters(other, [first.id], who="bob") == 0
+    assert ledger.discard_dead_letters(uid, [first.id, third.id, 10**6], who="bob", why="noise") == 2
+    assert ledger.dead_letters(uid) == [second]
+    assert ledger.audit(uid)[0].detail["removed"] == 2
+    with pytest.raises(ConfigError, match="no dead letter"):
+        ledger.dead_letter(first.id)
+
+
+def test_the_audit_is_of_one_connector_or_of_all(worker: Worker) -> None:
+    Worker.started(worker.ledger, "other")
+    assert [(deed.action, deed.who) for deed in worker.ledger.audit(worker.uid)] == [("create", "ann")]
+    assert len(worker.ledger.audit()) == 2
+    assert len(worker.ledger.audit(limit=1)) == 1
+
+
+def test_a_restored_ledger_looks_before_it_writes(worker: Worker) -> None:
+    ledger = worker.ledger
+    worker.plan(planned(Q0), floors=[Floor(Q0.id, "copy:0", 5), Floor("", "/out", 6)])
+    name, count = ledger.identity()
+    assert ledger.mark_restored(counter=count + 40, who="ann") == 2
+    assert all(floor.ahead for floor in ledger.floors(worker.uid, LIVE))
+    assert ledger.identity() == (name, count + 40)
+    ledger.mark_restored(counter=1, who="ann")
+    assert ledger.identity() == (name, count + 40)
+    assert ledger.take("target:x", None, "h").counter == count + 41

@@ -1,0 +1,135 @@
+"""Offsets that people change: refused while ranges are open, kept, and undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from connect_core.contracts import LIVE, Floor, Position
+from connect_core.errors import ConfigError, DataError
+from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
+
+
+def put(worker: Worker, offset: int, **options: object) -> Position:
+    given = {"who": "ann", "why": "because", **options}
+    return worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, offset, **given)  # type: ignore[arg-type]
+
+
+def undo(worker: Worker) -> Position | None:
+    return worker.ledger.undo_offset([worker.lease], worker.uid, LIVE, Q0, who="bob")
+
+
+@pytest.mark.parametrize("offset", [40, 140])
+def test_a_set_offset_is_where_planning_goes_on(worker: Worker, offset: int) -> None:
+    worker.move(Q0, 0, 100, floors=(Floor(Q0.id, "copy:0", 9),))
+    assert put(worker, offset) == Position(0, offset)
+    assert worker.position() == Position(0, offset)
+    with pytest.raises(DataError):
+        worker.plan(planned(Q0, 100, 200))
+    worker.move(Q0, offset, offset + 10)
+
+
+def test_floors_stay_so_that_what_is_there_is_still_found(worker: Worker) -> None:
+    floor = Floor(Q0.id, "copy:0", 9, ahead=True)
+    worker.move(Q0, 0, 100, floors=(floor,))
+    put(worker, 40)
+    assert worker.ledger.floors(worker.uid, LIVE) == [floor]
+
+
+def test_the_incarnation_stays_unless_told(worker: Worker) -> None:
+    assert put(worker, 5) == Position(0, 5)
+    assert put(worker, 6, incarnation=4) == Position(4, 6)
+    assert put(worker, 7) == Position(4, 7)
+
+
+def test_it_is_refused_while_a_range_is_open(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0))
+    with pytest.raises(DataError, match="--abandon"):
+        put(worker, 5)
+    with pytest.raises(DataError):
+        worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, {Q0: Position(0, 5)}, who="ann", why="")
+    assert worker.position() is None
+    assert worker.open_ids() == [opened.id]
+    assert worker.ledger.offset_history(worker.uid) == []
+
+
+def test_a_range_of_another_partition_is_not_in_the_way(worker: Worker) -> None:
+    worker.plan(planned(Q1))
+    put(worker, 5)
+
+
+def test_abandon_closes_the_range_and_sets(worker: Worker) -> None:
+    worker.plan(planned(Q0), floors=[Floor(Q0.id, "copy:0", 9)])
+    put(worker, 5, abandon=True)
+    assert worker.open_ids() == []
+    assert worker.position() == Position(0, 5)
+    assert [floor.ahead for floor in worker.ledger.floors(worker.uid, LIVE)] == [True]
+    assert [deed.action for deed in worker.ledger.audit(worker.uid)][:2] == ["offset set", "abandon"]
+
+
+def test_undo_puts_back_position_and_evidence(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    put(worker, 40)
+    assert undo(worker) == Position(0, 100, {"last": 99})
+    assert worker.position() == Position(0, 100, {"last": 99})
+
+
+def test_undo_of_the_first_change_forgets_the_partition(worker: Worker) -> None:
+    put(worker, 40)
+    assert undo(worker) is None
+    assert worker.position() is None
+    worker.plan(planned(Q0, 777, 800))
+
+
+def test_undo_undone_is_made_again(worker: Worker) -> None:
+    put(worker, 40)
+    undo(worker)
+    assert undo(worker) == Position(0, 40)
+
+
+def test_undo_is_refused_while_a_range_is_open_and_without_a_change(worker: Worker) -> None:
+    with pytest.raises(ConfigError, match="no change"):
+        undo(worker)
+    put(worker, 0)
+    worker.plan(planned(Q0, 0, 10))
+    with pytest.raises(DataError):
+        undo(worker)
+
+
+def test_imported_positions_keep_their_evidence_and_are_undone_one_by_one(worker: Worker) -> None:
+    positions = {Q0: Position(2, 500, {"gtid": "a:1-5"}), Q1: Position(0, 9)}
+    worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="moved here")
+    assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == positions
+    undo(worker)
+    assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == {Q0: None, Q1: positions[Q1]}
+
+
+def test_an_import_is_all_or_nothing(worker: Worker) -> None:
+    worker.plan(planned(Q1))
+    positions = {Q0: Position(0, 5), Q1: Position(0, 5)}
+    with pytest.raises(DataError):
+        worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="")
+    assert worker.position(Q0) is None
+
+
+def test_the_history_tells_every_move_in_order(worker: Worker) -> None:
+    first = worker.move(Q0, 0, 100)
+    put(worker, 40)
+    undo(worker)
+    second = worker.move(Q0, 100, 150)
+    worker.move(Q1, 0, 5)
+    steps = worker.ledger.offset_history(worker.uid, Q0)
+    assert [(step.kind, step.before and step.before.offset, step.after and step.after.offset) for step in steps] == [
+        ("settled", 0, 100),
+        ("set", 100, 40),
+        ("undo", 40, 100),
+        ("settled", 100, 150),
+    ]
+    assert [(step.range_id, step.run_id) for step in steps if step.kind == "settled"] == [
+        (first, worker.run_id),
+        (second, worker.run_id),
+    ]
+    assert [(step.who, step.why) for step in steps if step.kind == "set"] == [("ann", "because")]
+    assert [step.at for step in steps] == sorted(step.at for step in steps)
+    newest = worker.ledger.offset_history(worker.uid, limit=2)
+    assert [(step.partition, step.after and step.after.offset) for step in newest] == [(Q0, 150), (Q1, 5)]
+    assert receipt(100, 150).evidence == (steps[-1].after or Position(0, 0)).evidence

@@ -1,0 +1,123 @@
+"""Migrations: from nothing to the tables of this code, on both databases; and what an unfit schema says."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from connect_core.errors import ConfigError
+from connect_core.ledger import Ledger, check, upgrade
+from connect_core.ledger.database import engine_for, parse_url
+from connect_core.ledger.schema import WORKS_WITH
+from connect_core.ledger.tables import METADATA
+from tests.contract.ledger.conftest import POSTGRESQL
+
+
+@pytest.fixture(params=["sqlite", POSTGRESQL])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'deep' / 'ledger.sqlite'}"
+    url: str = request.getfixturevalue("empty_postgresql")
+    return url
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[sa.Engine]:
+    engine = engine_for(parse_url(url))
+    yield engine
+    engine.dispose()
+
+
+def put_version(engine: sa.Engine, version: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :version"), {"version": version})
+
+
+def test_upgrade_makes_a_ledger_from_nothing_and_may_be_repeated(empty: str) -> None:
+    assert "waybill db upgrade" in check(empty)[0]
+    with pytest.raises(ConfigError, match="waybill db upgrade"):
+        Ledger.open(empty)
+    upgrade(empty)
+    with Ledger.open(empty) as ledger:
+        identity = ledger.identity()
+        ledger.apply("orders", {"a": 1}, who="ann")
+    upgrade(empty)
+    assert check(empty) == []
+    with Ledger.open(empty) as ledger:
+        assert ledger.identity() == identity
+        assert ledger.connector("orders").document == {"a": 1}
+
+
+def test_reading_commands_make_no_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    check(url)
+    with pytest.raises(ConfigError):
+        Ledger.open(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_upgrades_at_once_make_one_ledger(empty: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(upgrade, [empty] * 4))
+    assert check(empty) == []
+
+
+def test_the_migrations_make_exactly_the_tables_that_the_code_names(engine: sa.Engine) -> None:
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+
+
+def test_the_code_works_with_the_newest_migration() -> None:
+    scripts = ScriptDirectory("connect_core/ledger/migrations")
+    known = [script.revision for script in scripts.walk_revisions()]
+    assert WORKS_WITH[0] == scripts.get_current_head() == known[0]
+    assert set(WORKS_WITH) <= set(known)
+
+
+def test_a_schema_that_is_behind_says_how_to_upgrade(url: str, engine: sa.Engine) -> None:
+    put_version(engine, "0000")
+    with pytest.raises(ConfigError, match=r"behind this code .* Run `waybill db upgrade`"):
+        Ledger.open(url)
+    assert "behind" in check(url)[0]
+
+
+def test_a_schema_that_is_ahead_asks_for_newer_code(url: str, engine: sa.Engine) -> None:
+    put_version(engine, "0999")
+    for attempt in (Ledger.open, upgrade):
+        with pytest.raises(ConfigError, match=r"ahead of this code .* Use a newer waybill"):
+            attempt(url)
+    assert "ahead" in check(url)[0]
+
+
+def test_two_ledgers_are_two(empty: str, url: str) -> None:
+    upgrade(empty)
+    with Ledger.open(empty) as one, Ledger.open(url) as other:
+        assert one.identity()[0] != other.identity()[0]
+
+
+def test_sqlite_is_for_its_owner_only_with_a_write_ahead_log(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    upgrade(f"sqlite:///{path}")
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.apply("orders", {}, who="ann")
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+        with engine_for(parse_url(f"sqlite:///{path}")).connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+            connection.engine.dispose()
+    assert modes == {"ledger.sqlite": 0o600, "ledger.sqlite-wal": 0o600, "ledger.sqlite-shm": 0o600}
+    plain = sqlite3.connect(path)
+    try:
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    finally:
+        plain.close()

@@ -1,0 +1,213 @@
+"""Settle: one transaction for receipts, offsets, floors, gaps and dead letters; the same again is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position, Receipt, Reject
+from connect_core.errors import DataError, Failure
+from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
+
+REJECT = Reject(7, 0, "transform", "ValueError", "not a number", b"\x00\xff", "orders")
+
+
+def settled(worker: Worker) -> list[Receipt]:
+    return [one.receipt for one in worker.ledger.receipts(worker.uid)]
+
+
+def test_a_receipt_moves_the_position_and_closes_its_range(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0, 0, 100, incarnation=3))
+    told = receipt(0, 60, seconds=1.5, surplus=2, possible_repeats=1, reconstructed=True)
+    worker.settle(Outcome(opened.id, told))
+    assert worker.position() == Position(3, 60, {"last": 59})
+    assert worker.open_ids() == []
+    [one] = worker.ledger.receipts(worker.uid)
+    assert one.receipt == told
+    assert (one.id, one.partition, one.incarnation, one.planned_end) == (opened.id, Q0, 3, 100)
+    assert (one.run_id, one.task, one.epoch, one.attempts) == (worker.run_id, 0, 1, 1)
+    assert one.pins == opened.range.pins
+    assert one.planned_at <= one.settled_at
+
+
+def test_the_next_range_goes_on_where_the_receipt_ended(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    [opened] = worker.plan(planned(Q0, 100, 400))
+    worker.settle(Outcome(opened.id, receipt(100, 130)))
+    worker.move(Q0, 130, 200)
+    assert [(one.begin, one.end) for one in reversed(settled(worker))] == [(0, 100), (100, 130), (130, 200)]
+
+
+def test_outcomes_without_a_receipt_leave_their_ranges_open(worker: Worker) -> None:
+    first, second = worker.plan(planned(Q0), planned(Q1))
+    worker.settle(
+        Outcome(first.id, receipt(), Failure("Retriable", "stopped early")),
+        Outcome(second.id, None, Failure("Retriable", "the answer was lost"), clean=False),
+    )
+    assert worker.open_ids() == [second.id]
+    assert worker.position(Q0) == Position(0, 100, {"last": 99})
+    assert worker.position(Q1) is None
+
+
+def test_no_receipt_at_all_is_nothing_to_settle(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0))
+    worker.settle(Outcome(opened.id, None))
+    worker.settle()
+    assert worker.open_ids() == [opened.id]
+
+
+def test_a_receipt_may_end_where_it_began(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    [opened] = worker.plan(planned(Q0, 100, 200))
+    worker.settle(Outcome(opened.id, receipt(100, 100)))
+    position = worker.position()
+    assert position is not None
+    assert position.offset == 100
+    worker.plan(planned(Q0, 100, 200))
+
+
+def test_floors_of_a_receipt_replace_the_old_ones(worker: Worker) -> None:
+    keep, moved = Floor(Q0.id, "copy:1", 3), Floor(Q0.id, "copy:0", 1)
+    [opened] = worker.plan(planned(Q0), floors=[keep, moved])
+    after = Floor(Q0.id, "copy:0", 101, ahead=True, evidence={"crc": 5})
+    worker.settle(Outcome(opened.id, receipt(floors=(after,))))
+    assert worker.ledger.floors(worker.uid, LIVE) == [after, keep]
+
+
+def test_lanes_that_share_a_floor_settle_together_and_the_last_word_stands(worker: Worker) -> None:
+    first, second = worker.plan(planned(Q0), planned(Q1))
+    worker.settle(
+        Outcome(first.id, receipt(floors=(Floor("", "/out", 10),))),
+        Outcome(second.id, receipt(floors=(Floor("", "/out", 20),))),
+    )
+    assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 20)]
+
+
+def test_gaps_of_the_plan_and_of_the_receipt_are_stored_with_the_settle(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    told, met = Gap(0, 100, 150, "retention"), Gap(0, 170, None, "truncated")
+    [opened] = worker.plan(planned(Q0, 150, 300, gaps=(told,)))
+    worker.settle(Outcome(opened.id, receipt(150, 200, gaps=(met,))))
+    gaps = worker.ledger.gaps(worker.uid)
+    assert [(one.partition, one.gap, one.run_id) for one in gaps] == [
+        (Q0, told, worker.run_id),
+        (Q0, met, worker.run_id),
+    ]
+
+
+def test_dead_letters_are_stored_with_their_coordinates(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0, incarnation=2))
+    other = Reject(8, 1, "write", "TooLarge", "5 MB", b"x" * 1000)
+    worker.settle(Outcome(opened.id, receipt(rejected=2, passed=98, emitted=98, delivered=98, rejects=(REJECT, other))))
+    second, first = worker.ledger.dead_letters(worker.uid)
+    assert (first.partition, first.incarnation, first.offset, first.ordinal) == (Q0, 2, 7, 0)
+    assert (first.stage, first.kind, first.message) == ("transform", "ValueError", "not a number")
+    assert (first.original, first.topic, first.run_id) == (b"\x00\xff", "orders", worker.run_id)
+    assert (second.offset, second.ordinal, second.original, second.topic) == (8, 1, b"x" * 1000, None)
+    assert worker.ledger.dead_letter(first.id) == first
+    assert settled(worker)[0].rejects == ()
+
+
+def test_a_record_that_is_rejected_again_is_one_dead_letter(worker: Worker) -> None:
+    counts = {"rejected": 1, "passed": 99, "emitted": 99, "delivered": 99}
+    worker.move(Q0, rejects=(REJECT,), **counts)
+    worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, 0, who="ann", why="again")
+    worker.move(Q0, rejects=(replace(REJECT, message="still not"), replace(REJECT, stage="write")), **counts)
+    letters = worker.ledger.dead_letters(worker.uid)
+    assert sorted((one.stage, one.message) for one in letters) == [
+        ("transform", "still not"),
+        ("write", "not a number"),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------ what it refuses
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: receipt(1, 100), "begins at 1"),
+        (lambda: receipt(0, 101), "behind the end of its range, 100"),
+        (lambda: receipt(0, 100, filtered=1), "read 100 != filtered 1"),
+        (lambda: receipt(0, 100, delivered=99), "emitted 100 != delivered 99"),
+        (lambda: receipt(0, -5), "before begin"),
+    ],
+)
+def test_a_receipt_that_does_not_hold_is_refused_and_nothing_is_settled(
+    worker: Worker, wrong: Callable[[], Receipt], words: str
+) -> None:
+    sound, unsound = worker.plan(planned(Q1), planned(Q0))
+    lease = worker.ledger.lease(worker.lease.id)
+    with pytest.raises(DataError, match=words):
+        worker.settle(
+            Outcome(sound.id, receipt(floors=(Floor("", "/out", 1),), rejects=(REJECT,))), Outcome(unsound.id, wrong())
+        )
+    assert worker.open_ids() == [sound.id, unsound.id]
+    assert (worker.position(Q0), worker.position(Q1)) == (None, None)
+    assert worker.ledger.floors(worker.uid, LIVE) == []
+    assert worker.ledger.dead_letters(worker.uid) == []
+    assert worker.ledger.lease(worker.lease.id) == lease
+
+
+def test_an_unknown_range_and_one_of_another_connector_are_refused(worker: Worker) -> None:
+    other = Worker.started(worker.ledger, "other")
+    [foreign] = other.plan(planned(Q0))
+    for range_id in (foreign.id, 10**9):
+        with pytest.raises(DataError, match="no range"):
+            worker.settle(Outcome(range_id, receipt()))
+    assert other.open_ids() == [foreign.id]
+
+
+def test_an_abandoned_range_is_not_settled(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0))
+    worker.ledger.abandon([worker.lease], opened.id, who="bob", why="")
+    with pytest.raises(DataError, match="abandoned already"):
+        worker.settle(Outcome(opened.id, receipt()))
+
+
+# ------------------------------------------------------------------------------------------------------ the same again
+
+
+def test_the_same_outcomes_again_change_nothing(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0))
+    outcome = Outcome(opened.id, receipt(rejected=1, passed=99, emitted=99, delivered=99, rejects=(REJECT,)))
+    worker.settle(outcome)
+    before = (worker.ledger.receipts(worker.uid), worker.ledger.offsets(worker.uid))
+    worker.settle(outcome)
+    assert (worker.ledger.receipts(worker.uid), worker.ledger.offsets(worker.uid)) == before
+    assert len(worker.ledger.dead_letters(worker.uid)) == 1
+
+
+def test_the_same_again_after_the_next_range_was_planned_does_not_move_back(worker: Worker) -> None:
+    first = Outcome(worker.move(Q0, 0, 100), receipt(0, 100))
+    worker.move(Q0, 100, 200)
+    worker.settle(first)
+    assert worker.position() == Position(0, 200, {"last": 199})
+
+
+def test_what_is_stored_already_and_what_is_new_settle_together(worker: Worker) -> None:
+    first, second = worker.plan(planned(Q0), planned(Q1))
+    worker.settle(Outcome(first.id, receipt()))
+    worker.settle(Outcome(first.id, receipt()), Outcome(second.id, receipt()))
+    assert worker.open_ids() == []
+    assert len(settled(worker)) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"end": 50, "read": 50}, {"digest_sent": "x"}, {"where": {"copy:1": [0, 1]}}, {"rejects": (REJECT,)}],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_receipt_for_a_settled_range_is_refused(worker: Worker, change: dict[str, Any]) -> None:
+    range_id = worker.move(Q0, 0, 100)
+    with pytest.raises(DataError, match="settled already, with another receipt"):
+        worker.settle(Outcome(range_id, replace(receipt(0, 100), **change)))
+
+
+def test_another_epoch_does_not_take_a_settle_for_its_own(worker: Worker) -> None:
+    outcome = Outcome(worker.move(Q0), receipt())
+    with pytest.raises(DataError, match="settled already"):
+        worker.taken_over().settle(outcome)
