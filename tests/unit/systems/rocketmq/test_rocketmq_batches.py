@@ -1,0 +1,53 @@
+"""How rows are cut into batches, and which rows the target can never take."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.systems.rocketmq import writing
+from connect_core.systems.rocketmq.options import RocketMQSinkOptions
+from connect_core.systems.rocketmq.sink import RocketMQSink
+from tests.unit.systems.driving import records
+
+
+def unfit(sink_options: dict[str, object], rows: object) -> list[tuple[int, str]]:
+    options = RocketMQSinkOptions.model_validate({"name_servers": "a:1", "topic": "t", **sink_options})
+    return [(row, kind) for row, kind, _ in RocketMQSink(options).unfit(rows)]  # type: ignore[arg-type]
+
+
+@given(st.lists(st.sampled_from([0, 200, 10_000, 700_000, 900_000]), max_size=40))
+def test_batches_hold_all_rows_within_the_limits(sizes: list[int]) -> None:
+    rows = records([b"x" * size for size in sizes])
+    counts = list(writing.batch_sizes(rows))
+    assert sum(counts) == len(sizes)
+    begin = 0
+    for count in counts:
+        assert count > 0
+        total = writing.message_bytes(rows.slice(begin, count)).sum()
+        assert count == 1 or total <= writing.BATCH_BYTES
+        begin += count
+
+
+def test_batches_of_small_rows_are_cut_by_count() -> None:
+    assert list(writing.batch_sizes(records([b""] * 2500))) == [1000, 1000, 500]
+
+
+def test_messages_above_the_limit_are_unfit() -> None:
+    rows = records([b"x" * 1024, b"x" * 400, None])
+    assert unfit({"max_message_bytes": 1024}, rows) == [(0, "MessageTooLarge")]
+    assert unfit({}, rows) == []
+
+
+def test_properties_above_the_limit_are_unfit() -> None:
+    rows = records([b"", b"x" * 40_000, b""], headers=[b"a\x01" + b"x" * 32_000 + b"\x02", None, b"a\x01b\x02"])
+    assert unfit({}, rows) == [(0, "PropertiesTooLarge")]
+
+
+def test_keys_with_separators_are_unfit() -> None:
+    rows = records([b"", b"", b"", b""], key=["fine", "a\x01b", None, "a\x02"], tags=[None, "a\x02", "\x01", None])
+    assert unfit({}, rows) == [(1, "IllegalProperty"), (2, "IllegalProperty"), (3, "IllegalProperty")]
+
+
+def test_no_rows_are_fit() -> None:
+    assert unfit({}, records([])) == []

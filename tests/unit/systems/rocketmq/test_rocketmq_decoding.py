@@ -1,0 +1,105 @@
+"""Stored messages as records: properties sorted out, bodies unpacked and checked, damage rejected."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import UTC, datetime
+
+import pytest
+
+from connect_core.records import RECORD_SCHEMA
+from connect_core.rocketmq import StoredMessage
+from connect_core.systems.rocketmq.decoding import attributes, record_batch
+
+
+def stored(
+    offset: int, body: bytes, properties: bytes = b"", *, sys_flag: int = 0, crc: int | None = None
+) -> StoredMessage:
+    return StoredMessage(
+        total_size=91 + len(body) + len(properties),
+        magic=-626843481,
+        body_crc=zlib.crc32(body) & 0x7FFFFFFF if crc is None else crc,
+        queue_id=0,
+        flag=0,
+        queue_offset=offset,
+        physical_offset=offset * 100,
+        sys_flag=sys_flag,
+        born_timestamp_ms=1_700_000_000_000 + offset,
+        born_host=b"\x7f\0\0\1\0\0\1\1",
+        store_timestamp_ms=1_700_000_000_500 + offset,
+        store_host=b"\x7f\0\0\1\0\0\1\1",
+        reconsume_times=0,
+        prepared_transaction_offset=0,
+        body_length=len(body),
+        topic="orders",
+        body=body,
+        properties=properties,
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        (b"", (None, None, None)),
+        (b"UNIQ_KEY\x01ABC\x02WAYBILL\x01u:s:p:0:1:0\x02CLUSTER\x01c\x02", (None, None, None)),
+        (b"UNIQ_KEY\x01ABC\x02KEYS\x01k1 k2\x02TAGS\x01t\x02", ("k1 k2", "t", None)),
+        (b"color\x01red\x02WAIT\x01true\x02size\x01\x01\x02", (None, None, b"color\x01red\x02size\x01\x01\x02")),
+        (b"last\x01one", (None, None, b"last\x01one\x02")),
+        (
+            b"DELAY\x013\x02TIMER_DELAY_MS\x015\x02__RMQ.TRANSIENT.x\x01y\x02__SHARDINGKEY\x01s\x02",
+            (None, None, b"__SHARDINGKEY\x01s\x02"),
+        ),
+        (b"X_CLUSTER\x01c\x02", (None, None, b"X_CLUSTER\x01c\x02")),
+        (b"empty\x01\x02\x01nameless\x02noseparator\x02", (None, None, None)),
+        (b"KEYS\x01old\x02KEYS\x01new\x02", ("new", None, None)),
+        ("größe\x01ß\x02".encode(), (None, None, "größe\x01ß\x02".encode())),
+    ],
+)
+def test_properties_are_sorted_out(properties: bytes, expected: tuple[object, ...]) -> None:
+    assert tuple(attributes(properties)) == expected
+
+
+def test_messages_become_rows() -> None:
+    records, rejects = record_batch([stored(7, b"a", b"TAGS\x01t\x02"), stored(9, b"")])
+    assert rejects == ()
+    assert records.schema == RECORD_SCHEMA
+    assert records.to_pylist()[0] == {
+        "topic": "orders",
+        "key": None,
+        "tags": "t",
+        "value": b"a",
+        "headers": None,
+        "offset": 7,
+        "timestamp": datetime(2023, 11, 14, 22, 13, 20, 7000, tzinfo=UTC),
+        "operation": 0,
+    }
+    assert records.column("offset").to_pylist() == [7, 9]
+    assert records.column("value").to_pylist() == [b"a", b""]
+
+
+def test_no_messages_are_an_empty_batch() -> None:
+    records, rejects = record_batch([])
+    assert (len(records), records.schema, rejects) == (0, RECORD_SCHEMA, ())
+
+
+def test_compressed_bodies_are_unpacked() -> None:
+    packed = zlib.compress(b"hello" * 100)
+    records, _ = record_batch([stored(0, b"plain"), stored(1, packed, sys_flag=0x1)])
+    assert records.column("value").to_pylist() == [b"plain", b"hello" * 100]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "kind"),
+    [
+        (stored(1, b"body", crc=1), "WireFormatError"),
+        (stored(1, b"not packed", sys_flag=0x1), "WireFormatError"),
+        (stored(1, b"body", b"KEYS\x01\xff\x02"), "UnicodeDecodeError"),
+    ],
+    ids=["checksum", "compression", "properties"],
+)
+def test_damaged_messages_are_rejected_and_the_others_kept(damaged: StoredMessage, kind: str) -> None:
+    records, rejects = record_batch([stored(0, b"a"), damaged, stored(2, b"c")])
+    assert records.column("offset").to_pylist() == [0, 2]
+    (reject,) = rejects
+    assert (reject.offset, reject.stage, reject.kind, reject.topic) == (1, "read", kind, "orders")
+    assert reject.original == damaged.body

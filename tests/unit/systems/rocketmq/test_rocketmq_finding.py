@@ -1,0 +1,125 @@
+"""Looking for messages of ours: sets, slices, floors, and what retention took."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connect_core.contracts import Bounds, Floor, OpenRange, Search, Side
+from connect_core.errors import TargetChanged
+from connect_core.found import Found
+from connect_core.records import Lineage, Partition
+from connect_core.rocketmq import Queue, StoredMessage
+from connect_core.systems.rocketmq.finding import find
+from tests.unit.systems.driving import UID, range_of
+from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
+from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
+from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
+
+QUEUES = [Queue("out", "broker-a", number) for number in range(2)]
+PINS = {"topic": "out", "queues": [[queue.broker, queue.queue_id] for queue in QUEUES]}
+
+
+def open_range(number: int, begin: int, floors: dict[int, int], key: str = "in/b/0") -> OpenRange:
+    partition = Partition(key)
+    wanted = range_of(partition, Bounds(0, begin, 0, begin + 100), pins=PINS)
+    stand = tuple(Floor(partition.id, str(QUEUES[queue]), position) for queue, position in floors.items())
+    return OpenRange(number, wanted, stand, inherited=True)
+
+
+def lineage(item: OpenRange) -> Lineage:
+    return item.range.lineage(UID)
+
+
+def search(cluster: MemoryCluster, *items: OpenRange) -> dict[int, Found]:
+    return find(cluster.client, Search(UID, Side("rocketmq", {}), items, 5.0, "test"))
+
+
+def cluster_of(*queues: list[StoredMessage], begin: int = 0) -> MemoryCluster:
+    return MemoryCluster({QUEUES[i]: MemoryQueue(messages, begin) for i, messages in enumerate(queues)})
+
+
+def offsets(found: Found) -> list[int]:
+    return [int(offset) for offset in found.hits[:, 0]]
+
+
+def test_what_is_there_is_a_set_over_all_queues() -> None:
+    item = open_range(1, 10, {0: 0, 1: 1})
+    mine = lineage(item)
+    cluster = cluster_of(
+        [marked(0, mine, 9), marked(1, mine, 12), stored(2, b"foreign"), marked(3, mine, 12)],
+        [marked(0, mine, 11), marked(1, mine, 10)],  # the first lies below the floor
+    )
+    found = search(cluster, item)[1]
+    assert offsets(found) == [10, 12, 12]
+    assert found.complete
+    assert found.lowest_from(11) == {str(QUEUES[0]): 1}
+    assert found.scanned[str(QUEUES[0])] == 4
+    assert cluster.barriers == ["broker-a"]
+
+
+def test_one_scan_serves_all_ranges_each_from_its_floor() -> None:
+    first, second = open_range(1, 0, {0: 0}), open_range(2, 0, {0: 2}, key="in/b/1")
+    cluster = cluster_of(
+        [
+            marked(0, lineage(second), 5),
+            marked(1, lineage(first), 1),
+            marked(2, lineage(second), 6),
+        ]
+    )
+    found = search(cluster, first, second)
+    assert (offsets(found[1]), offsets(found[2])) == ([1], [6])
+
+
+def test_slices_go_on_where_the_last_one_stopped() -> None:
+    item = open_range(1, 0, {0: 0})
+    cluster = cluster_of([marked(n, lineage(item), n) for n in range(5)])
+    cluster.slices_a_read = 2
+    seen: list[tuple[int, bool]] = []
+    while item.found is None or not item.found.complete:
+        item = replace(item, found=search(cluster, item)[1])
+        assert item.found is not None
+        seen.append((len(item.found.hits), item.found.complete))
+    assert seen == [(2, False), (4, False), (5, True)]
+
+
+def test_an_empty_stretch_is_complete_at_once() -> None:
+    found = search(cluster_of([stored(0, b"x")]), open_range(1, 0, {0: 1}))[1]
+    assert (found.complete, len(found.hits)) == (True, 0)
+
+
+def test_floors_of_another_topic_are_not_looked_at() -> None:
+    item = open_range(1, 0, {0: 0})
+    elsewhere = Floor(item.range.partition.id, "old/broker-a/0", 7)
+    found = search(cluster_of([marked(0, lineage(item), 1)]), replace(item, floors=(*item.floors, elsewhere)))[1]
+    assert offsets(found) == [1]
+
+
+def test_a_queue_that_ends_before_the_floor_lost_messages() -> None:
+    with pytest.raises(TargetChanged, match="ends at 1, before 5"):
+        search(cluster_of([stored(0, b"x")]), open_range(1, 0, {0: 5}))
+
+
+def test_expired_messages_do_not_matter_when_an_earlier_one_of_ours_is_left() -> None:
+    item = open_range(1, 10, {0: 0})
+    cluster = cluster_of([marked(n, lineage(item), n + 4) for n in range(3, 9)], begin=3)
+    assert offsets(search(cluster, item)[1]) == [10, 11, 12]
+
+
+@pytest.mark.parametrize("first_left", [11, None], ids=["later ones are left", "none is left"])
+def test_expired_messages_that_may_have_been_of_the_range_stop_the_run(first_left: int | None) -> None:
+    item = open_range(1, 10, {0: 0})
+    left = [marked(5, lineage(item), first_left)] if first_left else [stored(5, b"foreign")]
+    with pytest.raises(TargetChanged, match="deleted by retention"):
+        search(cluster_of(left, begin=5), item)
+
+
+def test_a_doubt_is_kept_from_slice_to_slice() -> None:
+    item = open_range(1, 10, {0: 0})
+    cluster = cluster_of([stored(5, b"x"), stored(6, b"y"), marked(7, lineage(item), 11)], begin=5)
+    cluster.slices_a_read = 1
+    item = replace(item, found=search(cluster, item)[1])
+    item = replace(item, found=search(cluster, item)[1])
+    with pytest.raises(TargetChanged, match="deleted by retention"):
+        search(cluster, item)

@@ -1,0 +1,88 @@
+"""The registry: systems by name, options checked with every fault, nothing loaded before it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from connect_core import systems
+from connect_core.contracts import Side
+from connect_core.errors import ConfigError
+from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
+
+MODELS = [
+    model for system in systems.SYSTEMS.values() for model in (system.source_options, system.sink_options) if model
+]
+
+
+def test_our_systems_are_there() -> None:
+    assert {"file", "rocketmq"} <= set(systems.SYSTEMS)
+    assert systems.SYSTEMS.get("nothing") is None
+    assert len(systems.SYSTEMS) == len(list(systems.SYSTEMS))
+
+
+def test_sources_and_sinks_are_built_from_options(tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    assert systems.source(Side("file", {"path": path})).partitions([])[0].key == path
+    assert systems.sink(Side("file", {"path": path})).exclusive(0) == (f"file:{path}",)
+    rocketmq = {"name_servers": ["127.0.0.1:9"]}
+    assert systems.sink(Side("rocketmq", {**rocketmq, "topic": "t"})).exclusive(0) == ()
+    assert systems.source(Side("rocketmq", {**rocketmq, "topics": ["t"]})).bounds({}) == {}
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as told:
+        systems.sink(Side("rocketmq", {"name_servers": ["nowhere"], "topic": "a.b", "speed": 1}))
+    assert {fault.path for fault in told.value.faults} == {"name_servers.0", "topic", "speed"}
+
+
+@pytest.mark.parametrize("topic", ["", "a.b", "a b", "x" * 128, "TBW102", "rmq_sys_wheel_timer", "WAYBILL_BARRIER"])
+def test_illegal_topics_are_refused(topic: str) -> None:
+    with pytest.raises(ConfigError, match="topic"):
+        systems.sink(Side("rocketmq", {"name_servers": "a:1", "topic": topic}))
+
+
+def test_unknown_systems_are_told_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"no system 'kafkaa'.*file"):
+        systems.source(Side("kafkaa", {}))
+
+
+def test_several_names_may_stand_in_one_text() -> None:
+    options = RocketMQSourceOptions.model_validate({"name_servers": "a:1;b:2", "topics": "x, y"})
+    assert (options.name_servers, options.topics) == (("a:1", "b:2"), ("x", "y"))
+
+
+def test_the_group_is_named_after_the_connector() -> None:
+    given = {"name_servers": "a:1", "topics": ["x"]}
+    assert RocketMQSourceOptions.model_validate(given).consumer_group() == ""
+    assert RocketMQSourceOptions.model_validate({**given, "uid": "12ab"}).consumer_group() == "WAYBILL-12ab"
+    assert RocketMQSourceOptions.model_validate({**given, "uid": "1", "group": "g"}).consumer_group() == "g"
+
+
+def test_sizes_are_read_with_their_units() -> None:
+    options = {"name_servers": "a:1", "topic": "t", "max_message_bytes": "1MiB"}
+    assert RocketMQSinkOptions.model_validate(options).max_message_bytes == 1024 * 1024
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_option_is_described_and_its_example_is_valid(model: type[BaseModel]) -> None:
+    for name, field in model.model_fields.items():
+        assert field.description, name
+        assert field.examples, name
+    example = {name: field.examples[0] for name, field in model.model_fields.items() if field.examples}
+    assert model.model_validate(example)
+
+
+def test_what_is_filled_in_is_known() -> None:
+    assert systems.injected(RocketMQSourceOptions) == {"uid"}
+
+
+def test_the_registry_loads_no_driver() -> None:
+    drivers = "('.source', '.sink', 'rocketmq.client')"
+    code = f"import sys, connect_core.systems; print([m for m in sys.modules if m.endswith({drivers})])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
