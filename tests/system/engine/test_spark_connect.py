@@ -132,7 +132,9 @@ def test_nobody_there_is_told_at_once(tmp_path: Path) -> None:
     assert time.monotonic() - started < 5
 
 
-def test_nothing_of_a_lane_is_in_a_plan(spark: SparkConnectEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_of_a_lane_is_in_a_plan(
+    spark: SparkConnectEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     from connect_core.engine import envelope, spark_task
     from connect_core.engine.spark_connect import _Job
 
