@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +9,11 @@ import typer
 
 from connect_core.cli import output, session
 from connect_core.cli.output import JsonFlag
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
     from connect_core.contracts import Json, Side
-    from connect_core.rocketmq import Client, Queue, StoredMessage
 
-_LIMIT_S = 10.0
 _TAIL_BYTES = 1024 * 1024
 
 
@@ -82,39 +79,28 @@ def _show(messages: list[dict[str, Any]]) -> None:
 
 def _messages(options: Json, topic: str, last: int) -> list[dict[str, Any]]:
     """The newest messages over all queues, oldest of them first."""
-    from connect_core.cli.probing import client_of
+    from connect_core.cli.probing import name_servers_of
+    from connect_core.systems.rocketmq.peeking import peek as newest
 
-    with client_of(options) as client:
-        found = [(queue, message) for queue in client.offsets.bounds(topic) for message in _newest(client, queue, last)]
-    found.sort(key=lambda pair: (pair[1].store_timestamp_ms, pair[0], pair[1].queue_offset))
-    return [_told(queue, message) for queue, message in found[-last:]]
-
-
-def _newest(client: Client, queue: Queue, last: int) -> list[StoredMessage]:
-    end = client.offsets.end(queue)
-    begin = max(client.offsets.begin(queue), end - last)
-    if begin >= end:
-        return []
-    reader = client.read(queue, begin, end, deadline=time.monotonic() + _LIMIT_S)
-    return [message for part in reader for message in part.messages]
+    found = [
+        _told(partition.key, row)
+        for partition, records in newest(name_servers_of(options), topic, last).items()
+        for row in records.to_pylist()
+    ]
+    return sorted(found, key=lambda told: (told["stored_at"], told["queue"], told["offset"]))[-last:]
 
 
-def _told(queue: Queue, message: StoredMessage) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
+def _told(queue: str, row: dict[str, Any]) -> dict[str, Any]:
     from connect_core.records import decode_headers
-    from connect_core.rocketmq.compression import decompress
-    from connect_core.rocketmq.wire.stored_message import plain_body
 
-    properties = decode_headers(message.properties)
     return {
-        "queue": str(queue),
-        "offset": message.queue_offset,
-        "stored_at": datetime.fromtimestamp(message.store_timestamp_ms / 1000, UTC),
-        "key": properties.pop("KEYS", None),
-        "tags": properties.pop("TAGS", None),
-        "properties": properties,
-        "value": output.shown_bytes(plain_body(message, decompress)),
+        "queue": queue,
+        "offset": row["offset"],
+        "stored_at": row["timestamp"],
+        "key": row["key"],
+        "tags": row["tags"],
+        "properties": decode_headers(row["headers"]),
+        "value": output.shown_bytes(row["value"] or b""),
     }
 
 
@@ -123,8 +109,6 @@ def _told(queue: Queue, message: StoredMessage) -> dict[str, Any]:
 
 def _lines(path: Path, last: int) -> list[dict[str, Any]]:
     """The last lines, of at most the last MiB."""
-    from connect_core.errors import Unreachable
-
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

@@ -13,7 +13,6 @@ from connect_core.errors import WaybillError
 if TYPE_CHECKING:
     from connect_core.config.option_models import Role
     from connect_core.contracts import Json, Side
-    from connect_core.rocketmq import Client
 
 Seen = dict[str, Any]
 """`ok` and, in words, `what` was seen."""
@@ -31,16 +30,13 @@ def probe_side(role: Role, side: Side) -> list[Seen]:
         return [_seen(False, f"{role}: {error}")]
 
 
-def client_of(options: Json) -> Client:
-    """A RocketMQ client for the options of a side, references included."""
+def name_servers_of(options: Json) -> tuple[str, ...]:
+    """The name servers that the options of a RocketMQ side give, in whatever form; references are revealed."""
     from connect_core.config import reveal
-    from connect_core.rocketmq import Client, ClientOptions
-    from connect_core.systems import SYSTEMS
+    from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 
-    model = SYSTEMS["rocketmq"].sink_options
-    known = {key: value for key, value in reveal(options).items() if model and key in model.model_fields}
-    checked: Any = model.model_validate({"topic": "any", **known}) if model else None
-    return Client(ClientOptions(name_servers=checked.name_servers))
+    given = reveal({"name_servers": options.get("name_servers")})
+    return RocketMQSinkOptions.model_validate({**given, "topic": "any"}).name_servers
 
 
 def _files(role: Role, options: Json) -> Iterator[Seen]:
@@ -58,14 +54,15 @@ def _files(role: Role, options: Json) -> Iterator[Seen]:
 
 
 def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
-    with client_of(options) as client:
+    from connect_core.rocketmq import Client, ClientOptions
+    from connect_core.systems.rocketmq.options import RocketMQSourceOptions
+
+    servers = name_servers_of(options)
+    with Client(ClientOptions(name_servers=servers)) as client:
         topics = set(client.topics.all_names())
-    servers = options["name_servers"]
-    shown = servers if isinstance(servers, str) else ", ".join(servers)
-    yield _seen(True, f"{role}: the name server answers ({shown})")
+    yield _seen(True, f"{role}: the name server answers ({', '.join(servers)})")
     if role == "source":
-        wanted = options["topics"]
-        for topic in wanted.replace(",", ";").split(";") if isinstance(wanted, str) else wanted:
+        for topic in RocketMQSourceOptions.model_validate(options).topics:
             yield _seen(topic in topics, f"source: topic {topic} {'is there' if topic in topics else 'does not exist'}")
         return
     topic, there = options["topic"], options["topic"] in topics

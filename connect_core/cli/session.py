@@ -74,11 +74,12 @@ def reading() -> Iterator[Session]:
 def storing() -> Iterator[Session]:
     """For `apply`: makes the home and its SQLite ledger when they are missing; `db upgrade` makes any other."""
     from connect_core.config import create_home, database_url, load_settings, sqlite_url
+    from connect_core.config.ledger_url import SQLITE_FILE
     from connect_core.ledger import Ledger, upgrade
 
     home = create_home()
     url = database_url(home)
-    if url == sqlite_url(home):
+    if url == sqlite_url(home) and not (home / SQLITE_FILE).exists():
         upgrade(url)
     with Ledger.open(url) as ledger:
         yield Session(home, load_settings(home), ledger)

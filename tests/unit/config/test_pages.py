@@ -86,5 +86,5 @@ def _names() -> set[str]:
 
 @pytest.mark.parametrize(("source", "sink"), [("nope", "file"), ("file", "flie")])
 def test_a_template_for_an_unknown_system_is_refused(source: str, sink: str) -> None:
-    with pytest.raises(ConfigError, match="no system .* can be a"):
+    with pytest.raises(ConfigError, match=r"no system .* can be a"):
         template(source, sink, "x")

@@ -1,0 +1,144 @@
+"""check, apply, init, options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import DOCUMENT, Waybill
+
+
+def _write(folder: Path, text: str, name: str = "copy.yaml") -> str:
+    (folder / name).write_text(text)
+    return name
+
+
+def test_check_writes_nothing(waybill: Waybill, folder: Path) -> None:
+    typed = waybill("check", _write(folder, DOCUMENT.format(name="copy")))
+    assert (typed.code, typed.out) == (0, "copy.yaml: copy is valid\n")
+    assert not (folder / ".waybill").exists()
+
+
+def test_check_tells_all_faults_and_ends_with_2(waybill: Waybill, folder: Path) -> None:
+    path = _write(folder, "version: 1\nname: a b\nsource: {flie: {}}\nsink: {file: {}}\n")
+    typed = waybill("check", path)
+    assert typed.code == 2
+    assert typed.out == ""
+    assert typed.err.startswith("Error: 3 faults in 1 document\n")
+    for words in ("copy.yaml: name: line 2", "source.flie: line 3: there is no system", "sink.file.path: line 4"):
+        assert words in typed.err
+    told = waybill("check", path, "--json")
+    assert told.code == 2
+    assert told.json["error"]["kind"] == "ConfigError"
+    assert [fault["path"] for fault in told.json["error"]["faults"]] == [
+        "copy.yaml: name",
+        "copy.yaml: source.flie",
+        "copy.yaml: sink.file.path",
+    ]
+
+
+def test_check_as_json_has_the_notices(waybill: Waybill, folder: Path) -> None:
+    path = _write(folder, "connector.class=FileSource\nfilename=a\nconnect.topicname=t\nbatch.size=9\n", "x.properties")
+    told = waybill("check", path, "--json").json
+    assert told["valid"] is True
+    assert told["documents"][0]["name"] == "x"
+    assert told["documents"][0]["notices"][0].startswith("batch.size: accepted without effect")
+
+
+def test_probe_looks_at_the_paths(waybill: Waybill, folder: Path) -> None:
+    path = _write(folder, DOCUMENT.format(name="copy"))
+    typed = waybill("check", path, "--probe")
+    assert typed.code == 0
+    assert f"ok: source: 1 files match {folder}/logs/*.log" in typed.out
+    (folder / "logs" / "a.log").unlink()
+    (folder / "out").rmdir()
+    missing = waybill("check", path, "--probe", "--json")
+    assert missing.code == 3
+    assert [seen["ok"] for seen in missing.json["documents"][0]["probe"]] == [False, False]
+
+
+def test_probe_tells_of_a_missing_stack(waybill: Waybill, folder: Path) -> None:
+    text = DOCUMENT.format(name="copy").replace(
+        "sink: {file: {path: out/copy.txt}}", "sink: {rocketmq: {connection: main, topic: t}}"
+    )
+    typed = waybill("check", _write(folder, text), "--probe")
+    assert typed.code == 3
+    assert "MISSING: the local stack is not running" in typed.out
+
+
+def test_apply_shows_the_difference_first(waybill: Waybill, folder: Path) -> None:
+    path = _write(folder, DOCUMENT.format(name="copy"))
+    typed = waybill("apply", path)
+    assert typed.code == 0
+    assert typed.out.startswith("copy: created\n  + name: copy\n")
+    assert waybill("apply", path).out == "copy: unchanged\n"
+    _write(folder, DOCUMENT.format(name="copy") + "tasks: 2\n")
+    assert waybill("apply", path, "--why", "faster").out == "copy: changed\n  + tasks: 2\n"
+    revisions = waybill("connectors", "show", "copy", "--revisions", "--json").json["revisions"]
+    assert [(revision["revision"], revision["who"], revision["why"]) for revision in revisions] == [
+        (1, "ann", ""),
+        (2, "ann", "faster"),
+    ]
+
+
+def test_a_dry_run_writes_nothing(waybill: Waybill, folder: Path) -> None:
+    path = _write(folder, DOCUMENT.format(name="copy"))
+    typed = waybill("apply", path, "--dry-run")
+    assert typed.out.startswith("copy: would be created\n")
+    assert not (folder / ".waybill").exists()
+    waybill("apply", path)
+    _write(folder, DOCUMENT.format(name="copy") + "tasks: 2\n")
+    told = waybill("apply", path, "--dry-run", "--json").json
+    assert told == {
+        "applied": False,
+        "connectors": [{"name": "copy", "change": "changed", "difference": ["+ tasks: 2"], "notices": []}],
+    }
+    assert waybill("connectors", "list", "--json").json["connectors"][0]["revision"] == 1
+
+
+def test_one_bad_document_and_nothing_is_applied(waybill: Waybill, folder: Path) -> None:
+    good = _write(folder, DOCUMENT.format(name="good"), "good.yaml")
+    bad = _write(folder, DOCUMENT.format(name="bad") + "tasks: none\n", "bad.yaml")
+    typed = waybill("apply", good, bad)
+    assert typed.code == 2
+    assert "bad.yaml: tasks: line 5" in typed.err
+    assert not (folder / ".waybill").exists()
+
+
+def test_what_is_stored_is_absolute(waybill: Waybill, applied: Path) -> None:
+    shown = waybill("connectors", "show", "copy", "--json").json
+    assert shown["document"]["source"]["file"]["path"] == f"{applied}/logs/*.log"
+
+
+def test_init_gives_a_document_that_check_accepts(waybill: Waybill, folder: Path) -> None:
+    typed = waybill("init", "file", "rocketmq")
+    assert typed.code == 0
+    assert waybill("check", _write(folder, typed.out, "new.yaml")).code == 0
+    assert (
+        waybill("init", "file", "rocketmq", "--name", "mine", "--json")
+        .json["document"]
+        .startswith("version: 1\nname: mine")
+    )
+    assert waybill("init", "file", "kafka").code == 2
+
+
+def test_options_come_from_the_models(waybill: Waybill) -> None:
+    typed = waybill("options", "file", "path")
+    assert typed.code == 0
+    assert "path (source of file)" in typed.out
+    assert "File, or pattern with" in typed.out
+    names = [option["name"] for option in waybill("options", "rocketmq", "--json").json["options"]]
+    assert names.count("name_servers") == 2
+    assert "uid" not in names, "what no document gives is not shown"
+    assert "schedule.every" in waybill("options", "connector").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("options", "nope"), 'there is no system "nope"'), (("options", "file", "pth"), 'file has no option "pth"')],
+)
+def test_unknown_options_are_told(words: tuple[str, ...], message: str, waybill: Waybill) -> None:
+    typed = waybill(*words)
+    assert typed.code == 2
+    assert message in typed.err

@@ -1,0 +1,214 @@
+"""Commands that look: plan, lag, offsets, receipts, runs, gaps, dead letters, status, doctor, db, dev, engine, peek."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from connect_core.contracts import Reject
+from connect_core.ledger import Ledger
+from tests.unit.cli.conftest import Waybill
+from tests.unit.cli.moves import moved
+
+READING = [
+    ("connectors", "list"),
+    ("connectors", "show", "copy"),
+    ("plan", "copy"),
+    ("lag",),
+    ("lag", "copy"),
+    ("runs",),
+    ("runs", "copy"),
+    ("receipts",),
+    ("receipts", "copy"),
+    ("gaps",),
+    ("offsets", "show", "copy"),
+    ("offsets", "history", "copy"),
+    ("dead-letters", "list", "copy"),
+    ("status",),
+    ("doctor",),
+    ("db", "check"),
+    ("dev", "status"),
+    ("peek", "copy"),
+    ("options", "file"),
+]
+
+
+def _ledger(folder: Path) -> Ledger:
+    return Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db")
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_each_speaks_json_and_to_people(words: tuple[str, ...], waybill: Waybill, applied: Path) -> None:
+    (applied / "out" / "copy.txt").write_text("zero\n")
+    moved(_ledger(applied), "copy", applied, records=3)
+    for_people, for_scripts = waybill(*words), waybill(*words, "--json")
+    assert for_people.code == for_scripts.code == 0, for_people.err + for_scripts.err
+    assert isinstance(for_scripts.json, dict)
+    assert for_people.out.strip()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [words for words in READING if words[0] not in ("status", "doctor", "options", "peek")] + [("run", "copy")],
+    ids=" ".join,
+)
+def test_reading_commands_never_make_a_home(words: tuple[str, ...], waybill: Waybill, folder: Path) -> None:
+    typed = waybill(*words)
+    assert typed.code == 3
+    assert "`waybill dev up`" in typed.err
+    assert not (folder / ".waybill").exists()
+
+
+def test_plan_says_what_would_move_and_writes_nothing(waybill: Waybill, applied: Path) -> None:
+    told = waybill("plan", "copy", "--json").json
+    assert (told["lag"], told["state"]) == (14, "running")
+    (partition,) = told["partitions"]
+    assert (partition["committed"], partition["begin"], partition["end"]) == (None, 0, 14)
+    assert not (applied / "out" / "copy.txt").exists()
+    assert waybill("runs", "--json").json == {"runs": []}
+
+
+def test_receipts_are_flat_and_complete(waybill: Waybill, applied: Path) -> None:
+    run_id = moved(_ledger(applied), "copy", applied, records=3)
+    (receipt,) = waybill("receipts", "copy", "--run", run_id, "--json").json["receipts"]
+    assert (receipt["begin"], receipt["end"], receipt["read"], receipt["delivered"]) == (0, 14, 3, 3)
+    assert receipt["read"] == receipt["filtered"] + receipt["rejected"] + receipt["passed"]
+    assert datetime.fromisoformat(receipt["settled_at"]).tzinfo is not None
+    assert waybill("receipts", "copy", "--run", "nope", "--json").json == {"receipts": []}
+    assert "copy" in waybill("receipts").out
+
+
+def test_lag_is_what_is_not_settled(waybill: Waybill, applied: Path) -> None:
+    moved(_ledger(applied), "copy", applied, records=3)
+    with (applied / "logs" / "a.log").open("a") as file:
+        file.write("four\n")
+    (told,) = waybill("lag", "--json").json["connectors"]
+    assert (told["lag"], told["late"], told["silent"]) == (5, False, False)
+
+
+def test_lag_tells_who_is_late(waybill: Waybill, applied: Path) -> None:
+    with (applied / "copy.yaml").open("a") as file:
+        file.write("alerts: {lag: 1ms, silent: 1ms}\n")
+    waybill("apply", "copy.yaml")
+    typed = waybill("lag", "copy")
+    assert "copy is late: last settled -" in typed.err
+    assert "copy is silent: last settled -" in typed.err
+
+
+def test_one_source_that_does_not_answer_does_not_hide_the_others(waybill: Waybill, applied: Path) -> None:
+    (applied / "far.yaml").write_text(
+        "version: 1\nname: far\nsource: {rocketmq: {connection: main, topics: [t]}}\nsink: {file: {path: out/f}}\n"
+    )
+    waybill("apply", "far.yaml")
+    typed = waybill("lag", "--json")
+    assert typed.code == 3
+    copy, far = typed.json["connectors"]
+    assert copy["lag"] == 14
+    assert "the local stack is not running" in far["problem"]
+
+
+def test_runs_show_failures(waybill: Waybill, applied: Path) -> None:
+    from connect_core.errors import Failure, Unreachable
+
+    with _ledger(applied) as ledger:
+        run_id = ledger.begin_run(ledger.connector("copy").uid, "live", task=0, engine="inline")
+        failure = Failure.of(Unreachable("the target is away"))
+        ledger.end_run(run_id, state="failed", failure=failure, summary={"delivered": 0})
+    assert "the target is away" in waybill("runs", "copy").out
+    (run,) = waybill("runs", "--json").json["runs"]
+    assert (run["connector"], run["id"], run["state"], run["failure"]["kind"]) == (
+        "copy",
+        run_id,
+        "failed",
+        "Unreachable",
+    )
+
+
+def test_dead_letters_show_the_original_only_when_asked(waybill: Waybill, applied: Path) -> None:
+    reject = Reject(offset=4, ordinal=0, stage="encode", kind="TooLarge", message="too large", original=b"tw\x1b\xff")
+    moved(_ledger(applied), "copy", applied, records=2, rejects=(reject,))
+    listed = waybill("dead-letters", "list", "copy", "--json").json["dead_letters"]
+    assert [(letter["offset"], letter["stage"], letter["kind"]) for letter in listed] == [(4, "encode", "TooLarge")]
+    assert "original" not in listed[0]
+    number = str(listed[0]["id"])
+    assert waybill("dead-letters", "show", "copy", number, "--json").json["original"] == "tw\x1b\\xff"
+    assert "tw\\x1b\\xff" in waybill("dead-letters", "show", "copy", number).out, "no escape reaches the terminal"
+    assert waybill("dead-letters", "show", "copy", "99").code == 2
+
+
+def test_a_dead_letter_of_another_connector_is_not_shown(waybill: Waybill, applied: Path) -> None:
+    from tests.unit.cli.conftest import DOCUMENT
+
+    reject = Reject(offset=4, ordinal=0, stage="encode", kind="TooLarge", message="too large", original=b"two")
+    moved(_ledger(applied), "copy", applied, records=2, rejects=(reject,))
+    (applied / "other.yaml").write_text(DOCUMENT.format(name="other"))
+    waybill("apply", "other.yaml")
+    number = str(waybill("dead-letters", "list", "copy", "--json").json["dead_letters"][0]["id"])
+    assert waybill("dead-letters", "show", "other", number).code == 2
+
+
+def test_peek_shows_the_end_of_a_file(waybill: Waybill, applied: Path) -> None:
+    (applied / "out" / "copy.txt").write_bytes(b"one\ntwo\nthr\xffee\n")
+    assert waybill("peek", "copy", "--last", "2").out == "two\nthr\\xffee\n"
+    told = waybill("peek", "copy", "--last", "1", "--json").json
+    assert told == {"name": "copy", "messages": [{"value": "thr\\xffee"}]}
+
+
+def test_peek_at_a_missing_target_and_without_a_stack(waybill: Waybill, applied: Path) -> None:
+    missing = waybill("peek", "copy")
+    assert (missing.code, "the target cannot be read" in missing.err) == (3, True)
+    away = waybill("peek", "some-topic")
+    assert (away.code, "the local stack is not running" in away.err) == (3, True)
+
+
+def test_status_says_which_home_and_ledger(waybill: Waybill, applied: Path) -> None:
+    told = waybill("status", "--json").json
+    assert told["home"] == f"{applied}/.waybill"
+    assert told["ledger"] == f"sqlite:///{applied}/.waybill/ledger.db"
+    assert told["connectors"][0]["name"] == "copy"
+
+
+def test_status_without_a_home_is_no_failure(waybill: Waybill, folder: Path) -> None:
+    typed = waybill("status", "--json")
+    assert typed.code == 0
+    assert typed.json["home"] is None
+    assert "there is no home" in typed.json["problem"]
+    assert not (folder / ".waybill").exists()
+
+
+def test_doctor_finds_misspelt_settings_and_missing_roots(
+    waybill: Waybill, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAYBILL_LEASE_TTLS", "3")
+    monkeypatch.setenv("WAYBILL_FILES_ROOTS", "gone")
+    typed = waybill("doctor", "--json")
+    assert typed.code == 2
+    told = {finding["subject"]: finding for finding in typed.json["findings"]}
+    assert told["environment"]["next_step"] == "Did you mean WAYBILL_LEASE_TTL_S?"
+    assert told["files_roots"]["state"] == "fault"
+
+
+def test_db_check_and_upgrade(waybill: Waybill, folder: Path) -> None:
+    (folder / ".waybill").mkdir()
+    missing = waybill("db", "check", "--json")
+    assert (missing.code, missing.json["current"]) == (2, False)
+    assert waybill("db", "upgrade").code == 0
+    assert waybill("db", "check", "--json").json["current"] is True
+
+
+def test_nothing_of_the_stack_runs_here(waybill: Waybill, applied: Path) -> None:
+    parts = waybill("dev", "status", "--json").json["parts"]
+    assert {part["state"] for part in parts} == {"stopped"}
+    engine = waybill("engine", "status", "--json")
+    assert (engine.code, engine.json["state"]) == (3, "stopped")
+    unknown = waybill("dev", "up", "--only", "kafka")
+    assert (unknown.code, "the stack has no part kafka" in unknown.err) == (2, True)
+
+
+def test_a_run_without_its_engine_says_how_to_start_it(waybill: Waybill, applied: Path) -> None:
+    typed = waybill("run", "copy")
+    assert typed.code == 3
+    assert "`waybill engine start`" in typed.err
+    assert waybill("run", "copy", "--engine", "flink").code == 2

@@ -1,0 +1,103 @@
+"""run with the inline engine, from file to file; and offsets moved by hand. No servers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from connect_core.contracts import LIVE
+from connect_core.ledger import Lease, Ledger, task_lease_id
+from tests.unit.cli.conftest import Waybill
+from tests.unit.cli.moves import moved
+
+
+@pytest.fixture
+def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("LEASE_TTL", 3), ("LEASE_MARGIN", 1), ("QUANTUM", 1), ("SEND_TIMEOUT", 1)):
+        monkeypatch.setenv(f"WAYBILL_{name}_S", str(seconds))
+
+
+def _ledger(folder: Path) -> Ledger:
+    return Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db")
+
+
+def test_a_run_moves_what_is_there_and_tells_its_receipts(waybill: Waybill, applied: Path) -> None:
+    typed = waybill("run", "copy", "--engine", "inline", "--json")
+    assert typed.code == 0, typed.err
+    assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\n"
+    told = typed.json
+    assert (told["read"], told["delivered"], told["already"], told["ranges"]) == (3, 3, 0, 1)
+    (receipt,) = waybill("receipts", "copy", "--run", told["tasks"][0]["run"], "--json").json["receipts"]
+    assert (receipt["begin"], receipt["end"]) == (0, 14)
+    again = waybill("run", "copy", "--engine", "inline")
+    assert (again.code, again.out.startswith("copy: nothing to move")) == (0, True)
+
+
+def test_set_and_undo(waybill: Waybill, applied: Path) -> None:
+    moved(_ledger(applied), "copy", applied, records=3)
+    partition = f"{applied}/logs/a.log"
+    typed = waybill("offsets", "set", "copy", partition, "4", "--why", "again", "--json")
+    assert typed.code == 0, typed.err
+    assert (typed.json["before"]["offset"], typed.json["after"]["offset"]) == (14, 4)
+    assert waybill("offsets", "show", "copy", "--json").json["offsets"][0]["offset"] == 4
+    assert waybill("offsets", "undo", "copy", partition).out == f"copy: {partition}: 4 -> 14\n"
+    history = waybill("offsets", "history", "copy", "--json").json["history"]
+    assert [(step["kind"], step["who"], step["why"]) for step in history] == [
+        ("settled", None, None),
+        ("set", "ann", "again"),
+        ("undo", "ann", ""),
+    ]
+
+
+def test_set_before_the_first_run_asks_the_source(waybill: Waybill, applied: Path) -> None:
+    partition = f"{applied}/logs/a.log"
+    typed = waybill("offsets", "set", "copy", partition, "4")
+    assert (typed.code, typed.out) == (0, f"copy: {partition}: - -> 4\n")
+
+
+def test_an_unknown_partition_is_told(waybill: Waybill, applied: Path) -> None:
+    typed = waybill("offsets", "set", "copy", "b.log", "0")
+    assert typed.code == 2
+    assert 'there is no partition "b.log"' in typed.err
+
+
+def test_nothing_to_undo(waybill: Waybill, applied: Path) -> None:
+    typed = waybill("offsets", "undo", "copy", f"{applied}/logs/a.log")
+    assert typed.code == 2
+    assert "there is no change of this offset to undo" in typed.err
+
+
+@pytest.mark.usefixtures("short_lease")
+def test_a_lease_that_is_held_is_4(waybill: Waybill, applied: Path) -> None:
+    moved(_ledger(applied), "copy", applied, records=3)
+    with _ledger(applied) as ledger:
+        uid = ledger.connector("copy").uid
+        lease_id = task_lease_id(uid, LIVE, 1, 0)
+        lease = ledger.take(lease_id, ledger.lease(lease_id), "somebody", uid=uid, stream=LIVE, version=1)
+        with _kept_alive(ledger, lease):
+            typed = waybill("offsets", "set", "copy", f"{applied}/logs/a.log", "0")
+    assert typed.code == 4
+    assert "somebody" in typed.err
+
+
+@contextmanager
+def _kept_alive(ledger: Ledger, lease: Lease) -> Iterator[None]:
+    """The signs of life of a holder on another machine."""
+    ledger.renew(lease, boot_id="another boot", deadline_ns=0)
+    ended = threading.Event()
+
+    def keep() -> None:
+        while not ended.wait(0.1):
+            ledger.renew(lease, boot_id="another boot", deadline_ns=0)
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeper.join()
