@@ -97,21 +97,24 @@ def decode_messages(data: bytes, decompress: Decompress, from_offset: int = 0) -
 
     `decompress` is used for compressed inner batches only; other bodies stay as stored.
     """
-    messages = _decode_stored(data)
-    if any(message.sys_flag & _EXPANDED == _EXPANDED for message in messages):
+    messages, flags_seen = _decode_stored(data)
+    if flags_seen & _EXPANDED == _EXPANDED:
         messages = [part for message in messages for part in _expand(message, decompress)]
     if messages and messages[0].queue_offset < from_offset:
         messages = [message for message in messages if message.queue_offset >= from_offset]
     return messages
 
 
-def _decode_stored(data: bytes) -> list[StoredMessage]:
-    """The hot loop: everything that it calls often is a local name."""
+def _decode_stored(data: bytes) -> tuple[list[StoredMessage], int]:
+    """The messages as they stand there, and every bit that is set in one of their system flags.
+
+    The hot loop: everything that it calls often is a local name.
+    """
     messages: list[StoredMessage] = []
     append, make = messages.append, tuple.__new__
     unpack = _LAYOUTS[0].unpack_from
     short_head = _LAYOUTS[0].size
-    size, at = len(data), 0
+    size, at, flags_seen = len(data), 0, 0
     raw_topic, topic = b"", ""
     while at < size:
         try:
@@ -134,8 +137,9 @@ def _decode_stored(data: bytes) -> list[StoredMessage]:
         if head[14] < 0 or text_end > size or text_end != at + head[0]:
             raise _broken(data, at)
         append(make(StoredMessage, (*head, topic, data[body_begin:topic_at], data[text_begin:text_end])))
+        flags_seen |= head[7]
         at = text_end
-    return messages
+    return messages, flags_seen
 
 
 def _long_head(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
