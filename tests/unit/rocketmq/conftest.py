@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
@@ -29,12 +30,24 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def options(server: ScriptedServer) -> ClientOptions:
-    return ClientOptions((server.address,), connect_timeout_s=0.5, request_timeout_s=0.5, send_timeout_s=0.3)
+    return ClientOptions((server.address,))
+
+
+@pytest.fixture
+def hasty_options(options: ClientOptions) -> ClientOptions:
+    """For tests in which a time limit passes."""
+    return dataclasses.replace(options, request_timeout_s=0.4, send_timeout_s=0.4)
 
 
 @pytest.fixture
 def client(options: ClientOptions) -> Iterator[Client]:
     with Client(options) as made:
+        yield made
+
+
+@pytest.fixture
+def hasty_client(hasty_options: ClientOptions) -> Iterator[Client]:
+    with Client(hasty_options) as made:
         yield made
 
 

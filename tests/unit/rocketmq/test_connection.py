@@ -67,13 +67,13 @@ def test_a_server_may_push_before_it_answers(server: ScriptedServer, connection:
 
 
 def test_no_answer_in_time_leaves_the_connection_in_step(server: ScriptedServer, connection: Connection) -> None:
-    server.on(1, late(0.15, reply(body=b"too late")))
+    server.on(1, late(0.5, reply(body=b"too late")))
     server.on(2, reply(body=b"in time"))
     started = time.monotonic()
     with pytest.raises(NoAnswer, match=r"No answer in time.*127\.0\.0\.1"):
         _ask(connection, 1, seconds=0.05).result()
-    assert time.monotonic() - started < 0.14
-    time.sleep(0.15)
+    assert time.monotonic() - started < 0.4
+    time.sleep(0.5)
     assert bytes(_ask(connection, 2).result().body) == b"in time"
 
 
@@ -191,5 +191,5 @@ def test_only_senders_drop_unsent_bytes(
     linger = link.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)
     timeout_ms = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
     assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-    assert (linger[:4] == b"\1\0\0\0", timeout_ms) == (drops, 300 if drops else 0)
+    assert (linger[:4] == b"\1\0\0\0", timeout_ms) == (drops, 3000 if drops else 0)
     connection.close()

@@ -30,7 +30,7 @@ def test_name_servers_are_asked_in_turn_and_the_one_that_answers_is_kept(
     with ScriptedServer() as mute:
         mute.on(ROUTE, silence)
         servers = (_closed_address(), mute.address, server.address)
-        network = Network(dataclasses.replace(options, name_servers=servers, request_timeout_s=0.1))
+        network = Network(dataclasses.replace(options, name_servers=servers, request_timeout_s=0.5))
         assert network.route(TOPIC).queues
         assert network.route(TOPIC, look_up=True).queues
         assert len(mute.requests(ROUTE)) == 1
@@ -121,11 +121,13 @@ def test_a_broker_that_moved_is_found_at_its_new_address(server: ScriptedServer,
         assert network.ask_broker("broker-a", Command(30)).remark == "new"
 
 
-def test_a_broker_that_is_silent_is_not_asked_twice(server: ScriptedServer, network: Network) -> None:
+def test_a_broker_that_is_silent_is_not_asked_twice(server: ScriptedServer, hasty_options: ClientOptions) -> None:
     server.on(30, silence)
+    network = Network(hasty_options)
     with pytest.raises(NoAnswer):
         network.ask_broker("broker-a", Command(30))
     assert len(server.requests(30)) == 1
+    network.close()
 
 
 def test_closing_closes_the_connections(server: ScriptedServer, network: Network) -> None:

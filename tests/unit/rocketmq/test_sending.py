@@ -110,7 +110,7 @@ def test_a_broker_that_stays_busy_is_an_error_at_the_deadline(sender: BatchSende
     started = time.monotonic()
     with pytest.raises(BrokerBusy, match="PCBUSY"):
         _send(sender, 0.1)
-    assert time.monotonic() - started < 0.3
+    assert time.monotonic() - started < 2
     server.on(SEND, _stored())
     assert _send(sender) is not None
 
@@ -142,8 +142,9 @@ def test_refusals(sender: BatchSender, server: ScriptedServer, code: int, remark
     ],
 )
 def test_an_unknown_outcome_ends_the_sender(
-    sender: BatchSender, server: ScriptedServer, handler: Handler, reason: str
+    hasty_client: Client, server: ScriptedServer, handler: Handler, reason: str
 ) -> None:
+    sender = hasty_client.sender(QUEUE)
     server.on(SEND, handler)
     with pytest.raises(SendUnknown, match=reason):
         _send(sender)

@@ -82,11 +82,11 @@ def test_queues_are_added_and_everything_else_stays(client: Client, server: Scri
     assert "attributes" not in request.fields
 
 
-def test_a_topic_that_does_not_appear_in_the_route(client: Client, server: ScriptedServer) -> None:
+def test_a_topic_that_does_not_appear_in_the_route(hasty_client: Client, server: ScriptedServer) -> None:
     server.on(CONFIG, reply(17))
     server.on(CREATE, reply())
     with pytest.raises(NoAnswer, match="does not show it"):
-        client.topics.create("hidden", 1)
+        hasty_client.topics.create("hidden", 1)
 
 
 def test_attributes_are_set_when_asked_for(client: Client, server: ScriptedServer) -> None:
