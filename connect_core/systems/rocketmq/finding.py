@@ -47,10 +47,10 @@ class _Sought:
 
 def find(client: Client, search: Search) -> dict[int, Found]:
     """See the module. A range of which not every queue was reached to its end is not `complete`."""
-    deadline = time.monotonic() + search.limit_s
     found = {item.id: replace(item.found or Found(), complete=True) for item in search.ranges}
     by_queue = _by_queue(search)
     ends = visible_ends(client, by_queue)
+    deadline = time.monotonic() + search.limit_s  # of the scan alone, so that every slice gets on
     for queue, sought in by_queue.items():
         reached = _scan(client, queue, sought, ends[queue], deadline)
         complete = reached >= ends[queue]

@@ -1,0 +1,82 @@
+"""Every source and every sink as the contract suite sees it: how to build it, how to fill it, how to look into it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
+from pathlib import Path
+
+from connect_core.contracts import Side, Sink, Source
+from connect_core.rocketmq import Client, ClientOptions, Queue, encode_batch
+from connect_core.systems import sink, source
+
+
+class SystemCase(ABC):
+    """A fresh place in one system. `source` and `sink` build anew each time, as driver and worker do."""
+
+    @abstractmethod
+    def source(self) -> Source: ...
+
+    @abstractmethod
+    def sink(self) -> Sink: ...
+
+    @abstractmethod
+    def append(self, values: list[bytes]) -> None:
+        """Records that somebody else writes, to one partition."""
+
+    @abstractmethod
+    def content(self) -> list[bytes]:
+        """What stands in the sink's target."""
+
+
+class FileCase(SystemCase):
+    def __init__(self, folder: Path) -> None:
+        self._in, self._out = folder / "in.log", folder / "out.txt"
+
+    def source(self) -> Source:
+        return source(Side("file", {"path": str(self._in)}))
+
+    def sink(self) -> Sink:
+        return sink(Side("file", {"path": str(self._out)}))
+
+    def append(self, values: list[bytes]) -> None:
+        with self._in.open("ab") as file:
+            file.writelines(value + b"\n" for value in values)
+
+    def content(self) -> list[bytes]:
+        return self._out.read_bytes().splitlines() if self._out.exists() else []
+
+
+class RocketMQCase(SystemCase):
+    def __init__(self, name_servers: list[str], resources: ExitStack) -> None:
+        self._client = resources.enter_context(Client(ClientOptions(tuple(name_servers))))
+        self._resources = resources
+        name = uuid.uuid4().hex[:12]
+        self._out = f"out-{name}"
+        (self._in,) = self._client.topics.create(f"in-{name}", 1)
+        self._servers = {"name_servers": name_servers}
+
+    def source(self) -> Source:
+        return source(Side("rocketmq", {**self._servers, "topics": [self._in.topic]}), self._resources)
+
+    def sink(self) -> Sink:
+        return sink(Side("rocketmq", {**self._servers, "topic": self._out, "queues": 2}), self._resources)
+
+    def append(self, values: list[bytes]) -> None:
+        sender = self._client.sender(self._in)
+        sender.submit(encode_batch(values, [b""] * len(values)), deadline=time.monotonic() + 5)
+        sender.finish(deadline=time.monotonic() + 5)
+        self._client.barrier(self._in.broker, deadline=time.monotonic() + 5)
+
+    def content(self) -> list[bytes]:
+        if not self._client.topics.exists(self._out):
+            return []
+        self._client.barrier(self._in.broker, deadline=time.monotonic() + 5)
+        bounds = self._client.offsets.bounds(self._out)
+        return [body for queue, seen in bounds.items() for body in self._bodies(queue, seen.begin, seen.end)]
+
+    def _bodies(self, queue: Queue, begin: int, end: int) -> list[bytes]:
+        slices = self._client.read(queue, begin, end, deadline=time.monotonic() + 5)
+        return [message.body for part in slices for message in part.messages]

@@ -1,0 +1,165 @@
+"""What every sink promises: exactly once, whatever attempt dies wherever, as the ledger and the lane see to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connect_core.contracts import Bounds, Delivered, Floor, Limit, OpenRange, Search, Side
+from connect_core.found import Found
+from connect_core.records import Partition
+from connect_core.replication.tally import next_floors
+from tests.contract.systems.cases import SystemCase
+from tests.unit.systems.driving import UID, lane, limit, range_of, records
+
+PARTITION = Partition("source")
+
+
+@dataclass
+class Ledger:
+    """What survives an attempt: the settled end and the floors."""
+
+    system: SystemCase
+    settled: int = 0
+    floors: dict[str, Floor] = field(default_factory=dict)
+    open: OpenRange | None = None
+    epoch: int = 0
+
+    def attempt(self, end: int, *, settle_at: int | None, flushed: bool = True) -> None:
+        """Delivers values up to `end` and settles at `settle_at`, or dies before that."""
+        self.epoch += 1
+        sink = self.system.sink()
+        item = self._adopted(sink) if self.open else self._planned(sink, end)
+        stop = end if settle_at is None else settle_at
+        rows = records([b"%d" % number for number in range(self.settled, stop)], self.settled)
+        fresh = rows.filter(pa.array(~_present(item, rows)))
+        with sink.writer(lane(self.epoch), item) as writer:
+            assert writer.write(fresh, limit()) == len(fresh)
+            if not flushed:
+                return
+            delivered = writer.flush(limit())
+        assert delivered.records == len(fresh)
+        if settle_at is not None:
+            self._settle(item, delivered, settle_at)
+
+    def _planned(self, sink, end: int) -> OpenRange:  # type: ignore[no-untyped-def]
+        pins = sink.targets(0, list(self.floors.values())).pins
+        wanted = range_of(PARTITION, Bounds(0, self.settled, 0, end), pins=json.loads(json.dumps(pins)))
+        for floor in sink.floors(wanted, list(self.floors.values())):
+            self.floors[floor.target] = floor
+        item = OpenRange(1, wanted, tuple(self.floors.values()))
+        self.open = replace(item, inherited=True)
+        return self._found(sink, item) if any(floor.ahead for floor in item.floors) else item
+
+    def _adopted(self, sink) -> OpenRange:  # type: ignore[no-untyped-def]
+        assert self.open
+        sink.targets(0, list(self.floors.values()))
+        return self._found(sink, replace(self.open, floors=tuple(self.floors.values())))
+
+    def _found(self, sink, item: OpenRange) -> OpenRange:  # type: ignore[no-untyped-def]
+        found = sink.find(Search(UID, Side("", {}), (item,), 10.0, "test"))[item.id]
+        assert found.complete
+        return replace(item, found=Found.decode(found.encode()))
+
+    def _settle(self, item: OpenRange, delivered: Delivered, end: int) -> None:
+        for floor in next_floors(item, delivered, end):
+            self.floors[floor.target] = floor
+        self.settled, self.open = end, None
+
+
+def _present(item: OpenRange, rows: pa.RecordBatch):  # type: ignore[no-untyped-def]
+    return (item.found or Found()).present(rows.column("offset").to_numpy())
+
+
+def numbers(upto: int) -> list[bytes]:
+    return [b"%d" % number for number in range(upto)]
+
+
+def test_attempts_that_settle_follow_each_other(system: SystemCase) -> None:
+    ledger = Ledger(system)
+    for end in (10, 11, 50):
+        ledger.attempt(end, settle_at=end)
+    assert system.content() == numbers(50)
+
+
+def test_what_was_not_settled_is_there_once_in_the_end(system: SystemCase) -> None:
+    ledger = Ledger(system)
+    ledger.attempt(10, settle_at=10)
+    ledger.attempt(40, settle_at=None)
+    ledger.attempt(40, settle_at=None)
+    ledger.attempt(40, settle_at=40)
+    ledger.attempt(45, settle_at=45)
+    assert system.content() == numbers(45)
+
+
+def test_a_range_may_close_before_what_is_there(system: SystemCase) -> None:
+    ledger = Ledger(system)
+    ledger.attempt(500, settle_at=None)
+    ledger.attempt(500, settle_at=300)
+    ledger.attempt(500, settle_at=400)
+    ledger.attempt(600, settle_at=600)
+    assert system.content() == numbers(600)
+
+
+def test_a_writer_that_is_left_made_nothing_durable_that_counts(system: SystemCase) -> None:
+    ledger = Ledger(system)
+    ledger.attempt(10, settle_at=10)
+    ledger.attempt(20, settle_at=None, flushed=False)
+    ledger.attempt(20, settle_at=20)
+    assert sorted(system.content(), key=int) == numbers(20)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), max_size=6))
+def test_any_history_of_attempts_ends_with_each_record_once(
+    system: SystemCase, history: list[tuple[int, bool]]
+) -> None:
+    before = len(system.content())  # the examples share one system
+    ledger = Ledger(system)
+    upto = 0
+    for more, dies in history:
+        end = ledger.open.range.end if ledger.open else ledger.settled + more
+        ledger.attempt(end, settle_at=None if dies else end)
+        upto = max(upto, end)
+    ledger.attempt(upto, settle_at=upto)
+    assert system.content()[before:] == numbers(upto)
+
+
+def test_floors_that_stand_are_kept(system: SystemCase) -> None:
+    ledger = Ledger(system)
+    ledger.attempt(10, settle_at=10)
+    sink = system.sink()
+    pins = sink.targets(0, list(ledger.floors.values())).pins
+    wanted = range_of(PARTITION, Bounds(0, 10, 0, 20), pins=pins)
+    assert sink.floors(wanted, tuple(ledger.floors.values())) == tuple(ledger.floors.values())
+
+
+def test_no_rows_are_a_delivery_of_nothing(system: SystemCase) -> None:
+    ledger = Ledger(system)
+    ledger.attempt(0, settle_at=0)
+    assert ledger.settled == 0
+    ledger.attempt(5, settle_at=5)
+    assert system.content() == numbers(5)
+
+
+def test_a_pinned_target_does_not_change_by_itself(system: SystemCase) -> None:
+    first = system.sink().targets(0, ())
+    assert system.sink().targets(0, ()) == first
+
+
+@pytest.mark.parametrize("left", [limit(quantum_s=-5, deadline_s=-1)])
+def test_nothing_is_taken_when_the_time_is_over(system: SystemCase, left: Limit) -> None:
+    sink = system.sink()
+    pins = sink.targets(0, ()).pins
+    wanted = range_of(PARTITION, Bounds(0, 0, 0, 10), pins=pins)
+    with sink.writer(lane(), OpenRange(1, wanted, sink.floors(wanted, ()))) as writer:
+        assert writer.write(records([b"a"]), left) == 0
+
+
+def test_ordinary_rows_are_fit(system: SystemCase) -> None:
+    assert system.sink().unfit(records([b"a", None, b""])) == []

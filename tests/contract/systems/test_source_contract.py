@@ -1,0 +1,92 @@
+"""What every source promises."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from connect_core.contracts import Position, Range
+from connect_core.records import RECORD_SCHEMA
+from tests.contract.systems.cases import SystemCase
+from tests.unit.systems.driving import Follower, limit, range_of
+
+VALUES = [b"value %d" % number for number in range(200)]
+
+
+@pytest.fixture
+def wanted(system: SystemCase) -> Range:
+    system.append(VALUES)
+    (partition,) = system.source().partitions([])
+    return range_of(partition, system.source().bounds({partition: None})[partition])
+
+
+def test_partitions_are_the_same_each_time(system: SystemCase, wanted: Range) -> None:
+    known = system.source().partitions([])
+    assert system.source().partitions(known) == known
+
+
+def test_everything_is_read_once_and_in_order(system: SystemCase, wanted: Range) -> None:
+    batches = list(system.source().read(wanted, limit()))
+    assert [value for batch in batches for value in batch.records.column("value").to_pylist()] == VALUES
+    offsets = [offset for batch in batches for offset in batch.records.column("offset").to_pylist()]
+    assert offsets == sorted(set(offsets))
+    assert wanted.begin <= offsets[0]
+    assert offsets[-1] < wanted.end
+    assert batches[-1].next_offset == wanted.end
+    assert all(batch.records.schema == RECORD_SCHEMA for batch in batches)
+
+
+def test_the_same_range_gives_the_same_records(system: SystemCase, wanted: Range) -> None:
+    once, again = (list(system.source().read(wanted, limit())) for _ in range(2))
+    assert [batch.records for batch in once] == [batch.records for batch in again]
+
+
+def test_what_comes_later_is_not_in_the_range(system: SystemCase, wanted: Range) -> None:
+    system.append([b"later"])
+    batches = list(system.source().read(wanted, limit()))
+    assert sum(len(batch.records) for batch in batches) == len(VALUES)
+
+
+@pytest.mark.parametrize("size", [1, 7, 199, 200, 500])
+def test_a_range_ends_at_its_records(system: SystemCase, wanted: Range, size: int) -> None:
+    batches = list(system.source().read(replace(wanted, max_records=size), limit()))
+    assert sum(len(batch.records) for batch in batches) == min(size, len(VALUES))
+
+
+def test_reading_goes_on_behind_any_place(system: SystemCase, wanted: Range) -> None:
+    follower = Follower(system.source(), max_records=23, max_bytes=1000)
+    assert follower.run() == VALUES
+    system.append([b"more"])
+    again = Follower(system.source(), follower.positions)
+    assert again.run() == [b"more"]
+    assert again.gaps == []
+
+
+def test_evidence_can_be_stored(system: SystemCase, wanted: Range) -> None:
+    files = system.source()
+    batches = list(files.read(replace(wanted, max_records=50), limit()))
+    end = batches[-1].next_offset
+    evidence = files.evidence(wanted, end)
+    stored = json.loads(json.dumps(evidence))
+    bounds = system.source().bounds({wanted.partition: Position(wanted.incarnation, end, stored)})[wanted.partition]
+    assert (bounds.begin, bounds.end, bounds.gaps) == (end, wanted.end, ())
+    assert json.loads(json.dumps(bounds.evidence)) is not None
+
+
+def test_nothing_is_read_when_the_quantum_is_over(system: SystemCase, wanted: Range) -> None:
+    assert list(system.source().read(wanted, limit(quantum_s=-1))) == []
+
+
+def test_an_empty_stretch_has_no_records(system: SystemCase, wanted: Range) -> None:
+    empty = replace(wanted, begin=wanted.end)
+    assert list(system.source().read(empty, limit())) == []
+    assert system.source().evidence(empty, wanted.end) == wanted.evidence
+
+
+def test_telling_the_source_is_harmless(system: SystemCase, wanted: Range) -> None:
+    files = system.source()
+    for _ in range(2):
+        files.confirm({wanted.partition: Position(wanted.incarnation, wanted.end)})
+    files.confirm({})

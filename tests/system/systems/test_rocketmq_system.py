@@ -1,0 +1,371 @@
+"""The RocketMQ source and sink against a real broker: fidelity, find, surplus, limits, and topics that change."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pytest
+
+from connect_core.contracts import Bounds, Gap, OpenRange, Position, Range, Search, Side, Sink, Source
+from connect_core.errors import TargetChanged
+from connect_core.records import Coordinates, Partition, encode_headers
+from connect_core.rocketmq import (
+    Client,
+    ClientOptions,
+    PermissionRefused,
+    Queue,
+    SendUnknown,
+    TopicConfig,
+    TopicMissing,
+    encode_batch,
+)
+from connect_core.systems import sink, source
+from connect_core.systems.rocketmq.peeking import peek
+from tests.servers import RocketMQ
+from tests.unit.systems.driving import UID, Follower, lane, limit, range_of, records
+
+pytestmark = pytest.mark.server
+
+
+@dataclass
+class Cluster:
+    """One topic of its own for each test."""
+
+    name_servers: list[str]
+    client: Client
+    resources: ExitStack
+    topic: str = field(default_factory=lambda: f"sys-{uuid.uuid4().hex[:12]}")
+
+    def sink(self, **options: object) -> Sink:
+        given = {"name_servers": self.name_servers, "topic": self.topic, "queues": 2, **options}
+        return sink(Side("rocketmq", given), self.resources)
+
+    def source(self, **options: object) -> Source:
+        given = {"name_servers": self.name_servers, "topics": [self.topic], "uid": uuid.uuid4().hex[:8], **options}
+        return source(Side("rocketmq", given), self.resources)
+
+    def planned(self, target: Sink, *, begin: int = 0, slot: int = 0, inherited: bool = False) -> OpenRange:
+        """A range of 1,000 offsets with its floors, as a driver plans it."""
+        pins = target.targets(0, ()).pins
+        partition = Partition(f"source-{slot}")
+        wanted = replace(range_of(partition, Bounds(0, begin, 0, begin + 1000), pins=pins), slot=slot)
+        return OpenRange(1 + slot, wanted, target.floors(wanted, ()), inherited)
+
+    def queue(self, planned: OpenRange) -> Queue:
+        topic, broker, number = planned.floors[0].target.split("/")
+        return Queue(topic, broker, int(number))
+
+    def send(self, queue: Queue, bodies: list[bytes], properties: list[bytes] | None = None) -> None:
+        sender = self.client.sender(queue)
+        sender.submit(encode_batch(bodies, properties or [b""] * len(bodies)), deadline=time.monotonic() + 5)
+        sender.finish(deadline=time.monotonic() + 5)
+        self.client.barrier(queue.broker, deadline=time.monotonic() + 5)
+
+    def everything(self) -> list[bytes]:
+        """The bodies of all queues, queue by queue."""
+        return Follower(self.source()).run()
+
+
+@contextmanager
+def cluster_on(servers: RocketMQ) -> Iterator[Cluster]:
+    with ExitStack() as resources:
+        client = resources.enter_context(Client(ClientOptions(tuple(servers.name_servers))))
+        yield Cluster(servers.name_servers, client, resources)
+
+
+@pytest.fixture
+def cluster(rocketmq: RocketMQ) -> Iterator[Cluster]:
+    with cluster_on(rocketmq) as cluster:
+        yield cluster
+
+
+def write(target: Sink, planned: OpenRange, rows: pa.RecordBatch) -> int:
+    """Writes and flushes; how many were delivered."""
+    with target.writer(lane(), planned) as writer:
+        assert writer.write(rows, limit()) == len(rows)
+        return writer.flush(limit()).records
+
+
+def found_in(target: Sink, planned: OpenRange, limit_s: float = 10.0) -> OpenRange:
+    found = target.find(Search(UID, Side("rocketmq", {}), (planned,), limit_s, "test"))[planned.id]
+    return replace(planned, found=found)
+
+
+@pytest.mark.parametrize("version", ["rocketmq", "rocketmq_533"])
+def test_records_come_back_as_they_were(version: str, request: pytest.FixtureRequest) -> None:
+    with cluster_on(request.getfixturevalue(version)) as cluster:
+        check_round_trip(cluster)
+
+
+def check_round_trip(cluster: Cluster) -> None:
+    rows = records(
+        [b"a", None, b"", b"\x00\xff" * 50_000],
+        key=["k1 k2", None, "ü", None],
+        tags=[None, "t", None, None],
+        headers=[encode_headers([("color", "red"), ("größe", "7")]), None, encode_headers([("x", "y")]), None],
+    )
+    target = cluster.sink()
+    assert write(target, cluster.planned(target), rows) == 4
+    files = cluster.source()
+    follower = Follower(files)
+    follower.positions = dict.fromkeys(files.partitions([]))
+    (partition, bounds), *_ = [(p, b) for p, b in files.bounds(follower.positions).items() if b.end]
+    (batch,) = files.read(range_of(partition, bounds), limit())
+    back = batch.records
+    assert back.column("value").to_pylist() == [b"a", b"", b"", b"\x00\xff" * 50_000]
+    for name in ("key", "tags", "headers", "offset"):
+        assert back.column(name).to_pylist() == rows.column(name).to_pylist()
+    assert set(back.column("topic").to_pylist()) == {cluster.topic}
+    age = time.time() - back.column("timestamp")[0].as_py().timestamp()
+    assert 0 <= age < 60
+    assert batch.next_offset == 4
+
+
+def test_partitions_go_to_queues_one_to_one_and_in_order(cluster: Cluster) -> None:
+    target = cluster.sink(queues=3)
+    for slot in range(4):
+        planned = cluster.planned(target, slot=slot)
+        write(target, planned, records([b"%d-%d" % (slot, number) for number in range(3)]))
+    files = cluster.source()
+    queues = [p.key.rpartition("/")[2] for p in files.partitions([])]
+    assert queues == ["0", "1", "2"]
+    assert cluster.everything() == [
+        *[b"0-0", b"0-1", b"0-2", b"3-0", b"3-1", b"3-2"],
+        *[b"1-0", b"1-1", b"1-2"],
+        *[b"2-0", b"2-1", b"2-2"],
+    ]
+
+
+def test_messages_carry_coordinates_and_an_id(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target, begin=40)
+    write(target, planned, records([b"a"], first_offset=41))
+    (message,) = cluster.client.pull(cluster.queue(planned), 0).messages
+    text = message.properties.partition(b"WAYBILL\x01")[2].partition(b"\x02")[0].decode()
+    assert Coordinates.parse(text) == Coordinates(planned.range.lineage(UID), 41, 0)
+    assert message.properties.startswith(b"UNIQ_KEY\x01")
+
+
+def test_what_an_attempt_left_is_found_and_not_sent_again(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target)
+    rows = records([b"%d" % number for number in range(2500)])
+    write(target, planned, rows.slice(0, 1700))  # and dies before its receipt
+    again = cluster.sink()
+    inherited = found_in(again, replace(planned, inherited=True))
+    assert inherited.found is not None
+    assert inherited.found.complete
+    there = inherited.found.present(rows.column("offset").to_numpy())
+    assert int(there.sum()) == 1700
+    write(again, inherited, rows.filter(pa.array(~there)))
+    assert cluster.everything() == [b"%d" % number for number in range(2500)]
+
+
+def test_find_passes_foreign_messages_in_slices(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target)
+    queue = cluster.queue(planned)
+    for _ in range(20):
+        cluster.send(queue, [b"foreign" * 20] * 1000)
+    write(target, planned, records([b"ours"]))
+    slices = 0
+    while planned.found is None or not planned.found.complete:
+        before = planned.found.scanned[str(queue)] if planned.found else 0
+        planned = found_in(cluster.sink(), planned, limit_s=0.05)
+        assert planned.found is not None
+        assert planned.found.scanned[str(queue)] >= before
+        slices += 1
+    assert slices > 1
+    assert [tuple(hit) for hit in planned.found.hits.tolist()] == [(0, 0, 0, 20_000)]
+
+
+def test_a_copy_of_ours_that_comes_in_between_is_surplus(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target, begin=10)
+    queue = cluster.queue(planned)
+    lineage = planned.range.lineage(UID)
+    late = [f"WAYBILL\x01{Coordinates(lineage, offset, 0).text()}\x02".encode() for offset in (9, 10, 11)]
+    with target.writer(lane(), planned) as writer:
+        assert writer.write(records([b"a", b"b"], first_offset=10), limit()) == 2
+        writer.flush(limit())
+        cluster.send(queue, [b"late"] * 3, late)
+        cluster.send(queue, [b"foreign"] * 3)
+        assert writer.write(records([b"c"], first_offset=12), limit()) == 1
+        delivered = writer.flush(limit())
+    assert delivered.surplus == 2
+    assert delivered.records == 3
+    assert delivered.where == {str(queue): [[0, 2], [8, 9]]}
+    assert delivered.behind == {str(queue): 9}
+
+
+def test_a_late_copy_before_the_first_batch_is_surplus_too(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = found_in(target, cluster.planned(target, inherited=True))
+    queue = cluster.queue(planned)
+    text = Coordinates(planned.range.lineage(UID), 5, 0).text()
+    cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
+    with target.writer(lane(), planned) as writer:
+        writer.write(records([b"a"]), limit())
+        assert writer.flush(limit()).surplus == 1
+
+
+def test_no_more_is_taken_than_there_is_time_for(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target)
+    rows = records([b"x"] * 3000)
+    for time_left in (limit(quantum_s=-1), limit(quantum_s=5, deadline_s=2)):
+        with target.writer(lane(), planned) as writer:
+            assert writer.write(rows, time_left) == 0
+            delivered = writer.flush(limit())
+        assert (delivered.records, delivered.behind, delivered.where) == (0, {}, {})
+    with target.writer(lane(), planned) as writer:
+        taken = writer.write(records([b"x"] * 900_000), limit(quantum_s=1.0))
+        assert 0 < taken < 900_000
+        assert writer.flush(limit()).records == taken
+
+
+def test_a_batch_without_an_answer_is_an_error_and_is_found_later(cluster: Cluster, rocketmq: RocketMQ) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target)
+    with target.writer(lane(), planned) as writer:
+        writer.write(records([b"a"] * 10), limit())
+        writer.flush(limit())
+        with rocketmq.paused():
+            writer.write(records([b"b"] * 10, first_offset=10), limit())
+            with pytest.raises(SendUnknown):
+                writer.flush(limit())
+    again = found_in(cluster.sink(), replace(planned, inherited=True))
+    assert again.found is not None
+    assert len(again.found.hits) == 20
+
+
+def test_the_topic_is_created_with_its_queues_or_refused(cluster: Cluster) -> None:
+    with pytest.raises(TopicMissing, match="create: true"):
+        cluster.sink(create=False).targets(0, ())
+    pins = cluster.sink(queues=3).targets(0, ()).pins
+    assert [number for _, number in pins["queues"]] == [0, 1, 2]
+    assert cluster.sink(queues=2).targets(0, ()).pins == pins
+
+
+def test_a_topic_that_may_not_be_written_is_refused(cluster: Cluster, rocketmq: RocketMQ) -> None:
+    cluster.client.topics.create(cluster.topic, 2)
+    cluster.client.topics.put(TopicConfig(cluster.topic, 2, 2, perm=4), rocketmq.broker_name)
+    with pytest.raises(PermissionRefused, match="no queue that may be written"):
+        cluster.sink().targets(0, ())
+
+
+def test_a_target_that_was_recreated_is_noticed(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target)
+    write(target, planned, records([b"a"] * 10))
+    settled = planned.floors[0]._replace(position=10)
+    assert cluster.sink().targets(0, [settled])
+    cluster.client.topics.delete(cluster.topic)
+    with pytest.raises(TargetChanged, match="ends at 0, before 10"):
+        cluster.sink().targets(0, [settled])
+
+
+def test_floors_stand_behind_what_was_acknowledged(cluster: Cluster) -> None:
+    for _ in range(5):
+        target = cluster.sink()
+        planned = cluster.planned(target)
+        before = planned.floors[0].position
+        assert target.floors(planned.range, planned.floors) == planned.floors
+        write(target, planned, records([b"a"] * 7))
+        assert cluster.planned(cluster.sink()).floors[0].position == before + 7
+
+
+# ------------------------------------------------------------------------------------------------------------ source
+
+
+@pytest.fixture
+def filled(cluster: Cluster) -> Cluster:
+    """One queue with 100 messages."""
+    (queue,) = cluster.client.topics.create(cluster.topic, 1)
+    cluster.send(queue, [b"%d" % number for number in range(100)])
+    return cluster
+
+
+def whole(files: Source, **limits: int) -> tuple[Partition, Range]:
+    (partition,) = files.partitions([])
+    return partition, range_of(partition, files.bounds({partition: None})[partition], **limits)
+
+
+def test_ranges_hold_what_they_may(filled: Cluster) -> None:
+    files = filled.source()
+    _, wanted = whole(files, max_records=30)
+    assert [batch.next_offset for batch in files.read(wanted, limit())] == [30]
+    small = replace(wanted, max_records=1000, max_bytes=15)  # 10 bodies of one digit, then of two
+    assert [batch.next_offset for batch in files.read(small, limit())] == [12]
+    tiny = replace(wanted, begin=50, max_bytes=1)
+    assert [batch.next_offset for batch in files.read(tiny, limit())] == [51]
+    assert list(files.read(wanted, limit(quantum_s=-1))) == []
+    middle = replace(wanted, begin=20, end=25)
+    assert [batch.records.column("value").to_pylist() for batch in files.read(middle, limit())] == [
+        [b"20", b"21", b"22", b"23", b"24"]
+    ]
+
+
+def test_evidence_is_the_message_before_the_end(filled: Cluster) -> None:
+    files = filled.source()
+    _, wanted = whole(files)
+    list(files.read(wanted, limit()))
+    read = files.evidence(wanted, 40)
+    assert read["offset"] == 39
+    assert filled.source().evidence(wanted, 40) == read  # asked from the broker
+    assert files.evidence(wanted, 0) == {}
+
+
+def test_a_topic_that_was_recreated_and_has_grown_is_a_gap(filled: Cluster) -> None:
+    follower = Follower(filled.source())
+    assert len(follower.run()) == 100
+    filled.client.topics.delete(filled.topic)
+    (queue,) = filled.client.topics.create(filled.topic, 1)
+    filled.send(queue, [b"new %d" % number for number in range(150)])
+    again = Follower(filled.source(), follower.positions)
+    assert again.run() == [b"new %d" % number for number in range(150)]
+    assert again.gaps == [Gap(0, 100, None, "recreated")]
+
+
+def test_a_topic_that_was_recreated_and_is_shorter_is_a_gap(filled: Cluster) -> None:
+    follower = Follower(filled.source())
+    follower.run()
+    filled.client.topics.delete(filled.topic)
+    (queue,) = filled.client.topics.create(filled.topic, 1)
+    filled.send(queue, [b"new"])
+    again = Follower(filled.source(), follower.positions)
+    assert again.run() == [b"new"]
+    assert again.gaps == [Gap(0, 100, None, "rewound")]
+
+
+def test_a_start_at_the_newest_reads_what_comes(filled: Cluster) -> None:
+    follower = Follower(filled.source(start="latest"))
+    assert follower.run() == []
+
+
+def test_a_missing_topic_is_told(cluster: Cluster) -> None:
+    with pytest.raises(TopicMissing, match=cluster.topic):
+        cluster.source().partitions([])
+
+
+def test_the_group_is_told_what_is_settled_and_never_less(filled: Cluster) -> None:
+    group = f"WAYBILL-{uuid.uuid4().hex[:8]}"
+    files = filled.source(group=group)
+    (partition,) = files.partitions([])
+    queue = Queue(filled.topic, *partition.key.split("/")[1:2], 0)
+    for offset, told in ((60, 60), (40, 60), (70, 70)):
+        files.confirm({partition: Position(0, offset)})
+        assert filled.client.groups.progress(group, filled.topic)[queue].committed == told
+    filled.source(group=group).confirm({partition: Position(0, 50)})
+    assert filled.client.groups.progress(group, filled.topic)[queue].lag == 30
+
+
+def test_peek_shows_the_newest_of_each_queue(filled: Cluster) -> None:
+    ((partition, newest),) = peek(filled.name_servers, filled.topic, 3, filled.resources).items()
+    assert partition.key.startswith(f"{filled.topic}/")
+    assert newest.column("value").to_pylist() == [b"97", b"98", b"99"]
