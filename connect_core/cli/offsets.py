@@ -135,9 +135,10 @@ def _assignment(opened: Session, connector: Connector) -> Assignment:
     if assignment.version:
         return assignment
     from connect_core import systems
+    from connect_core.config import revealed
 
     resolved = opened.resolved(connector)
-    partitions = systems.source(resolved.source).partitions([])
+    partitions = systems.source(revealed(resolved.source)).partitions([])
     return opened.ledger.assign(connector.uid, partitions, resolved.tasks)
 
 

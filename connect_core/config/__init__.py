@@ -4,7 +4,7 @@
     for checked in check_paths([Path("conf/connectors")], home, settings):
         ledger.apply(checked.document.name, checked.data, who=settings.user)
     resolved = resolve(load_document(connector.document), home, settings, connector.uid)
-    options = reveal(resolved.source.options)         # in the process that opens the source, last of all
+    source = systems.source(revealed(resolved.source))      # in the process that opens it, last of all
 
 Sees the option models of systems, never their drivers.
 """
@@ -14,7 +14,7 @@ from connect_core.config.differences import difference
 from connect_core.config.document import ALL, ConnectorDocument
 from connect_core.config.home import create_home, find_home, folder_of, require_home
 from connect_core.config.ledger_url import database_url, sqlite_url
-from connect_core.config.references import masked, reveal
+from connect_core.config.references import masked, reveal, revealed
 from connect_core.config.resolving import Resolved, resolve
 from connect_core.config.settings import Settings, load_settings, unknown_variables
 from connect_core.config.written import Written, read_paths, read_text
@@ -41,6 +41,7 @@ __all__ = [
     "require_home",
     "resolve",
     "reveal",
+    "revealed",
     "sqlite_url",
     "unknown_variables",
 ]

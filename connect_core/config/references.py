@@ -11,10 +11,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from connect_core.contracts import Json
+from connect_core.contracts import Json, Side
 from connect_core.errors import ConfigError
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -63,6 +64,11 @@ def reveal(options: Json) -> Json:
     """
     revealed: Json = _replaced(options, {"env": _environment, "file": _file})
     return revealed
+
+
+def revealed(side: Side) -> Side:
+    """The side as `systems.source` and `systems.sink` take it: see `reveal`."""
+    return replace(side, options=reveal(side.options))
 
 
 def resolve_stack(options: Json, lookup: Callable[[str], str]) -> Json:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.config.references import MASK, masked, resolve_stack, reveal
+from connect_core.config.references import MASK, masked, resolve_stack, reveal, revealed
+from connect_core.contracts import Side
 from connect_core.errors import ConfigError
 
 
@@ -32,6 +33,11 @@ def test_environment_and_files_are_revealed(tmp_path: Path, monkeypatch: pytest.
         "stack": "${stack:name_servers}",
     }
     assert options["env"] == "${env:SECRET}", "the options themselves stay as they were"
+
+
+def test_a_side_is_revealed_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+    assert revealed(Side("file", {"path": "${env:SECRET}"})) == Side("file", {"path": "s3cret"})
 
 
 def test_the_stack_is_resolved_apart() -> None:
