@@ -187,10 +187,13 @@ def among(column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[boo
 
 
 def upsert(connection: Connection, table: sa.Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    """Inserts rows of equal columns; where `key` (a unique one) is there already, overwrites the other columns."""
+    """Inserts rows of equal columns; where `key` (a unique one) is there already, overwrites the other columns.
+
+    Of rows with an equal key the last one counts: PostgreSQL does not take two of them in one statement.
+    """
     if rows:
         statement = _upsert_statement(connection.dialect.name, table, tuple(key), tuple(rows[0]))
-        connection.execute(statement, list(rows))
+        connection.execute(statement, list({tuple(row[name] for name in key): row for row in rows}.values()))
 
 
 @cache

@@ -23,7 +23,7 @@ from connect_core.records import Partition
 
 @dataclass(frozen=True)
 class Run:
-    """`state` is running, done or failed; a run that died stays "running" until its task's next run is seen."""
+    """`state` is running, done, failed or lost: one that was killed is seen to be lost when a later one is done."""
 
     id: str
     uid: str

@@ -42,6 +42,11 @@ def target_id(target: str) -> str:
     return hashlib.blake2b(target.encode(), digest_size=8).hexdigest()
 
 
+def storable(text: str) -> str:
+    """Text that came out of a record, as every database takes it: NUL and lone surrogates are replaced."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
 def range_row(uid: str, wanted: Range) -> Row:
     """The columns of a plan that come from the plan itself."""
     return {

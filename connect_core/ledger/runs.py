@@ -40,15 +40,29 @@ class Runs(Transactions):
         return run_id
 
     def end_run(self, run_id: str, *, state: Literal["done", "failed"], failure: Failure | None, summary: Json) -> None:
-        """Raises ConfigError when there is no such run."""
-        ended = RUNS.update().where(RUNS.c.id == run_id)
+        """Raises ConfigError when there is no such run.
+
+        A run that is done had the lease: older runs of its task that never said how they ended are marked "lost".
+        """
+        ended_at = now()
         stored = None if failure is None else asdict(failure)
         with self._write() as connection:
-            changed = connection.execute(
-                ended.values(state=state, failure=stored, summary=summary, ended_at=now())
-            ).rowcount
-            if not changed:
+            ended = RUNS.update().where(RUNS.c.id == run_id)
+            if not connection.execute(
+                ended.values(state=state, failure=stored, summary=summary, ended_at=ended_at)
+            ).rowcount:
                 raise _no_run(run_id)
+            if state == "done":
+                connection.execute(_older_and_silent(run_id).values(state="lost", ended_at=ended_at))
+
+
+def _older_and_silent(run_id: str) -> sa.Update:
+    this = sa.select(RUNS).where(RUNS.c.id == run_id).subquery()
+    same_task = (
+        sa.tuple_(RUNS.c.uid, RUNS.c.stream, RUNS.c.task)
+        == sa.select(this.c.uid, this.c.stream, this.c.task).scalar_subquery()
+    )
+    return RUNS.update().where(same_task, RUNS.c.state == "running", RUNS.c.id < run_id)
 
 
 _STREAM = sa.select(RUNS.c.stream).where(RUNS.c.id == sa.bindparam("run"), RUNS.c.uid == sa.bindparam("connector"))

@@ -130,9 +130,8 @@ def _file_ready(url: URL) -> Iterator[None]:
 
 
 def _make_file(path: Path) -> None:
-    if path.exists():
-        return
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(path)
     try:
         connection.execute("PRAGMA journal_mode = WAL")

@@ -19,7 +19,7 @@ from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.ranges import FLOOR_KEY
-from connect_core.ledger.rows import Row, floor_row, gaps_of, position_row, receipt_digest, receipt_row
+from connect_core.ledger.rows import Row, floor_row, gaps_of, position_row, receipt_digest, receipt_row, storable
 from connect_core.ledger.runs import stream_of_run
 from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
 from connect_core.records import Partition
@@ -142,18 +142,13 @@ def _offset_row(one: _Closing) -> Row:
 
 
 def _floor_rows(closings: Sequence[_Closing]) -> list[Row]:
-    """The last word on each floor: several lanes may tell of one target that they share."""
-    floors = {
-        (floor.partition_id, floor.target): floor_row(one.row.uid, one.row.stream, floor, one.moment)
-        for one in closings
-        for floor in one.receipt.floors
-    }
-    return list(floors.values())
+    return [
+        floor_row(one.row.uid, one.row.stream, floor, one.moment) for one in closings for floor in one.receipt.floors
+    ]
 
 
 def _gap_rows(one: _Closing) -> list[Row]:
     """Those that the plan told of and those that were met while reading."""
-    gaps = {(gap.incarnation, gap.begin): gap for gap in (*gaps_of(one.row.gaps), *one.receipt.gaps)}
     return [
         {
             **one.place(),
@@ -163,7 +158,7 @@ def _gap_rows(one: _Closing) -> list[Row]:
             "end_offset": gap.end,
             "reason": gap.reason,
         }
-        for gap in gaps.values()
+        for gap in (*gaps_of(one.row.gaps), *one.receipt.gaps)
     ]
 
 
@@ -176,10 +171,10 @@ def _dead_letter_rows(one: _Closing) -> list[Row]:
             "record_offset": reject.offset,
             "ordinal": reject.ordinal,
             "stage": reject.stage,
-            "kind": reject.kind,
-            "message": reject.message,
+            "kind": storable(reject.kind),
+            "message": storable(reject.message),
             "original": reject.original,
-            "topic": reject.topic,
+            "topic": None if reject.topic is None else storable(reject.topic),
         }
         for reject in one.receipt.rejects
     ]

@@ -37,6 +37,24 @@ def test_runs_come_newest_first_and_their_ids_sort(worker: Worker) -> None:
     assert again > worker.run_id
 
 
+def test_a_run_that_was_killed_is_lost_once_a_later_one_is_done(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    others = [
+        ledger.begin_run(uid, LIVE, task=1, engine="inline"),
+        ledger.begin_run(uid, "backfill-1", task=0, engine="inline"),
+        Worker.started(ledger, "other").run_id,
+    ]
+    time.sleep(0.002)
+    later = ledger.begin_run(uid, LIVE, task=0, engine="inline")
+    ledger.end_run(later, state="failed", failure=Failure("LeaseHeld", "held"), summary={})
+    assert ledger.runs(uid)[-1].state == "running"
+    time.sleep(0.002)
+    last = ledger.begin_run(uid, LIVE, task=0, engine="inline")
+    ledger.end_run(last, state="done", failure=None, summary={})
+    states = {run.id: run.state for run in ledger.runs()}
+    assert states == {worker.run_id: "lost", later: "failed", last: "done", **dict.fromkeys(others, "running")}
+
+
 def test_an_unknown_run_and_an_unknown_connector_are_told(ledger: Ledger) -> None:
     with pytest.raises(ConfigError, match="no run"):
         ledger.end_run("0000", state="done", failure=None, summary={})

@@ -56,6 +56,12 @@ def test_floors_that_are_not_given_stay_and_others_are_overwritten(worker: Worke
     assert worker.ledger.floors(worker.uid, LIVE) == [Floor(Q0.id, "copy:0", 20), FLOORS[1]]
 
 
+def test_a_floor_that_is_told_for_each_range_is_one(worker: Worker) -> None:
+    """Sinks with one position for all partitions name it for every range."""
+    worker.plan(planned(Q0), planned(Q1), floors=[Floor("", "/out", 1), Floor("", "/out", 1)])
+    assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 1)]
+
+
 def test_a_partition_has_one_open_range(worker: Worker) -> None:
     worker.plan(planned(Q0))
     with pytest.raises(DataError, match="open range already"):

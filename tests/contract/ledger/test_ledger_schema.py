@@ -31,6 +31,13 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def url(empty: str) -> str:
+    """A ledger of its own, whose schema may be spoilt."""
+    upgrade(empty)
+    return empty
+
+
+@pytest.fixture
 def engine(url: str) -> Iterator[sa.Engine]:
     engine = engine_for(parse_url(url))
     yield engine
@@ -99,9 +106,8 @@ def test_a_schema_that_is_ahead_asks_for_newer_code(url: str, engine: sa.Engine)
     assert "ahead" in check(url)[0]
 
 
-def test_two_ledgers_are_two(empty: str, url: str) -> None:
-    upgrade(empty)
-    with Ledger.open(empty) as one, Ledger.open(url) as other:
+def test_two_ledgers_are_two(url: str, sqlite_ledger: str) -> None:
+    with Ledger.open(url) as one, Ledger.open(sqlite_ledger) as other:
         assert one.identity()[0] != other.identity()[0]
 
 

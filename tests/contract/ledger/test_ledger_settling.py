@@ -111,6 +111,16 @@ def test_dead_letters_are_stored_with_their_coordinates(worker: Worker) -> None:
     assert settled(worker)[0].rejects == ()
 
 
+def test_words_of_a_reject_may_hold_anything(worker: Worker) -> None:
+    """They quote the record; PostgreSQL takes no NUL, and no database a lone surrogate."""
+    odd = Reject(7, 0, "read", "Bad\0Kind", "a\0b\ud800c", b"\0", "t\0")
+    counts = {"rejected": 1, "passed": 99, "emitted": 99, "delivered": 99}
+    worker.move(Q0, rejects=(odd, odd), **counts)
+    [letter] = worker.ledger.dead_letters(worker.uid)
+    assert (letter.kind, letter.message, letter.topic) == ("Bad\ufffdKind", "a\ufffdb?c", "t\ufffd")
+    assert letter.original == b"\0"
+
+
 def test_a_record_that_is_rejected_again_is_one_dead_letter(worker: Worker) -> None:
     counts = {"rejected": 1, "passed": 99, "emitted": 99, "delivered": 99}
     worker.move(Q0, rejects=(REJECT,), **counts)
