@@ -142,25 +142,30 @@ def _rebuild_config(what: str, where: str, next_step: str, faults: tuple[Fault, 
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that crossed a process border: what is left of it is its class and its words."""
+    """An error that crossed a process border: what is left of it is its class and its words.
+
+    `kind` names its class, for people; `family` the class of this tree that it belongs to, which says how to recover.
+    """
 
     kind: str
     what: str
     where: str = ""
     next_step: str = ""
+    family: str = "Retriable"
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         if isinstance(error, WaybillError):
-            return cls(type(error).__name__, error.what, error.where, error.next_step)
+            family = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == __name__)
+            return cls(type(error).__name__, error.what, error.where, error.next_step, family)
         return cls(type(error).__name__, str(error) or repr(error))
 
     def as_error(self) -> WaybillError:
-        """The error again. A class that is not of this tree becomes `Retriable`: nobody knows better."""
-        kind = _KINDS.get(self.kind)
-        if kind is None:
-            return Retriable(f"{self.kind}: {self.what}", where=self.where, next_step=self.next_step)
-        return kind(self.what, where=self.where, next_step=self.next_step)
+        """The error again, as its family. A class that is not of this tree is `Retriable`: nobody knows better."""
+        kind = _TREE[self.family]
+        foreign = self.family == "Retriable" and self.kind not in _TREE
+        what = f"{self.kind}: {self.what}" if foreign else self.what
+        return kind(what, where=self.where, next_step=self.next_step)
 
 
 def _tree(root: type[WaybillError]) -> dict[str, type[WaybillError]]:
@@ -170,4 +175,4 @@ def _tree(root: type[WaybillError]) -> dict[str, type[WaybillError]]:
     return found
 
 
-_KINDS = _tree(WaybillError)
+_TREE = _tree(WaybillError)

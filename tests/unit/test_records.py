@@ -77,3 +77,13 @@ def test_a_config_error_lists_every_fault() -> None:
 @pytest.mark.parametrize(("error", "code"), [(Retriable, 1), (ConfigError, 2), (OffsetGone, 5)])
 def test_exit_codes(error: type[Retriable], code: int) -> None:
     assert error.exit_code == code
+
+
+class _TopicMissing(OffsetGone):
+    """Stands for a class that a room derives from the tree."""
+
+
+def test_a_class_of_a_room_recovers_as_the_family_that_it_belongs_to() -> None:
+    failure = Failure.of(_TopicMissing("no topic"))
+    assert (failure.kind, failure.family) == ("_TopicMissing", "OffsetGone")
+    assert type(failure.as_error()) is OffsetGone
