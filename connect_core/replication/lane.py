@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core import systems
+from connect_core.config import revealed
 from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Reject, Search, Sink, Source, SourceBatch, Writer
 from connect_core.errors import Failure, TooManyRejects, WaybillError
 from connect_core.found import Found
@@ -30,7 +31,9 @@ MAX_ORIGINAL_BYTES = 64 * 1024
 def work(lane: Lane) -> list[Outcome]:
     """Works through a lane between the systems that it names."""
     with ExitStack() as resources:
-        return move(lane, systems.source(lane.source, resources), systems.sink(lane.sink, resources))
+        return move(
+            lane, systems.source(revealed(lane.source), resources), systems.sink(revealed(lane.sink), resources)
+        )
 
 
 def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
@@ -54,7 +57,7 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
 def search(wanted: Search) -> dict[int, Found]:
     """One slice of looking for records of ours in the target: read-only."""
     with ExitStack() as resources:
-        return systems.sink(wanted.sink, resources).find(wanted)
+        return systems.sink(revealed(wanted.sink), resources).find(wanted)
 
 
 def _limit(lane: Lane) -> Limit:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connect_core import systems
-from connect_core.config.resolving import Resolved
+from connect_core.config import Resolved, revealed
 from connect_core.contracts import LIVE, Gap
 from connect_core.ledger import Connector, Ledger
 
@@ -33,7 +33,7 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
     """Partitions in order of their key. Partitions that the ledger has not seen have no task yet."""
     shares = ledger.partitions(connector.uid)
     with ExitStack() as resources:
-        source = systems.source(resolved.source, resources)
+        source = systems.source(revealed(resolved.source), resources)
         partitions = sorted(source.partitions(list(shares)))
         positions = ledger.positions(connector.uid, stream, partitions)
         bounds = source.bounds(positions)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connect_core import systems
+from connect_core.config import revealed
 from connect_core.contracts import Receipt
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Assignment
@@ -44,8 +45,8 @@ def run_connector(setting: Setting) -> RunSummary:
 
 def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummary:
     with ExitStack() as resources:
-        source = systems.source(setting.resolved.source, resources)
-        sink = systems.sink(setting.resolved.sink, resources)
+        source = systems.source(revealed(setting.resolved.source), resources)
+        sink = systems.sink(revealed(setting.resolved.sink), resources)
         return TaskRun(setting, assignment, task, source, sink).run()
 
 
@@ -53,7 +54,7 @@ def _assigned(setting: Setting) -> Assignment:
     """Who has which partition now, new ones included; nobody of an older version is at work any more."""
     uid = setting.connector.uid
     with ExitStack() as resources:
-        source = systems.source(setting.resolved.source, resources)
+        source = systems.source(revealed(setting.resolved.source), resources)
         partitions = source.partitions(list(setting.ledger.partitions(uid)))
     assignment = setting.ledger.assign(uid, partitions, setting.resolved.tasks)
     end_older_versions(

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from connect_core.config.resolving import Resolved
+from connect_core.config import Resolved
 from connect_core.contracts import (
     LIVE,
     Bounds,
