@@ -60,7 +60,7 @@ class Site:
         assert process.returncode == code, f"waybill {' '.join(words)} ended with {process.returncode}:\n{out}{err}"
         return out if code == 0 else err
 
-    def json(self, *words: str) -> list[dict]:  # type: ignore[type-arg]
+    def json(self, *words: str) -> dict:  # type: ignore[type-arg]
         return json.loads(self.waybill(*words, "--json"))
 
     def apply(self, name: str, document: dict) -> None:  # type: ignore[type-arg]
