@@ -1,8 +1,8 @@
 """What travels between driver and worker: a readable head line, then a pickled value.
 
-The head says which code made it, so that a worker of other code refuses before it unpickles what it may not
-understand; a refusal is all in the head, so that a driver of other code can read it. Bodies are compressed when they
-are large (a lane carries what `find` has seen). Both engines use it; pure.
+The head says which code and which process made it, so that a worker of other code refuses before it unpickles what it
+may not understand; a refusal is all in the head, so that a driver of other code can read it. Bodies are compressed
+when they are large (a lane carries what `find` has seen). Both engines use it; no I/O.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import zstandard
 
 from connect_core.contracts import Lane, Outcome, Search
+from connect_core.engine.driver import Driver, this_process
 from connect_core.errors import EngineFailed, Failure, VersionMismatch
 from connect_core.found import Found
 from connect_core.version import code_version
@@ -26,7 +27,7 @@ Request = TypeVar("Request", Lane, Search)
 
 def request(content: Lane | Search) -> bytes:
     """A lane or a search for a worker that must run the code named in it."""
-    return _packed({"code": content.code}, content)
+    return _packed({"code": content.code, "driver": this_process()}, content)
 
 
 def opened(data: bytes, kind: type[Request]) -> Request:
@@ -41,6 +42,12 @@ def opened(data: bytes, kind: type[Request]) -> Request:
     if not isinstance(content, kind):
         raise TypeError(f"{kind.__name__} wanted, {type(content).__name__} came")
     return content
+
+
+def driver(data: bytes) -> Driver:
+    """Who made a request that could be opened."""
+    head, _ = _parted(data)
+    return Driver(*head["driver"])
 
 
 def answer(content: list[Outcome] | dict[int, Found]) -> bytes:

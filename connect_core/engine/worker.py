@@ -17,6 +17,7 @@ import pyarrow as pa
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.engine.deadline import killed_at
+from connect_core.engine.driver import killed_with
 from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
 from connect_core.found import Found
 from connect_core.replication.clock import boot_id, now_ns
@@ -35,6 +36,7 @@ def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
             _admit(lane, attempt_number)
             from connect_core.replication.lane import work
 
+            held.enter_context(killed_with(envelope.driver(descriptor)))
             held.enter_context(_armed(lane))
         except (WaybillError, ImportError) as refused:
             # Of a repeated task nobody knows what its first attempt has written.
@@ -46,7 +48,8 @@ def run_search(descriptor: bytes) -> bytes:
     """Runs one slice of a search. It is read-only: no lock, no timer; its limit is in the search."""
     try:
         search = envelope.opened(descriptor, Search)
-        return envelope.answer(_found(search))
+        with killed_with(envelope.driver(descriptor)):
+            return envelope.answer(_found(search))
     except Exception as error:
         _log(error)
         return envelope.refusal(Failure.of(error), clean=True)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -99,6 +102,30 @@ def test_the_engine_works_on_after_a_worker_died(spark: SparkConnectEngine, tmp_
     killer.join()
     (outcome,) = spark.execute([lane(tmp_path)])
     assert outcome.receipt is not None
+
+
+def test_a_worker_ends_at_once_with_its_driver(spark_server: Running, tmp_path: Path) -> None:
+    """Spark itself goes on with the job of a client that was killed."""
+    note = tmp_path / "note"
+    command = [sys.executable, "-c", DRIVER, str(tmp_path), str(note)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "REMOTE": spark_server.remote}
+    with subprocess.Popen(command, env=environment) as driver:
+        worker = os.pidfd_open(pid_in(note))
+        driver.kill()
+    try:
+        assert select.select([worker], [], [], 5)[0]
+    finally:
+        os.close(worker)
+
+
+DRIVER = """
+import os, sys
+from pathlib import Path
+from connect_core.engine.spark_connect import SparkConnectEngine
+from tests.unit.engine.lanes import lane
+wanted = lane(Path(sys.argv[1]), seconds=20, left_s=25, note=Path(sys.argv[2]))
+SparkConnectEngine(os.environ["REMOTE"]).execute([wanted])
+"""
 
 
 def test_a_job_without_an_answer_is_given_up(spark_server: Running, tmp_path: Path) -> None:

@@ -94,7 +94,8 @@ KILL_WHO_NOTES = """
 import os, sys, time
 from pathlib import Path
 first, second = map(Path, sys.argv[1:])
-while not (second.exists() and first.exists() and first.read_text()):
+until = time.monotonic() + 20
+while not (second.exists() and first.exists() and first.read_text()) and time.monotonic() < until:
     time.sleep(0.02)
 os.kill(int(first.read_text()), 9)
 """
@@ -155,7 +156,8 @@ SPY = """
 import sys, time
 from pathlib import Path
 note = Path(sys.argv[1])
-while not (note.exists() and note.read_text()):
+until = time.monotonic() + 20
+while not (note.exists() and note.read_text()) and time.monotonic() < until:
     time.sleep(0.02)
 process = Path("/proc") / note.read_text()
 sys.stdout.buffer.write((process / "cmdline").read_bytes() + (process / "environ").read_bytes())
