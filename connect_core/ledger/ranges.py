@@ -6,12 +6,12 @@ convention the first of `leases` is the one of the run's task, whose epoch is re
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from connect_core.contracts import Floor, OpenRange, Position, Range
 from connect_core.errors import DataError
@@ -20,8 +20,7 @@ from connect_core.ledger.auditing import note
 from connect_core.ledger.continuity import continues
 from connect_core.ledger.database import Transactions, among, now, upsert
 from connect_core.ledger.leases import Lease, fence
-from connect_core.ledger.rows import floor_of, floor_row, open_key, position_of, range_of, range_row
-from connect_core.ledger.runs import stream_of_run
+from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row
 from connect_core.ledger.tables import FLOORS, OFFSETS, RANGES
 from connect_core.records import Partition
 
@@ -75,15 +74,18 @@ class Ranges(Transactions):
         ranges: Sequence[Range],
         floors: Sequence[Floor],
     ) -> list[OpenRange]:
-        """Opens `ranges`, in their order, and stores the floors that are given; others stay as they are.
+        """Opens `ranges`, all of one stream, in their order, and stores the floors that are given for them; other
+        floors stay as they are.
 
         Raises DataError, and opens none, when one of them does not go on from the committed position of its partition
         (see `continuity`) or its partition has an open range; Fenced when a lease is lost.
         """
+        if not ranges:
+            return []
+        [stream] = {one.stream for one in ranges}
         with self._write() as connection:
             fence(connection, leases)
-            stream = stream_of_run(connection, run_id, uid)
-            _require_plannable(connection, uid, stream, ranges)
+            _require_continuous(connection, uid, stream, ranges)
             moment = now()
             upsert(connection, FLOORS, FLOOR_KEY, [floor_row(uid, stream, floor, moment) for floor in floors])
             common = {"state": "open", "run_id": run_id, "task": task, "epoch": leases[0].epoch}
@@ -156,31 +158,28 @@ def _floors_for(partition_id: str, floors: Sequence[Floor]) -> tuple[Floor, ...]
     return tuple(floor for floor in floors if floor.partition_id in ("", partition_id))
 
 
-def _require_plannable(connection: Connection, uid: str, stream: str, ranges: Sequence[Range]) -> None:
-    """Raises DataError for the first range that must not be opened."""
+def _require_continuous(connection: Connection, uid: str, stream: str, ranges: Sequence[Range]) -> None:
     positions = committed(connection, uid, stream, [one.partition for one in ranges])
-    keys = [open_key(uid, stream, one.partition) for one in ranges]
-    open_now = set(connection.scalars(sa.select(RANGES.c.open_key).where(among(RANGES.c.open_key, keys))))
-    twice = Counter(keys)
-    for key, one in zip(keys, ranges, strict=True):
-        where = f"connector {uid}, stream {one.stream}, partition {one.partition.key}, offset {one.begin}"
-        if one.stream != stream:
-            raise DataError(f"a range of another stream than the run's, {stream}, was planned", where=where)
-        if key in open_now or twice[key] > 1:
-            raise DataError("its partition has an open range already", where=where, next_step=_FINISH_ADVICE)
+    for one in ranges:
         fault = continues(positions[one.partition], one)
         if fault:
+            where = f"connector {uid}, stream {stream}, partition {one.partition.key}, offset {one.begin}"
             raise DataError(fault, where=where, next_step="Plan again from the committed position")
-
-
-_FINISH_ADVICE = "Let a run finish it, or abandon it: `waybill offsets set --abandon`"
 
 
 def _inserted(connection: Connection, rows: list[dict[str, Any]]) -> list[int]:
     """The ids of the new rows, in their order."""
-    if not rows:
-        return []
-    return list(connection.scalars(_INSERT, rows))
+    try:
+        return list(connection.scalars(_INSERT, rows))
+    except IntegrityError as refused:
+        if RANGES.c.open_key.name not in str(refused.orig):
+            raise
+        partitions = ", ".join(row["partition_key"] for row in rows)
+        raise DataError(
+            "a partition has an open range already",
+            where=f"connector {rows[0]['uid']}, stream {rows[0]['stream']}, one of the partitions {partitions}",
+            next_step="Let a run finish it, or abandon it: `waybill offsets set --abandon`",
+        ) from refused
 
 
 def _change_open(connection: Connection, range_id: int, **values: object) -> None:

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Literal
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
 from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Failure
@@ -63,17 +62,6 @@ def _older_and_silent(run_id: str) -> sa.Update:
         == sa.select(this.c.uid, this.c.stream, this.c.task).scalar_subquery()
     )
     return RUNS.update().where(same_task, RUNS.c.state == "running", RUNS.c.id < run_id)
-
-
-_STREAM = sa.select(RUNS.c.stream).where(RUNS.c.id == sa.bindparam("run"), RUNS.c.uid == sa.bindparam("connector"))
-
-
-def stream_of_run(connection: Connection, run_id: str, uid: str) -> str:
-    """The stream a run works in. Raises ConfigError when there is no such run of this connector."""
-    found: str | None = connection.scalar(_STREAM, {"run": run_id, "connector": uid})
-    if found is None:
-        raise _no_run(run_id)
-    return found
 
 
 def _no_run(run_id: str) -> ConfigError:

@@ -20,7 +20,6 @@ from connect_core.ledger.database import CommitUnknown, Transactions, now, upser
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.ranges import FLOOR_KEY
 from connect_core.ledger.rows import Row, floor_row, gaps_of, position_row, receipt_digest, receipt_row, storable
-from connect_core.ledger.runs import stream_of_run
 from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
 from connect_core.records import Partition
 
@@ -64,7 +63,6 @@ class Settling(Transactions):
         try:
             with self._write() as connection:
                 fence(connection, leases)
-                stream_of_run(connection, run_id, uid)
                 for_closing = _checked(connection, uid, epoch, receipts)
                 moment = now()
                 _close(connection, [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing])

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position
-from connect_core.errors import ConfigError, DataError, Fenced, LeaseHeld
+from connect_core.errors import DataError, Fenced, LeaseHeld
 from connect_core.found import Found
 from connect_core.ledger import target_lease_id
 from connect_core.records import Partition
@@ -110,15 +110,16 @@ def test_a_told_gap_joins_the_range_to_the_committed_position(worker: Worker) ->
     assert worker.ledger.gaps(worker.uid) == []  # told when the range is settled (rule 9)
 
 
-def test_a_range_of_another_stream_than_the_runs_is_refused(worker: Worker) -> None:
-    with pytest.raises(DataError, match="another stream"):
-        worker.plan(planned(Q0, stream="backfill-1"))
+def test_a_plan_is_of_one_stream(worker: Worker) -> None:
+    with pytest.raises(ValueError, match="too many values"):
+        worker.plan(planned(Q0), planned(Q1, stream="backfill-1"))
+    assert worker.open_ids() == []
 
 
-def test_a_run_of_another_connector_is_refused(worker: Worker) -> None:
-    other = Worker.started(worker.ledger, "other")
-    with pytest.raises(ConfigError, match="no run"):
-        worker.ledger.plan([worker.lease], other.run_id, worker.uid, 0, [planned(Q0)], [])
+def test_a_run_that_never_began_cannot_plan(worker: Worker) -> None:
+    with pytest.raises(DataError, match="refused a row"):
+        worker.ledger.plan([worker.lease], "0000", worker.uid, 0, [planned(Q0)], FLOORS)
+    assert worker.ledger.floors(worker.uid, LIVE) == []
 
 
 def test_streams_have_positions_floors_and_ranges_of_their_own(worker: Worker) -> None:
