@@ -16,9 +16,9 @@ def evidence_of(message: StoredMessage) -> Json:
     return {"offset": message.queue_offset, "stored_ms": message.store_timestamp_ms, "crc": message.body_crc}
 
 
-def first_bounds(seen: QueueBounds, start: str) -> Bounds:
-    """A queue that was never read."""
-    begin = seen.end if start == "latest" else seen.begin
+def first_bounds(seen: QueueBounds, begin: int) -> Bounds:
+    """A queue that was never read, from `begin` on or what is left behind it."""
+    begin = min(max(begin, seen.begin), seen.end)
     return Bounds(0, begin, seen.begin, seen.end)
 
 

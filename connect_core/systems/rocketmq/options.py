@@ -23,6 +23,7 @@ _SYSTEM_TOPICS = frozenset(
         "WAYBILL_BARRIER",
     }
 )
+_SYSTEM_PREFIXES = ("rmq_sys_", "%RETRY%")
 _NAME = re.compile(r"[A-Za-z0-9_%|-]+")
 _MAX_TOPIC_CHARACTERS = 127
 _MAX_GROUP_CHARACTERS = 120
@@ -31,9 +32,13 @@ _MAX_GROUP_CHARACTERS = 120
 def _topic(name: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > _MAX_TOPIC_CHARACTERS:
         raise ValueError(f"must be 1 to {_MAX_TOPIC_CHARACTERS} of the characters A-Z a-z 0-9 _ - % |")
-    if name in _SYSTEM_TOPICS or name.startswith("rmq_sys_"):
-        raise ValueError("is a topic that RocketMQ or Waybill uses for itself")
     return name
+
+
+def _target_topic(name: str) -> str:
+    if name in _SYSTEM_TOPICS or name.startswith(_SYSTEM_PREFIXES):
+        raise ValueError("is a topic that RocketMQ or Waybill uses for itself")
+    return _topic(name)
 
 
 def _group(name: str) -> str:
@@ -57,6 +62,7 @@ def _address(text: str) -> str:
 Topic = Annotated[str, AfterValidator(_topic)]
 Address = Annotated[str, AfterValidator(_address)]
 NameServers = Annotated[tuple[Address, ...], BeforeValidator(_as_list), Field(min_length=1)]
+TargetTopic = Annotated[str, AfterValidator(_target_topic)]
 Topics = Annotated[tuple[Topic, ...], BeforeValidator(_as_list), Field(min_length=1)]
 
 
@@ -71,7 +77,8 @@ class RocketMQSourceOptions(BaseModel):
     topics: Topics = Field(description="Topics to read", examples=[["orders", "payments"]])
     start: Literal["earliest", "latest"] = Field(
         default="earliest",
-        description="Where a queue that was never read begins: at its oldest message or behind its newest",
+        description="Where a queue that was never read begins: at its oldest message, or behind the newest there was "
+        "when it was first looked at (which the consumer group keeps)",
         examples=["latest"],
     )
     group: Annotated[str, AfterValidator(_group)] = Field(
@@ -100,7 +107,7 @@ class RocketMQSinkOptions(BaseModel):
     name_servers: NameServers = Field(
         description='Name servers of the cluster, each "host:port"', examples=[["127.0.0.1:9876"]]
     )
-    topic: Topic = Field(description="Topic to write", examples=["orders"])
+    topic: TargetTopic = Field(description="Topic to write", examples=["orders"])
     queues: int = Field(
         default=4, ge=1, le=1024, description="Queues on each broker when the topic is created", examples=[8]
     )

@@ -35,6 +35,7 @@ class RocketMQSink:
         self._options = options
         self._connecting = Connecting(options.name_servers, resources)
         self._ends: dict[Queue, int] = {}
+        self._reached: dict[Queue, int] = {}
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         """None: several connectors may write to one topic, each finds its own messages."""
@@ -84,9 +85,19 @@ class RocketMQSink:
     def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[QueueWriter]:
         queue = _queue_for(wanted.range)
         with self._connecting.client() as client:
-            scanned = wanted.found.scanned.get(str(queue)) if wanted.found else None
-            expected = client.offsets.end(queue) if scanned is None else scanned
-            yield QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
+            expected = self._expected(client, queue, wanted)
+            writer = QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
+            try:
+                yield writer
+            finally:
+                self._reached[queue] = writer.expected
+
+    def _expected(self, client: Client, queue: Queue, wanted: OpenRange) -> int:
+        """The offset that the first batch of a range should get: behind what `find` has looked at, or the queue's end.
+        That may lag behind what this lane itself has written."""
+        scanned = wanted.found.scanned.get(str(queue)) if wanted.found else None
+        end = client.offsets.end(queue) if scanned is None else scanned
+        return max(end, self._reached.get(queue, 0))
 
     def _queues(self, client: Client) -> list[Queue]:
         """The topic's write queues, in an order that does not change. Creates the topic when that is wanted."""

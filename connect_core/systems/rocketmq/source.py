@@ -14,7 +14,7 @@ from operator import itemgetter
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import OffsetGone, Unreachable
 from connect_core.records import Partition
-from connect_core.rocketmq import MissingRange, PullStatus, Queue, QueueBounds, Slice, StoredMessage
+from connect_core.rocketmq import Client, MissingRange, PullStatus, Queue, QueueBounds, Slice, StoredMessage
 from connect_core.systems.rocketmq.connecting import Connecting, queue_of
 from connect_core.systems.rocketmq.continuity import evidence_of, first_bounds, next_bounds
 from connect_core.systems.rocketmq.decoding import record_batch
@@ -51,11 +51,23 @@ class RocketMQSource:
             for topic in sorted({queue.topic for queue in queues.values()}):
                 seen |= client.offsets.bounds(topic)
             return {
-                partition: first_bounds(_of(queue, seen), self._options.start)
+                partition: first_bounds(_of(queue, seen), self._first_offset(client, queue, seen[queue]))
                 if (position := known[partition]) is None
                 else next_bounds(client, queue, position, _of(queue, seen))
                 for partition, queue in queues.items()
             }
+
+    def _first_offset(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
+        """Where a queue that was never read begins. The newest message is that of the first look, not of each: our
+        group keeps it until something has been read."""
+        group = self._options.consumer_group()
+        if self._options.start == "earliest":
+            return seen.begin
+        kept = client.groups.committed(group, queue) if group else None
+        if kept is None and group:
+            client.groups.create(group)
+            client.groups.commit(group, queue, seen.end)
+        return seen.end if kept is None else kept
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         gathering = _Gathering(wanted)

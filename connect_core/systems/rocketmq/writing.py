@@ -25,12 +25,11 @@ _POLL_S = 0.005
 
 
 class QueueWriter:
-    """A `contracts.Writer` for one range."""
+    """A `contracts.Writer` for one range. `expected` is the offset that the next batch should get."""
 
     def __init__(
         self, client: Client, queue: Queue, uid: str, wanted: OpenRange, expected: int, send_timeout_s: float
     ) -> None:
-        """`expected` is the queue's end as last seen: the first batch should get this offset."""
         self._client = client
         self._queue = queue
         self._lineage = wanted.range.lineage(uid)
@@ -38,7 +37,7 @@ class QueueWriter:
         self._send_timeout_s = send_timeout_s
         self._sender = client.sender(queue)
         self._marker = Marker(self._lineage)
-        self._expected = expected
+        self.expected = expected
         self._written: list[list[int]] = []
         self._foreign: list[tuple[int, int]] = []
         self._records = 0
@@ -80,13 +79,13 @@ class QueueWriter:
     def _count(self, stored: Acknowledged | None) -> None:
         if stored is None:
             return
-        if stored.first_offset > self._expected:
-            self._foreign.append((self._expected, stored.first_offset))
+        if stored.first_offset > self.expected:
+            self._foreign.append((self.expected, stored.first_offset))
         if self._written and self._written[-1][1] == stored.first_offset:
             self._written[-1][1] = stored.next_offset
         else:
             self._written.append([stored.first_offset, stored.next_offset])
-        self._expected = stored.next_offset
+        self.expected = stored.next_offset
         self._records += stored.count
 
     def _look_between(self, limit: Limit) -> None:

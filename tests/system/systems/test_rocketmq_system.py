@@ -344,8 +344,25 @@ def test_a_topic_that_was_recreated_and_is_shorter_is_a_gap(filled: Cluster) -> 
 
 
 def test_a_start_at_the_newest_reads_what_comes(filled: Cluster) -> None:
-    follower = Follower(filled.source(start="latest"))
-    assert follower.run() == []
+    uid = uuid.uuid4().hex[:8]
+    assert Follower(filled.source(start="latest", uid=uid)).run() == []
+    (queue,) = filled.client.topics.read_queues(filled.topic)
+    filled.send(queue, [b"new"])
+    follower = Follower(filled.source(start="latest", uid=uid))
+    assert follower.run() == [b"new"]
+    filled.send(queue, [b"newer"])
+    assert follower.run() == [b"newer"]
+
+
+def test_ranges_of_one_lane_do_not_look_at_each_other(cluster: Cluster) -> None:
+    """The end of a queue lags what was acknowledged a moment ago: that is no reason to read it back."""
+    target = cluster.sink()
+    planned = cluster.planned(target)
+    for number in range(20):
+        with target.writer(lane(), planned) as writer:
+            assert writer.expected == number * 5  # type: ignore[attr-defined]
+            writer.write(records([b"a"] * 5, first_offset=number * 5), limit())
+            writer.flush(limit())
 
 
 def test_a_missing_topic_is_told(cluster: Cluster) -> None:

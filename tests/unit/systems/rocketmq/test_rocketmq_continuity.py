@@ -21,9 +21,9 @@ def go_on(queue: MemoryQueue, offset: int, *, seen: int | None = None, incarnati
     return next_bounds(cluster.client, QUEUE, Position(incarnation, offset, evidence), queue.bounds())
 
 
-@pytest.mark.parametrize(("start", "begin"), [("earliest", 3), ("latest", 20)])
-def test_a_queue_never_read_begins_as_wanted(start: str, begin: int) -> None:
-    assert first_bounds(QueueBounds(3, 20, 0), start) == Bounds(0, begin, 3, 20)
+@pytest.mark.parametrize(("wanted", "begin"), [(3, 3), (0, 3), (9, 9), (20, 20), (30, 20)])
+def test_a_queue_never_read_begins_as_wanted(wanted: int, begin: int) -> None:
+    assert first_bounds(QueueBounds(3, 20, 0), wanted) == Bounds(0, begin, 3, 20)
 
 
 def test_an_unchanged_queue_goes_on() -> None:
