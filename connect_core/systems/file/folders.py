@@ -65,7 +65,7 @@ class Folders:
 
     def size_of(self, former: Former, near: str) -> int | None:
         """The size of a file that was read earlier; None when it is not there any more."""
-        for path in self._in_folder(os.path.dirname(near)).get(former.ino, ()):
+        for path in self._places(former.ino, (near,)):
             with _opened(path) as file:
                 if file is not None and file.dev == former.dev and file.head(former.head_bytes) == former.head:
                     return file.size()

@@ -17,7 +17,8 @@ class FileSourceOptions(BaseModel):
     path: str = Field(
         min_length=1,
         json_schema_extra=_PATH,
-        description="File, or pattern with `*`, `?`, `[...]` and `**`, of the files to read",
+        description="File, or pattern with `*`, `?`, `[...]` and `**`, of the files to read. With several tasks it "
+        "should not match the names that rotation gives to files",
         examples=["/var/log/app/*.log"],
     )
     parallel: bool = Field(
@@ -39,7 +40,7 @@ class FileSourceOptions(BaseModel):
         examples=["4MiB"],
     )
     rotation_quiet_s: float = Field(
-        default=1.0,
+        default=0.5,
         ge=0,
         le=3600,
         description="Seconds for which a renamed file must have been left alone before its last line counts as "

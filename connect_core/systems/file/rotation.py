@@ -22,7 +22,8 @@ _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict
 
 class Rotation:
     """One look at the files of one plan. `positions` are those of all partitions of the task: a renamed file that
-    the pattern matches under its new name belongs to the partition that has begun it."""
+    the pattern matches under its new name belongs to the partition that has begun it. (Other tasks are not seen: a
+    connector with several tasks should not match the names of rotated files.)"""
 
     def __init__(self, folders: Folders, positions: Mapping[Partition, Position | None], quiet_s: float) -> None:
         self._folders = folders
@@ -87,7 +88,7 @@ class Rotation:
         later: list[tuple[int, str]] = []
         for path in self._folders.siblings(os.path.realpath(partition.key)):
             status = os.stat(path)
-            if status.st_mtime_ns >= since and (status.st_dev, status.st_ino) not in read:
+            if status.st_size and status.st_mtime_ns >= since and (status.st_dev, status.st_ino) not in read:
                 later.append((status.st_mtime_ns, path))
         unread = [path for _, path in sorted(later) if path not in self._folders.matches()]
         return open_if_there(unread[0]) if unread else None

@@ -118,6 +118,29 @@ def test_a_renamed_file_that_the_pattern_matches_is_not_read_again(log: Path, tm
     assert follower.gaps == []
 
 
+def test_an_empty_file_between_two_rotations_stops_nothing(log: Path, begun: Follower) -> None:
+    log.rename(f"{log}.2")
+    Path(f"{log}.1").write_bytes(b"")
+    log.write_bytes(b"new\n")
+    assert begun.run() == [b"new"]
+    assert begun.gaps == []
+
+
+def test_a_file_moved_to_another_folder_of_the_pattern_is_not_read_again(log: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    follower = follow(tmp_path / "**" / "*.log*")
+    follower.run()
+    append(log, b"three\n")
+    log.rename(archive / "app.log.1")
+    log.write_bytes(b"new\n")
+    assert follower.run() == [b"three", b"new"]
+    append(log, b"newer\n")
+    assert follower.run() == [b"newer"]
+    assert follower.run() == []
+    assert follower.gaps == []
+
+
 def test_a_file_rotated_away_waits_for_its_successor(log: Path, begun: Follower) -> None:
     log.rename(log.with_suffix(".1"))
     assert begun.run() == []
