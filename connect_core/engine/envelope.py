@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 import zstandard
@@ -64,7 +64,7 @@ def outcomes(lane: Lane, data: bytes) -> list[Outcome]:
     """The driver's view of the answer to a lane; a refusal counts for each of its ranges."""
     head, body = _parted(data)
     if "refused" in head:
-        failure = Failure(**head["refused"])
+        failure = _failure(head["refused"])
         return [Outcome(wanted.id, None, failure, clean=head["clean"]) for wanted in lane.ranges]
     content: list[Outcome] = _unpacked(head, body)
     return content
@@ -74,9 +74,15 @@ def found(data: bytes) -> dict[int, Found]:
     """The driver's view of the answer to a search; a refusal is raised."""
     head, body = _parted(data)
     if "refused" in head:
-        raise Failure(**head["refused"]).as_error()
+        raise _failure(head["refused"]).as_error()
     content: dict[int, Found] = _unpacked(head, body)
     return content
+
+
+def _failure(told: dict[str, str]) -> Failure:
+    """A worker of other code may know more of a failure, or less."""
+    known = {field.name for field in fields(Failure)}
+    return Failure(**{name: value for name, value in told.items() if name in known})
 
 
 def _packed(head: dict[str, Any], content: object) -> bytes:

@@ -39,6 +39,16 @@ def lane(home: Path, *, index: int = 0, left_s: float = 20, ranges: int = 1, **o
     )
 
 
+def meeting(home: Path, party: int) -> list[Lane]:
+    """Lanes that all must run at once, or fail."""
+    folder = home / "meeting"
+    folder.mkdir()
+    return [
+        lane(home, index=index, left_s=60, act="meet", seconds=40, party=party, note=folder / str(index))
+        for index in range(party)
+    ]
+
+
 def search(**options: Any) -> Search:
     side = Side("drill", {name: _plain(value) for name, value in options.items()})
     return Search(uid="u", sink=side, ranges=(open_range(7),), limit_s=20, code=code_version())

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,14 +41,22 @@ def test_answers_come_out_as_they_went_in(tmp_path: Path) -> None:
 
 
 def test_a_refusal_counts_for_every_range(tmp_path: Path) -> None:
-    failure = Failure("Fenced", "too late", "here", "wait")
+    failure = Failure.of(Fenced("too late", where="here", next_step="wait"))
     outcomes = envelope.outcomes(lane(tmp_path, ranges=2), envelope.refusal(failure, clean=True))
     assert outcomes == [Outcome(0, None, failure), Outcome(1, None, failure)]
 
 
+def test_a_refusal_of_other_code_can_be_read(tmp_path: Path) -> None:
+    told = {"kind": "VersionMismatch", "what": "other code", "family": "VersionMismatch", "colour": "new here"}
+    answer = json.dumps({"refused": told, "clean": True}).encode() + b"\n"
+    (outcome,) = envelope.outcomes(lane(tmp_path), answer)
+    assert outcome.failure is not None
+    assert isinstance(outcome.failure.as_error(), VersionMismatch)
+
+
 def test_a_refused_search_is_raised() -> None:
     with pytest.raises(Fenced, match="too late"):
-        envelope.found(envelope.refusal(Failure("Fenced", "too late"), clean=True))
+        envelope.found(envelope.refusal(Failure.of(Fenced("too late")), clean=True))
 
 
 def test_an_answer_that_was_cut_off_is_a_failure_of_the_engine(tmp_path: Path) -> None:

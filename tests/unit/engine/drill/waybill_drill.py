@@ -1,7 +1,7 @@
 """A system for tests of the engines, found by its entry point as any plug-in: its options say what goes wrong.
 
 The source does what `act` says and then gives `rows` records; the sink counts them and tells in the receipt which
-process it was and when it worked.
+process it was.
 """
 
 from __future__ import annotations
@@ -40,10 +40,14 @@ from connect_core.systems import System
 
 
 class Options(BaseModel):
-    """`act` happens before the first record; `seconds` is how long it takes; `note` is a file that tells its pid."""
+    """`act` happens before the first record; `seconds` is how long it takes; `note` is a file that tells its pid.
 
-    act: Literal["nothing", "raise", "exit", "sleep", "deaf"] = "nothing"
+    Lanes that are to `meet` wait at most `seconds` until `party` of them have left a note in the folder of theirs.
+    """
+
+    act: Literal["nothing", "raise", "exit", "meet", "deaf"] = "nothing"
     seconds: float = 0
+    party: int = 1
     rows: int = 1
     note: Path | None = None
     secret: str = ""
@@ -95,7 +99,7 @@ class Drill:
 
     @contextmanager
     def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
-        yield Writer(self.options.seconds)
+        yield Writer()
 
     def _act(self) -> None:
         if self.options.note:
@@ -107,16 +111,25 @@ class Drill:
             os._exit(7)
         if self.options.act == "deaf":
             _block_every_signal()
-        time.sleep(self.options.seconds)
+        if self.options.act == "meet":
+            self._meet()
+        else:
+            time.sleep(self.options.seconds)
+
+    def _meet(self) -> None:
+        assert self.options.note is not None
+        until = time.monotonic() + self.options.seconds
+        while len(list(self.options.note.parent.iterdir())) < self.options.party:
+            if time.monotonic() > until:
+                raise TimeoutError("the others did not come")
+            time.sleep(0.01)
 
 
 class Writer:
-    def __init__(self, seconds: float) -> None:
-        self.began = time.monotonic() - seconds
+    def __init__(self) -> None:
         self.rows = 0
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
-        self.began = min(self.began, time.monotonic())
         self.rows += len(records)
         return len(records)
 
@@ -124,8 +137,6 @@ class Writer:
         where = {
             "pid": os.getpid(),
             "task": _spark_task(),
-            "opened": self.began,
-            "flushed": time.monotonic(),
             "peak_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
         }
         return Delivered(self.rows, self.rows, {}, where)
