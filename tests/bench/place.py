@@ -92,13 +92,14 @@ class Place:
 
 
 @contextmanager
-def own_place() -> Iterator[Place]:
-    """A home with everything running in it; all of it is gone afterwards."""
+def own_place(engine: bool = True) -> Iterator[Place]:
+    """A home with its stack running, all of it gone afterwards; `engine` False leaves Spark out."""
     folder = Path(tempfile.mkdtemp(prefix="waybill-bench-"))
     folder.chmod(0o711)  # PostgreSQL runs as another account when this one is root
     home = folder / ".waybill"
     try:
-        running = stack.up(home, options=stack.Options(well_known_ports=False), report=_say)
+        parts = [part for part in stack.ALL if engine or part != stack.ENGINE]
+        running = stack.up(home, parts=parts, options=stack.Options(well_known_ports=False), report=_say)
         place = Place(folder, running.name_servers)
         ledger.upgrade(running.database_url)
         yield place

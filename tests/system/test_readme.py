@@ -1,0 +1,123 @@
+"""What the README and the guide tell people to type works in a fresh shell, in the order in which it stands there.
+
+`make demo` runs once, in a home of its own; it is the first command of the README and the ground for its five others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from connect_core import stack
+from connect_core.stack import postgresql
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_RUN = {"make test"}
+"""Would run this very test; that there is such a target is looked at."""
+
+_KEPT = ("HOME", "JAVA_HOME", "WAYBILL_CACHE", "WAYBILL_TEST_SESSION", "PATH", "LANG")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Fresh shells: nothing activated, nothing exported, but for the home that keeps the test out of the checkout's."""
+
+    home: Path
+    folder: Path
+
+    def run(self, script: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment["PATH"] = os.pathsep.join(p for p in environment["PATH"].split(os.pathsep) if ".venv" not in p)
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=folder or ROOT,
+            env={**environment, "WAYBILL_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("readme")
+    home = folder / ".waybill"
+    home.mkdir()
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    yield Shell(home, folder)
+    stack.down(home)
+    postgresql.forget(home)
+
+
+@pytest.fixture(scope="module")
+def demo(shell: Shell) -> str:
+    done = shell.run("make demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def commands(page: Path) -> list[str]:
+    """Every line of the page's `sh` blocks, without its comment."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)
+    return [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
+
+
+def test_the_demo_tells_what_it_compared(demo: str) -> None:
+    assert "First receipts" in demo or "first receipts" in demo
+    assert demo.count("all hold") == 2
+    (of_logs,), (of_file,) = re.findall(r"of the logs (\w{64})", demo), re.findall(r"of the file (\w{64})", demo)
+    assert of_logs == of_file
+
+
+def test_the_retry_of_the_demo_found_something(demo: str) -> None:
+    (found,) = re.findall(r"The retry found ([\d,]+) records", demo)
+    (aside,) = re.findall(r"The retry set ([\d,]+) bytes aside", demo)
+    assert int(found.replace(",", "")) > 0
+    assert int(aside.replace(",", "")) > 0
+
+
+def test_the_commands_that_the_demo_prints(demo: str, shell: Shell) -> None:
+    printed = demo.partition("Five commands to paste")[2].split("\n\n")[1].splitlines()
+    assert len(printed) == 5
+    for command in printed:
+        done = shell.run(command)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        assert "demo-1" in done.stdout
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_commands_of_the_readme(shell: Shell) -> None:
+    told = commands(ROOT / "README.md")
+    assert {"make demo", "make test"} <= set(told)
+    for command in [command for command in told if command not in {"make demo", *NOT_RUN}]:
+        done = shell.run(command)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    for command in NOT_RUN:
+        assert shell.run(command.replace("make", "make -n")).returncode == 0
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_guide_from_begin_to_end(shell: Shell) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "guide.md").read_text(), re.DOTALL)
+    done = shell.run("\n".join(blocks), shell.folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    copied = (shell.folder / "guide" / "words.copy").read_text().splitlines()
+    assert sorted(copied) == ["one", "three", "two"]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CHANGELOG.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text())
+    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not missing
