@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import re
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ from connect_core.errors import ConfigError, Fatal, VersionMismatch
 SESSION_ID = "6b0f6a2e-7f0d-4c57-9a5e-0d3f5a0b7a11"
 USER_ID = "waybill"
 """Of addresses that name no session: one for all clients of a server, since each new one leaves a fork server there."""
+
+_RESTART = "waybill engine stop, then waybill engine start"
 
 _LOCAL_MASTER = re.compile(r"local(?:\[(?:\d+|\*)(?:,\s*(?P<failures>\d+))?\])?")
 
@@ -44,8 +47,14 @@ def connected(remote: str) -> SparkSession:
     # At its end the process would run one more command on the server and wait for it.
     atexit.unregister(client._cleanup_ml_cache)
     try:
-        _check_version(session.version, installed, place(remote))
-        _check_retries(session, place(remote))
+        check_version(session.version, installed, place(remote))
+        settings = session.conf
+        check_retries(
+            settings.get("spark.master"),
+            settings.get("spark.task.maxFailures", None),
+            settings.get("spark.speculation", "false"),
+            place(remote),
+        )
     except BaseException:
         client.close()
         raise
@@ -54,7 +63,11 @@ def connected(remote: str) -> SparkSession:
 
 def installed_version() -> str:
     """The one version of pyspark and pyspark-client, which share a folder. Raises VersionMismatch when they differ."""
-    versions = {name: found for name in ("pyspark", "pyspark-client") if (found := _version(name))}
+    return one_version({name: found for name in ("pyspark", "pyspark-client") if (found := _version(name))})
+
+
+def one_version(versions: Mapping[str, str]) -> str:
+    """The version that all of these packages have."""
     if len(set(versions.values())) != 1:
         told = ", ".join(f"{name} {found}" for name, found in versions.items()) or "neither is installed"
         raise VersionMismatch(
@@ -64,13 +77,29 @@ def installed_version() -> str:
     return next(iter(versions.values()))
 
 
-def tries(master: str, max_failures: str | None) -> int:
-    """How often Spark tries a task. A local master says so itself (once, unless it is local[N,F]); others obey
-    spark.task.maxFailures, 4 when it is not set."""
+def check_retries(master: str, max_failures: str | None, speculation: str, where: str) -> None:
+    """Raises Fatal when the server would run a lane twice. A local master says itself how often it tries a task
+    (once, unless it is local[N,F]); others obey spark.task.maxFailures, 4 when it is not set."""
     local = _LOCAL_MASTER.fullmatch(master)
-    if local:
-        return int(local["failures"] or 1)
-    return int(max_failures or 4)
+    tries = int(local["failures"] or 1) if local else int(max_failures or 4)
+    if tries > 1:
+        raise Fatal(
+            f"the engine tries a task {tries} times (master {master}): a lane that is run again writes again",
+            where=where,
+            next_step="set spark.task.maxFailures=1, and a local master without a second number",
+        )
+    if speculation == "true":
+        raise Fatal(
+            "the engine runs tasks twice at once (spark.speculation)", where=where, next_step="set it to false"
+        )
+
+
+def check_version(server: str, installed: str, where: str) -> None:
+    """Raises VersionMismatch unless the server runs the release that is installed here."""
+    if server != installed:
+        raise VersionMismatch(
+            f"the engine runs Spark {server}, this client is {installed}", where=where, next_step=_RESTART
+        )
 
 
 def _version(name: str) -> str | None:
@@ -90,26 +119,3 @@ def _channel(remote: str) -> DefaultChannelBuilder:
     for name, value in (("session_id", SESSION_ID), ("user_id", USER_ID)):
         channel.set(name, channel.getDefault(name, value))
     return channel
-
-
-def _check_version(server: str, installed: str, where: str) -> None:
-    if server != installed:
-        raise VersionMismatch(
-            f"the engine runs Spark {server}, this client is {installed}",
-            where=where,
-            next_step="waybill engine stop, then waybill engine start",
-        )
-
-
-def _check_retries(session: SparkSession, where: str) -> None:
-    master = session.conf.get("spark.master")
-    if tries(master, session.conf.get("spark.task.maxFailures", None)) > 1:
-        raise Fatal(
-            f"the engine tries a task more than once (master {master}): a lane that is run again writes again",
-            where=where,
-            next_step="set spark.task.maxFailures=1, and a local master without a second number",
-        )
-    if session.conf.get("spark.speculation", "false") == "true":
-        raise Fatal(
-            "the engine runs tasks twice at once (spark.speculation)", where=where, next_step="set it to false"
-        )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from connect_core.engine.spark_connect import SparkConnectEngine
-from connect_core.errors import EngineFailed, Fatal, Refused, Retriable, Unreachable, VersionMismatch
+from connect_core.errors import EngineFailed, Refused, Retriable, Unreachable
 from connect_core.replication.clock import now_ns
 from tests.system.engine.conftest import Running, _free_port
 from tests.unit.engine.lanes import lane, meeting, search
@@ -190,22 +190,6 @@ def test_workers_are_used_again_and_stay_small(spark: SparkConnectEngine, tmp_pa
         places.append(outcome.receipt.where)
     assert len({place["pid"] for place in places}) < 10
     assert max(place["peak_kb"] for place in places) < WORKER_LIMIT_KB
-
-
-def test_a_server_that_tries_tasks_again_is_refused(spark: SparkConnectEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from connect_core.engine import spark_session
-
-    spark_session._check_retries(spark.session(), "here")
-    monkeypatch.setattr(spark_session, "tries", lambda master, failures: 4)
-    with pytest.raises(Fatal, match="more than once"):
-        spark_session._check_retries(spark.session(), "here")
-
-
-def test_a_server_of_another_version_is_refused(spark: SparkConnectEngine) -> None:
-    from connect_core.engine import spark_session
-
-    with pytest.raises(VersionMismatch, match="the engine runs Spark"):
-        spark_session._check_version(spark.session().version, "3.5.7", "here")
 
 
 def test_a_server_that_dies_in_the_middle_of_a_job_is_told_at_once(spark_server: Running, tmp_path: Path) -> None:
