@@ -25,7 +25,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from connect_core.errors import Refused, Unreachable
-from connect_core.stack import java
+from connect_core.stack import java, network
 
 VERSION = "5.5.0"
 """What `dev up` starts. The lists beside this module are the versions that can be fetched."""
@@ -158,7 +158,9 @@ def _load(jars: tuple[Jar, ...], work: Path, cache: Path, report: Report) -> Non
         (work / "ivy.xml").write_text(ivy_document(jars))
         (work / "settings.xml").write_text(_IVY_SETTINGS)
         pattern = f"{work / 'lib'}/[artifact]-[revision](-[classifier]).[ext]"
-        ivy = [str(java.find(cache)), "-jar", str(_ivy_jar()), "-cache", str(cache / "ivy"), "-confs", "default"]
+        trusting = [] if java.of_machine() else network.java_arguments(work)
+        ivy = [str(java.find(cache)), *trusting, "-jar", str(_ivy_jar())]
+        ivy += ["-cache", str(cache / "ivy"), "-confs", "default"]
         ivy += ["-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml")]
         _run([*ivy, "-retrieve", pattern], work)
 
