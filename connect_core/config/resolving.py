@@ -43,7 +43,8 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
     faults: list[Fault] = []
     for role in ROLES:
         endpoint: Endpoint = getattr(document, role)
-        injected = injected_values(uid, document.name, document.tasks)
+        known = injected_values(uid, document.name, document.tasks)
+        injected = {**known, "send_timeout_s": settings.send_timeout_s}
         around = Surroundings(home, settings.files_roots)
         end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))
         faults += end.faults

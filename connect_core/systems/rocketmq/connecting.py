@@ -7,12 +7,16 @@ from contextlib import ExitStack, contextmanager
 
 from connect_core.rocketmq import Client, ClientOptions, Queue
 
+SEND_TIMEOUT_S = ClientOptions.send_timeout_s
+
 
 class Connecting:
     """With `resources` the first block connects, and the client stays open until the caller closes them."""
 
-    def __init__(self, name_servers: Sequence[str], resources: ExitStack | None) -> None:
-        self.options = ClientOptions(name_servers=tuple(name_servers))
+    def __init__(
+        self, name_servers: Sequence[str], resources: ExitStack | None, send_timeout_s: float = SEND_TIMEOUT_S
+    ) -> None:
+        self.options = ClientOptions(name_servers=tuple(name_servers), send_timeout_s=send_timeout_s)
         self._resources = resources
         self._kept: Client | None = None
 

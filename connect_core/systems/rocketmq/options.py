@@ -119,3 +119,10 @@ class RocketMQSinkOptions(BaseModel):
         description="A larger message is rejected; at most the brokers' maxMessageSize",
         examples=["1MiB"],
     )
+    send_timeout_s: float = Field(
+        default=3.0,
+        gt=0,
+        description="Seconds within which a broker must answer a send; a share of the lease's margin",
+        examples=[3.0],
+        json_schema_extra={"injected": True},
+    )

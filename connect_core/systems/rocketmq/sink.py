@@ -33,7 +33,7 @@ class RocketMQSink:
 
     def __init__(self, options: RocketMQSinkOptions, resources: ExitStack | None = None) -> None:
         self._options = options
-        self._connecting = Connecting(options.name_servers, resources)
+        self._connecting = Connecting(options.name_servers, resources, options.send_timeout_s)
         self._ends: dict[Queue, int] = {}
         self._reached: dict[Queue, int] = {}
 

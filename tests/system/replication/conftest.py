@@ -21,7 +21,13 @@ from connect_core.rocketmq import Client, ClientOptions, Queue
 from connect_core.stack import record
 from tests.servers import RocketMQ
 
-SETTINGS = {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LEASE_TTL_S": "9s", "WAYBILL_LEASE_MARGIN_S": "3s"}
+# Long enough for a loaded machine: a first send may take seconds there.
+SETTINGS = {
+    "WAYBILL_QUANTUM_S": "3s",
+    "WAYBILL_LEASE_TTL_S": "20s",
+    "WAYBILL_LEASE_MARGIN_S": "10s",
+    "WAYBILL_SEND_TIMEOUT_S": "10s",
+}
 
 
 @dataclass
