@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint stop clean ready ready-for-tests
+.PHONY: help demo test bench docs lint stop clean ready ready-for-tests
 
 PYTHON ?=
 PYTEST_OPTIONS ?=
@@ -19,6 +19,9 @@ test: ready-for-tests  ## every test, with real servers on free ports of the loo
 
 bench: ready  ## take the figures of docs/figures.md on this machine
 	@$(RUN) -m tests.bench
+
+docs: ready  ## write the pages that are generated from the option models
+	@$(RUN) -m connect_core.config.option_pages > docs/options.md
 
 lint: ready  ## format check, ruff, mypy
 	@$(RUN) -m ruff format --check .
