@@ -52,10 +52,11 @@ class Settings(BaseModel):
                 f"lease_margin_s ({self.lease_margin_s:g}) must be at least send_timeout_s ({self.send_timeout_s:g}): "
                 "what was sent last must have failed before another may write"
             )
-        if self.quantum_s + self.lease_margin_s >= self.lease_ttl_s:
+        shares = self.quantum_s + self.send_timeout_s + self.lease_margin_s
+        if shares >= self.lease_ttl_s:
             raise ValueError(
-                f"quantum_s + lease_margin_s ({self.quantum_s + self.lease_margin_s:g}) must be below "
-                f"lease_ttl_s ({self.lease_ttl_s:g}): a quantum must end while its lease holds"
+                f"quantum_s + send_timeout_s + lease_margin_s ({shares:g}) must be below "
+                f"lease_ttl_s ({self.lease_ttl_s:g}): a quantum and its last send must end while its lease holds"
             )
         return self
 

@@ -25,8 +25,8 @@ from tests.servers import RocketMQ
 SETTINGS = {
     "WAYBILL_QUANTUM_S": "3s",
     "WAYBILL_LEASE_TTL_S": "20s",
-    "WAYBILL_LEASE_MARGIN_S": "10s",
-    "WAYBILL_SEND_TIMEOUT_S": "10s",
+    "WAYBILL_LEASE_MARGIN_S": "6s",
+    "WAYBILL_SEND_TIMEOUT_S": "6s",
 }
 
 

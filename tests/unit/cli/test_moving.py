@@ -17,7 +17,7 @@ from tests.unit.cli.moves import moved
 
 @pytest.fixture
 def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("LEASE_TTL", 3), ("LEASE_MARGIN", 1), ("QUANTUM", 1), ("SEND_TIMEOUT", 1)):
+    for name, seconds in (("LEASE_TTL", 12), ("LEASE_MARGIN", 2), ("QUANTUM", 1), ("SEND_TIMEOUT", 1)):
         monkeypatch.setenv(f"WAYBILL_{name}_S", str(seconds))
 
 
