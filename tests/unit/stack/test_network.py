@@ -11,7 +11,7 @@ import pytest
 
 from connect_core.stack import network
 
-# A self-signed certificate made for this test (openssl req -x509 -newkey ed25519 -subj /CN=waybill-test); no key is kept.
+# Self-signed, made for this test: openssl req -x509 -newkey ed25519 -nodes -subj /CN=waybill-test; no key is kept.
 CERTIFICATE = """-----BEGIN CERTIFICATE-----
 MIIBRDCB96ADAgECAhRaQSE8fBSEADs1AyL87xQsU7cDTzAFBgMrZXAwFzEVMBMG
 A1UEAwwMd2F5YmlsbC10ZXN0MCAXDTI2MTEyMTE0MDkwM1oYDzIxMjYxMDI4MTQw
