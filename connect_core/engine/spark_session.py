@@ -89,9 +89,7 @@ def check_retries(master: str, max_failures: str | None, speculation: str, where
             next_step="set spark.task.maxFailures=1, and a local master without a second number",
         )
     if speculation == "true":
-        raise Fatal(
-            "the engine runs tasks twice at once (spark.speculation)", where=where, next_step="set it to false"
-        )
+        raise Fatal("the engine runs tasks twice at once (spark.speculation)", where=where, next_step="set it to false")
 
 
 def check_version(server: str, installed: str, where: str) -> None:

@@ -74,7 +74,9 @@ def test_a_driver_is_imported_only_in_its_room(path: Path) -> None:
 def test_the_wire_needs_nothing_but_the_standard_library() -> None:
     for path in (ROOT / "rocketmq" / "wire").glob("*.py"):
         for name in _imports(path):
-            assert name.startswith(("connect_core.rocketmq.wire", "connect_core.errors")) or not _third_party(name), name
+            assert name.startswith(("connect_core.rocketmq.wire", "connect_core.errors")) or not _third_party(name), (
+                name
+            )
 
 
 def _third_party(name: str) -> bool:

@@ -160,7 +160,8 @@ def test_two_runs_at_once(site: Site, lines_in: str) -> None:
     first = site.start("run", lines_in)
     _wait_until(lambda: not stopped.exists())
     second = site.start("run", lines_in)
-    time.sleep(1.0)
+    assert second.stderr is not None
+    assert "waiting for" in second.stderr.readline()
     os.kill(first.pid, signal.SIGCONT)
     out, err = second.communicate(timeout=60)
     assert second.returncode == 4, out + err
