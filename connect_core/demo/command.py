@@ -16,6 +16,8 @@ from typing import Any
 
 from connect_core.errors import Fatal, Retriable, Unreachable
 
+_ATTEMPTS = 3
+
 
 @dataclass(frozen=True)
 class Waybill:
@@ -37,6 +39,17 @@ class Waybill:
         sys.stdout.flush()
         done = subprocess.run([str(self.program), *arguments], cwd=self.folder, check=False)
         _check(arguments, done.returncode)
+
+    def run(self, connector: str) -> None:
+        """A run of a connector; once more, as a scheduler would, when it says that trying again may help (exit code 1:
+        a slow machine may exceed a time limit)."""
+        for _ in range(_ATTEMPTS - 1):
+            sys.stdout.flush()
+            done = subprocess.run([str(self.program), "run", connector], cwd=self.folder, check=False)
+            if done.returncode != Retriable.exit_code:
+                _check(("run", connector), done.returncode)
+                return
+        self.show("run", connector)
 
     def ask(self, *arguments: str) -> Any:
         """Its answer with `--json`. Raises when it ends otherwise than well."""

@@ -49,10 +49,10 @@ class _Story:
             self.waybill.show("apply", *self.names.write_documents())
         with self.screen.step(f"A first run of each, {_FIRST_LINES:,} lines"):
             self.feed.append(_FIRST_LINES)
-            self.waybill.show("run", self.names.inward)
+            self.waybill.run(self.names.inward)
             self.waybill.show("receipts", self.names.inward)
             self.screen.say(f"The first receipts, {self.screen.seconds:.0f} s after the start.")
-            self.waybill.show("run", self.names.outward)
+            self.waybill.run(self.names.outward)
         self.feed.start_trickle(_TRICKLE_LINES_PER_S)
         with self.screen.step(f"{_BULK_LINES:,} lines more while others keep coming; a worker of the run is killed"):
             self._kill_a_worker()
@@ -60,8 +60,8 @@ class _Story:
             self._kill_a_driver()
         with self.screen.step("The logs fall silent; both connectors run once more"):
             self.feed.stop_trickle()
-            self.waybill.show("run", self.names.inward)
-            self.waybill.show("run", self.names.outward)
+            self.waybill.run(self.names.inward)
+            self.waybill.run(self.names.outward)
         with self.screen.step("Both sides compared"):
             self._compare()
         self._say_goodbye()
@@ -75,7 +75,7 @@ class _Story:
         self._kill_in_mid_range(self.names.inward, more_lines, self.topic.messages, self._some_worker)
         self.screen.say(f"{self.topic.messages():,} of {self.feed.total:,} lines are in the topic. The same run again:")
         before = self._account(self.names.inward).already
-        self.waybill.show("run", self.names.inward)
+        self.waybill.run(self.names.inward)
         found = self._account(self.names.inward).already - before
         self.screen.say(f"The retry found {found:,} records there already and sent the others.")
 
@@ -84,11 +84,11 @@ class _Story:
             waiting = self.topic.messages() - self._account(self.names.outward).read
             if waiting < _BULK_LINES // 2:  # the run before was through before it could be killed
                 self.feed.append(_BULK_LINES)
-                self.waybill.show("run", self.names.inward)
+                self.waybill.run(self.names.inward)
 
         self._kill_in_mid_range(self.names.outward, more_messages, self._target_bytes, lambda run: run.pid)
         self.screen.say(f"{self._target_bytes():,} bytes are in the file. The same run again:")
-        self.waybill.show("run", self.names.outward)
+        self.waybill.run(self.names.outward)
         aside = sum(path.stat().st_size for path in self._set_aside())
         self.screen.say(f"The retry set {aside:,} bytes aside that no receipt covered, and wrote them again.")
 
