@@ -141,11 +141,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     root = _root()
     _end_servers(root)
     processes.wait_until(lambda: not _survivors(root), _LEAVE_LIMIT_S)
-    survivors = _survivors(root)
-    for process in survivors:
-        print(f"\nERROR: a test left process {process.pid} behind: {_command_line(process.pid)}", file=sys.stderr)
-        processes.stop(process, sign=signal.SIGKILL)
-    if survivors:
+    survived = False
+    while survivors := _survivors(root):  # a supervisor may start others while it is being ended
+        survived = True
+        for process in survivors:
+            print(f"\nERROR: a test left process {process.pid} behind: {_command_line(process.pid)}", file=sys.stderr)
+            processes.stop(process, sign=signal.SIGKILL)
+    if survived:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if _tether is not None:
         processes.stop(_tether, sign=signal.SIGKILL)
