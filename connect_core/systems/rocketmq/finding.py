@@ -21,6 +21,9 @@ from connect_core.systems.rocketmq.connecting import queue_of
 from connect_core.systems.rocketmq.marking import Mark, ours
 
 BARRIER_S = 5.0
+SEND_QUEUE_S = 0.25
+"""Longer than a broker keeps a send that it has not begun (`waitTimeMillsInSendQueue`, 200 ms): a request of a worker
+that was killed is stored or dropped by then, so that what the barrier shows is all there will be (rule 4)."""
 Row = tuple[int, int, str, int]
 
 
@@ -49,6 +52,7 @@ def find(client: Client, search: Search) -> dict[int, Found]:
     """See the module. A range of which not every queue was reached to its end is not `complete`."""
     found = {item.id: replace(item.found or Found(), complete=True) for item in search.ranges}
     by_queue = _by_queue(search)
+    time.sleep(SEND_QUEUE_S)
     ends = visible_ends(client, by_queue)
     deadline = time.monotonic() + search.limit_s  # of the scan alone, so that every slice gets on
     for queue, sought in by_queue.items():
