@@ -1,6 +1,7 @@
 """The bare loops that Waybill is measured against: one process, one thread, our RocketMQ client, nothing else.
 
-No ledger, no receipt, no digest, no coordinates, no engine. They keep what any sane copier would keep: one send
+No ledger, no receipt, no digest, no engine. They move the same bytes: each message carries a property string as long as
+Waybill's (its id and coordinates), made once. They keep what any sane copier would keep: one send
 outstanding a queue, the next pull under way, large reads and writes, one fsync at the end. Run as a process of its own
 (`python -m tests.bench.bare in|out …`); prints the seconds that its loop took, without start and imports.
 """
@@ -18,6 +19,7 @@ from connect_core.rocketmq import Client, ClientOptions, encode_batches
 
 _READ_BYTES = 1024 * 1024
 _LIMIT_S = 600.0
+_PROPERTIES = b"UNIQ_KEY\x01%032X\x02WAYBILL\x01%012x:live:%016x:0:123456789:0\x02" % (1, 2, 3)
 
 
 def files_to_topic(client: Client, files: list[Path], topic: str) -> int:
@@ -35,7 +37,7 @@ def files_to_topic(client: Client, files: list[Path], topic: str) -> int:
                 if bodies is None:
                     continue
                 still.append((lines, sender))
-                for batch in encode_batches(bodies, [b""] * len(bodies)):
+                for batch in encode_batches(bodies, [_PROPERTIES] * len(bodies)):
                     sender.submit(batch, deadline=deadline)
                 count += len(bodies)
             reading = still

@@ -31,9 +31,10 @@ _CRC_MASK = 0x7FFFFFFF
 _NAME_END, _PAIR_END = b"\x01", b"\x02"
 _KEYS, _TAGS = KEYS.encode(), TAGS.encode()
 _OURS = frozenset({UNIQUE_KEY, COORDINATES_PROPERTY})
-# What most messages carry and nobody needs in a copy: seen by one match instead of a loop over pairs.
+# What most messages carry and nobody needs in a copy: a whole batch of them is seen by one match over its joined
+# properties, which takes a quarter of the time of looking at each.
 _NOTHING_KEPT = re.compile(
-    rb"(?:(?:UNIQ_KEY|WAYBILL|MSG_REGION|TRACE_ON|CLUSTER|WAIT)\x01[^\x02]*(?:\x02|\Z))*", re.DOTALL
+    rb"(?:\x02|(?:UNIQ_KEY|WAYBILL|MSG_REGION|TRACE_ON|CLUSTER|WAIT)\x01[^\x02]*+(?:\x02|\Z))*+", re.DOTALL
 )
 
 
@@ -45,13 +46,8 @@ class Attributes(NamedTuple):
     headers: bytes | None
 
 
-_NONE = Attributes(None, None, None)
-
-
 def attributes(properties: bytes) -> Attributes:
     """Raises UnicodeDecodeError when a key, a tag or a name is not UTF-8."""
-    if _NOTHING_KEPT.fullmatch(properties):
-        return _NONE
     key = tags = None
     kept: list[bytes] = []
     for pair in properties.split(_PAIR_END):
@@ -93,18 +89,27 @@ def _rows(messages: Sequence[StoredMessage]) -> pa.RecordBatch:
     count = len(messages)
     # One pass turns messages into columns; reading fields by name would cost several times as much.
     fields = dict(zip(StoredMessage._fields, zip(*messages, strict=True), strict=True))
-    keys, tags, headers = zip(*map(attributes, fields["properties"]), strict=True)
+    keys, tags, headers = _attribute_columns(fields["properties"])
     columns: dict[str, Any] = {
         "topic": pa.repeat(pa.scalar(messages[0].topic), count),
-        "key": _optional(keys, pa.string()),
-        "tags": _optional(tags, pa.string()),
+        "key": keys,
+        "tags": tags,
         "value": pa.array(_bodies(messages, fields), type=pa.binary()),
-        "headers": _optional(headers, pa.binary()),
+        "headers": headers,
         "offset": pa.array(fields["queue_offset"], type=pa.int64()),
         "timestamp": pa.array(fields["born_timestamp_ms"], type=pa.int64()).cast(RECORD_SCHEMA.field("timestamp").type),
         "operation": pa.array(np.full(count, OPERATION_NONE, dtype=np.int8)),
     }
     return pa.RecordBatch.from_arrays([columns[field.name] for field in RECORD_SCHEMA], schema=RECORD_SCHEMA)
+
+
+def _attribute_columns(properties: Sequence[bytes]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Keys, tags and headers of a batch."""
+    if _NOTHING_KEPT.fullmatch(_PAIR_END.join(properties)):
+        count = len(properties)
+        return pa.nulls(count, pa.string()), pa.nulls(count, pa.string()), pa.nulls(count, pa.binary())
+    keys, tags, headers = zip(*map(attributes, properties), strict=True)
+    return _optional(keys, pa.string()), _optional(tags, pa.string()), _optional(headers, pa.binary())
 
 
 def _optional(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
