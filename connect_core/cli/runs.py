@@ -14,7 +14,7 @@ from connect_core.cli import output, session
 from connect_core.cli.history import COUNTS
 from connect_core.cli.output import JsonFlag
 from connect_core.cli.progress import listening
-from connect_core.errors import ConfigError, Unreachable
+from connect_core.errors import Unreachable
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
@@ -42,7 +42,6 @@ def run(
     begun = time.monotonic()
     with session.working(engine or None) as (opened, home):
         connector = opened.ledger.connector(name)
-        _require_running(connector)
         with listening(quiet=as_json) as listener, _engine(opened.settings.engine, home) as found:
             summary = run_connector(_setting(opened, home, connector, found, listener))
     told = _summary(summary, time.monotonic() - begun)
@@ -68,14 +67,6 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
 
     told = {"connector": name, "state": connector.target_state, "lag": sum(p.lag for p in previews)}
     output.emit(as_json, {**told, "partitions": previews}, for_people)
-
-
-def _require_running(connector: Connector) -> None:
-    if connector.target_state != "running":
-        raise ConfigError(
-            f"connector {connector.name} is {connector.target_state}",
-            next_step=f"Start it again with `waybill connectors resume {connector.name}`",
-        )
 
 
 def _setting(opened: Session, home: Path, connector: Connector, engine: Engine, listener: Listener) -> Setting:

@@ -98,12 +98,12 @@ def _acquire_one(
     if seen is not None and not seen.released:
         seen = _wait_until_over(ledger, seen, home, times, say)
     # The lock comes before the lease: a challenger that sees the new epoch finds it locked already.
-    lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1))
+    lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1, holder))
     try:
         lease = ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, stream=wanted.stream, version=wanted.version)
         ledger.renew(lease, boot_id=place(home), deadline_ns=now_ns())  # says where our locks are before anything else
     except BaseException:
-        lock.close()
+        lock.prove_ended()
         raise
     return lease, lock
 
@@ -125,7 +125,7 @@ def _wait_until_over(
     ledger: Ledger, seen: LeaseState, home: Path, times: Times, say: Callable[[str], None]
 ) -> LeaseState:
     """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life."""
-    path = lock_path(home, seen.id, seen.epoch)
+    path = lock_path(home, seen.id, seen.epoch, seen.holder)
     here = seen.boot_id == place(home)  # locks prove something only about processes that use this very folder
     until = time.monotonic() + times.ttl_s
     told = False

@@ -18,9 +18,13 @@ from pathlib import Path
 from connect_core.errors import Fenced
 
 
-def lock_path(home: Path, lease_id: str, epoch: int) -> Path:
-    """The file of one epoch of a lease, in the folder `locks` of the home."""
-    name = hashlib.blake2b(lease_id.encode(), digest_size=12).hexdigest()
+def lock_path(home: Path, lease_id: str, epoch: int, holder: str) -> Path:
+    """The file of one holder's epoch of a lease, in the folder `locks` of the home.
+
+    The holder is part of the name: one that was too late for the lease must not make a file again that was unlinked
+    as proof, or a lane that is still queued would find it.
+    """
+    name = hashlib.blake2b(f"{lease_id}\n{holder}".encode(), digest_size=12).hexdigest()
     return home / "locks" / f"{name}.{epoch}"
 
 

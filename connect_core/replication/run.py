@@ -32,7 +32,7 @@ def run_connector(setting: Setting) -> RunSummary:
     if connector.target_state != "running":
         raise ConfigError(
             f"connector {connector.name} is {connector.target_state}",
-            next_step=f"Start it again with: waybill connectors resume {connector.name}",
+            next_step=f"Start it again with `waybill connectors resume {connector.name}`",
         )
     assignment = _assigned(setting)
     with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:

@@ -22,12 +22,12 @@ with shared((sys.argv[1],)):
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return lock_path(tmp_path, "task:uid:live:1:0", 7)
+    return lock_path(tmp_path, "task:uid:live:1:0", 7, "me")
 
 
-def test_epochs_and_leases_have_files_of_their_own(tmp_path: Path) -> None:
-    paths = {lock_path(tmp_path, lease, epoch) for lease in ("a", "b") for epoch in (1, 2)}
-    assert len(paths) == 4
+def test_epochs_leases_and_holders_have_files_of_their_own(tmp_path: Path) -> None:
+    names = [(lease, epoch, holder) for lease in ("a", "b") for epoch in (1, 2) for holder in ("me", "you")]
+    assert len({lock_path(tmp_path, *name) for name in names}) == 8
 
 
 def test_a_living_driver_is_no_proof(path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_lane_that_was_still_queued_cannot_start_after_the_proof(path: Path) -
 
 
 def test_a_lane_refuses_when_one_lock_of_its_run_is_gone(tmp_path: Path) -> None:
-    task, target = EpochLock(lock_path(tmp_path, "task", 1)), EpochLock(lock_path(tmp_path, "target", 1))
+    task, target = EpochLock(lock_path(tmp_path, "task", 1, "me")), EpochLock(lock_path(tmp_path, "target", 1, "me"))
     with shared((str(task.path), str(target.path))):
         pass
     assert target.prove_ended()
