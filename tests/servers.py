@@ -69,9 +69,26 @@ class RocketMQ:
         pid = self.broker.pid
         os.kill(pid, signal.SIGSTOP)
         try:
+            wait_until_stopped(pid)
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+def wait_until_stopped(pid: int) -> None:
+    """A stop signal is on its way for a moment: returns when no thread of the process runs any more."""
+    until = time.monotonic() + 10
+    while not all(_state(thread) == "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < until, f"process {pid} did not stop within 10 s"
+        time.sleep(0.002)
+
+
+def _state(thread: Path) -> str:
+    """The letter for a thread's state; "gone" for one that ended while it was looked at."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"
 
 
 @pytest.fixture(scope="session")
