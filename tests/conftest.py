@@ -1,3 +1,3 @@
-"""What every test may use: `tests/servers.py`."""
+"""What every test may use: real servers, homes on them, and the choice and record of faults."""
 
-pytest_plugins = ("tests.servers",)
+pytest_plugins = ("tests.servers", "tests.site", "tests.faults.rows")

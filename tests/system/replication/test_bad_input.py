@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.system.replication.conftest import Site
+from tests.site import Site
 
 pytestmark = pytest.mark.server
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.replication.conftest import Site
+from tests.site import Site
 
 pytestmark = pytest.mark.server
 

@@ -1,4 +1,8 @@
-"""A home of its own for each test, on the session's servers: what a user has after `waybill dev up`."""
+"""A home of its own for each test: what a user has after `waybill dev up`, on the session's servers.
+
+`site` has a ledger on PostgreSQL, `sqlite_site` one in a file; both have the session's broker and Spark engine.
+`bare_site` has no server at all: a ledger in a file, and runs with `--engine inline` between files.
+"""
 
 from __future__ import annotations
 
@@ -99,10 +103,27 @@ def site(
     tmp_path: Path, rocketmq: RocketMQ, postgres_url: str, spark_remote: str, new_database: Callable[[str], str]
 ) -> Site:
     """Ledger in a database of its own on the embedded PostgreSQL."""
-    home = tmp_path / ".waybill"
+    return _site(tmp_path, new_database(postgres_url), rocketmq)
+
+
+@pytest.fixture
+def sqlite_site(tmp_path: Path, rocketmq: RocketMQ, spark_remote: str) -> Site:
+    """Ledger in a file of the home."""
+    return _site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", rocketmq)
+
+
+@pytest.fixture
+def bare_site(tmp_path: Path) -> Site:
+    """No server: for connectors from file to file, run by the inline engine, with the ledger in a file."""
+    return _site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", None)
+
+
+def _site(folder: Path, database_url: str, rocketmq: RocketMQ | None) -> Site:
+    home = folder / ".waybill"
     home.mkdir()
-    _borrow_servers(home, rocketmq)
-    site = Site(tmp_path, f"t-{uuid.uuid4().hex[:12]}", rocketmq.name_servers, new_database(postgres_url))
+    if rocketmq is not None:
+        _borrow_servers(home, rocketmq)
+    site = Site(folder, f"t-{uuid.uuid4().hex[:12]}", rocketmq.name_servers if rocketmq else [], database_url)
     site.waybill("db", "upgrade")
     return site
 

@@ -1,0 +1,79 @@
+"""`make faults`: every choice of every fault, with real servers and processes; writes docs/faults.md.
+
+    python -m tests.faults [--seed N] [pytest arguments]
+
+Without a seed a new one is taken and printed; with it the same choices are made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import random
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.faults.rows import PROPERTY
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "faults.md"
+
+
+@dataclass
+class Table:
+    """Collects the rows of the session's tests, in the order of their names."""
+
+    rows: dict[str, tuple[str, dict[str, object]]] = field(default_factory=dict)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        told = dict(report.user_properties).get(PROPERTY)
+        if isinstance(told, dict):
+            outcome = "failed" if report.failed or self.rows.get(report.nodeid, ("", {}))[0] == "failed" else "passed"
+            self.rows[report.nodeid] = (outcome, told)
+
+    def page(self, seed: int, seconds: float) -> str:
+        """The page as Markdown."""
+        failed = sum(1 for outcome, _ in self.rows.values() if outcome == "failed")
+        head = (
+            "# What was broken, and what became of it\n\n"
+            "Written by `make faults`: real brokers, Spark, databases and processes on one machine. Lost and"
+            " repeated are counted record by record, the target against the source, beside what the receipts say;"
+            " seconds run from the fault to the next settled receipt, process start included.\n\n"
+            f"{datetime.date.today().isoformat()}, commit {_commit()}, seed {seed}, {len(self.rows)} faults in"
+            f" {seconds / 60:.0f} min, {failed} failed.\n\n"
+        )
+        columns = ("fault", "where", "database", "lost", "repeated", "reordered", "surplus", "seconds", "condition")
+        lines = ["| " + " | ".join((*columns, "result")) + " |", "|" + "---|" * (len(columns) + 1)]
+        for _, (outcome, told) in sorted(self.rows.items()):
+            cells = ["" if told[column] is None else str(told[column]) for column in columns]
+            lines.append("| " + " | ".join((*cells, outcome)) + " |")
+        return head + "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--seed", type=int, default=None)
+    chosen, rest = parser.parse_known_args()
+    seed = chosen.seed if chosen.seed is not None else random.SystemRandom().randrange(1_000_000)
+    print(f"seed {seed}; the same again: make faults SEED={seed}", flush=True)
+    table, started = Table(), time.monotonic()
+    arguments = ["-m", "fault", "--faults", "all", "--seed", str(seed), "-n", "2", "--require-servers", *rest]
+    code = pytest.main([*arguments, str(ROOT / "tests")], plugins=[table])
+    if table.rows and not rest:
+        PAGE.write_text(table.page(seed, time.monotonic() - started))
+        print(f"wrote {PAGE.relative_to(ROOT)}")
+    return int(code)
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
