@@ -6,7 +6,6 @@ Plain frozen values and small protocols; imports only the vocabulary. Positions 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from connect_core.clock import now_ns
 from connect_core.errors import Failure
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
@@ -134,10 +134,10 @@ class Limit(NamedTuple):
     deadline_ns: int
 
     def quantum_left_s(self) -> float:
-        return (self.quantum_end_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) / 1e9
+        return (self.quantum_end_ns - now_ns()) / 1e9
 
     def left_s(self) -> float:
-        return (self.deadline_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) / 1e9
+        return (self.deadline_ns - now_ns()) / 1e9
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from types import TracebackType
 from typing import BinaryIO
 
 import connect_core
+from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.engine.child import LENGTH_BYTES
 from connect_core.errors import EngineFailed
 from connect_core.found import Found
-from connect_core.replication.clock import now_ns
 
 _LANE_GRACE_S = 10.0
 """A lane is killed by its own timer at its deadline; this is for one that starts so late that it refuses."""

@@ -15,11 +15,11 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.connect.session import SparkSession
 
+from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope, spark_errors, spark_session, spark_task
 from connect_core.errors import EngineFailed
 from connect_core.found import Found
-from connect_core.replication.clock import now_ns
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

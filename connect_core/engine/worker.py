@@ -15,14 +15,15 @@ from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
 
+from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.engine.deadline import killed_at
 from connect_core.engine.driver import killed_with
 from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
 from connect_core.found import Found
-from connect_core.replication.clock import boot_id, now_ns
 from connect_core.replication.locks import shared
+from connect_core.replication.place import boot_id
 
 
 def run_lane(descriptor: bytes, attempt_number: int) -> bytes:

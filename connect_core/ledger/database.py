@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 
+from connect_core import clock
 from connect_core.errors import ConfigError, DataError, Retriable, Unreachable
 
 _BUSY_TIMEOUT_S = 60
@@ -44,7 +45,7 @@ class CommitUnknown(Retriable):
 
 
 def now() -> datetime:
-    return datetime.now(UTC)
+    return clock.utc()
 
 
 def parse_url(url: str) -> URL:

@@ -6,7 +6,6 @@ neither ledger nor engine. Nothing is written that a receipt does not tell of, u
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core import systems
+from connect_core import clock, systems
 from connect_core.config import revealed
 from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Reject, Search, Sink, Source, SourceBatch, Writer
 from connect_core.errors import Failure, TooManyRejects, WaybillError
@@ -61,7 +60,7 @@ def search(wanted: Search) -> dict[int, Found]:
 
 
 def _limit(lane: Lane) -> Limit:
-    quantum_end = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + int(lane.quantum_s * 1e9)
+    quantum_end = clock.now_ns() + int(lane.quantum_s * 1e9)
     return Limit(min(quantum_end, lane.deadline_ns), lane.deadline_ns)
 
 
@@ -78,7 +77,7 @@ class _Passage:
         self.tally = Tally(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
         self.clean = True
-        self.started = time.monotonic()
+        self.started = clock.monotonic()
 
     def run(self) -> Outcome:
         try:
@@ -99,7 +98,7 @@ class _Passage:
             return Outcome(self.item.id, None, self.failure)
         evidence = self.source.evidence(self.item.range, self.tally.end)
         reached(Step.BEFORE_RECEIPT, home=_home(self.lane), where=self.lane.connector)
-        seconds = time.monotonic() - self.started
+        seconds = clock.monotonic() - self.started
         receipt = self.tally.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
         return Outcome(self.item.id, receipt, self.failure)
 

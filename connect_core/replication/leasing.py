@@ -7,17 +7,17 @@ after it has seen the same (epoch, seq) unchanged for a whole time to live on it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from connect_core import clock
 from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
-from connect_core.replication.clock import now_ns, place
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
+from connect_core.replication.place import place
 
 _WATCH_EVERY_S = 0.2
 
@@ -43,7 +43,7 @@ class Held:
 
     def renew(self) -> int:
         """Renews every lease; returns the deadline (CLOCK_BOOTTIME, ns) of whatever is started under it."""
-        deadline = now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
+        deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
         for lease in self.leases:
             self.ledger.renew(lease, boot_id=place(self.home), deadline_ns=deadline)
         return deadline
@@ -53,10 +53,10 @@ class Held:
 
         Waits for lanes that may still run, at most until their deadline: an interrupted execution proves nothing.
         """
-        until = time.monotonic() + self.times.ttl_s
+        until = clock.monotonic() + self.times.ttl_s
         for lease, lock in zip(self.leases, self.locks, strict=True):
-            while not (ended := lock.prove_ended()) and time.monotonic() < until:
-                time.sleep(_WATCH_EVERY_S / 4)
+            while not (ended := lock.prove_ended()) and clock.monotonic() < until:
+                clock.sleep(_WATCH_EVERY_S / 4)
             if not ended:
                 lock.close()
                 continue
@@ -101,7 +101,9 @@ def _acquire_one(
     lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1, holder))
     try:
         lease = ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, stream=wanted.stream, version=wanted.version)
-        ledger.renew(lease, boot_id=place(home), deadline_ns=now_ns())  # says where our locks are before anything else
+        ledger.renew(
+            lease, boot_id=place(home), deadline_ns=clock.now_ns()
+        )  # says where our locks are before anything else
     except BaseException:
         lock.prove_ended()
         raise
@@ -127,16 +129,16 @@ def _wait_until_over(
     """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life."""
     path = lock_path(home, seen.id, seen.epoch, seen.holder)
     here = seen.boot_id == place(home)  # locks prove something only about processes that use this very folder
-    until = time.monotonic() + times.ttl_s
+    until = clock.monotonic() + times.ttl_s
     told = False
-    while time.monotonic() < until:
+    while clock.monotonic() < until:
         if here and prove_ended(path):
             say(f"the former holder of epoch {seen.epoch} is gone (its lock is free); taking over")
             return seen
         if not told:
             say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {times.ttl_s:g} s")
             told = True
-        time.sleep(min(_WATCH_EVERY_S, times.ttl_s / 10))
+        clock.sleep(min(_WATCH_EVERY_S, times.ttl_s / 10))
         now = ledger.lease(seen.id)
         if now is not None and now.released:
             return now

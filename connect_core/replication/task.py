@@ -7,12 +7,12 @@ next attempt takes the same begin with the same pins, looks for what is there, a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from connect_core import clock
 from connect_core.config import Resolved
 from connect_core.contracts import (
     LIVE,
@@ -37,8 +37,8 @@ from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Goal, RangeLimits, plan_ranges, split_lanes
 from connect_core.records import Partition
-from connect_core.replication.clock import boot_id
 from connect_core.replication.leasing import Held, Times, Wanted, acquire
+from connect_core.replication.place import boot_id
 from connect_core.version import code_version
 
 
@@ -357,12 +357,12 @@ class TaskRun:
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
-        started = time.monotonic()
+        started = clock.monotonic()
         try:
             yield
         finally:
             spent = self.summary.seconds_by_part
-            spent[part] = spent.get(part, 0.0) + time.monotonic() - started
+            spent[part] = spent.get(part, 0.0) + clock.monotonic() - started
 
     def _where(self) -> str:
         return f"connector {self.setting.connector.name}, task {self.task}"

@@ -11,7 +11,7 @@ import pytest
 import connect_core
 
 ROOT = Path(connect_core.__file__).parent
-VOCABULARY = {"__version__", "errors", "records", "contracts", "found", "digest", "version", "__init__"}
+VOCABULARY = {"__version__", "errors", "records", "clock", "contracts", "found", "digest", "version", "__init__"}
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
     "pipeline": set(),

@@ -7,11 +7,11 @@ each partition, in order, the first coordinate still there decides whether anyth
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from connect_core import clock
 from connect_core.contracts import OpenRange, Search
 from connect_core.errors import TargetChanged
 from connect_core.found import Found
@@ -52,9 +52,9 @@ def find(client: Client, search: Search) -> dict[int, Found]:
     """See the module. A range of which not every queue was reached to its end is not `complete`."""
     found = {item.id: replace(item.found or Found(), complete=True) for item in search.ranges}
     by_queue = _by_queue(search)
-    time.sleep(SEND_QUEUE_S)
+    clock.sleep(SEND_QUEUE_S)
     ends = visible_ends(client, by_queue)
-    deadline = time.monotonic() + search.limit_s  # of the scan alone, so that every slice gets on
+    deadline = clock.monotonic() + search.limit_s  # of the scan alone, so that every slice gets on
     for queue, sought in by_queue.items():
         reached = _scan(client, queue, sought, ends[queue], deadline)
         complete = reached >= ends[queue]
@@ -117,7 +117,7 @@ def visible_ends(client: Client, queues: Iterable[Queue]) -> dict[Queue, int]:
 def wait_until_visible(client: Client, broker: str) -> None:
     """Where the barrier's topic may not be written there is no waiting: `check --probe` tells what that means."""
     with suppress(PermissionRefused):
-        client.barrier(broker, deadline=time.monotonic() + BARRIER_S)
+        client.barrier(broker, deadline=clock.monotonic() + BARRIER_S)
 
 
 def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:

@@ -6,11 +6,11 @@ Its own consumer group is told what is settled, so that RocketMQ's lag tools sho
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from operator import itemgetter
 
+from connect_core import clock
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import OffsetGone, Unreachable
 from connect_core.records import Partition
@@ -72,7 +72,7 @@ class RocketMQSource:
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         gathering = _Gathering(wanted)
         self._recent.pop(wanted.partition, None)
-        deadline = time.monotonic() + limit.quantum_left_s()
+        deadline = clock.monotonic() + limit.quantum_left_s()
         with self._connecting.client() as client:
             for part in client.read(queue_of(wanted.partition.key), wanted.begin, wanted.end, deadline=deadline):
                 hole = gathering.add(part)
@@ -139,7 +139,7 @@ class _Gathering:
         hole = next((gap for gap in part.missing if gap.cause != PullStatus.FILTERED.value), None)
         messages = part.messages if hole is None else [m for m in part.messages if m.queue_offset < hole.begin]
         if not self._messages:
-            self._since = time.monotonic()
+            self._since = clock.monotonic()
         self._messages += messages
         self._bytes += _body_bytes(messages)
         self._next = part.end if hole is None else hole.begin
@@ -153,7 +153,7 @@ class _Gathering:
         """Whether what was gathered should be handed over now."""
         many = len(self._messages) >= min(MAX_ROWS, self._records_left)
         large = self._bytes >= min(MAX_BATCH_BYTES, self._bytes_left)
-        return many or large or time.monotonic() - self._since >= MAX_WAIT_S
+        return many or large or clock.monotonic() - self._since >= MAX_WAIT_S
 
     def over(self) -> bool:
         """Whether the range may hold no more."""

@@ -7,13 +7,13 @@ surplus: a request of an attempt that is dead, which its broker had kept back (d
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connect_core import clock
 from connect_core.contracts import Delivered, Limit, OpenRange
 from connect_core.errors import Retriable
 from connect_core.rocketmq import Acknowledged, Client, Queue, encode_batch
@@ -74,7 +74,7 @@ class QueueWriter:
 
     def _deadline(self, limit: Limit) -> float:
         """The last moment at which a send may begin, so that its outcome is known before the lane's deadline."""
-        return time.monotonic() + limit.left_s() - self._send_timeout_s
+        return clock.monotonic() + limit.left_s() - self._send_timeout_s
 
     def _count(self, stored: Acknowledged | None) -> None:
         if stored is None:
@@ -89,7 +89,7 @@ class QueueWriter:
         self._records += stored.count
 
     def _look_between(self, limit: Limit) -> None:
-        deadline = time.monotonic() + limit.left_s()
+        deadline = clock.monotonic() + limit.left_s()
         for begin, end in self._foreign:
             self._surplus += self._surplus_in(begin, end, deadline)
         self._foreign = []
@@ -103,13 +103,13 @@ class QueueWriter:
                 count += sum(1 for mark in ours(part.messages, [self._lineage]) if mark.offset >= self._begin)
             begin = reader.position
             if begin < end:  # acknowledged, but not visible yet
-                if time.monotonic() >= deadline:
+                if clock.monotonic() >= deadline:
                     raise Retriable(
                         "No time was left to read what others wrote between our batches",
                         where=f"{self._queue}, offset {begin}",
                         next_step="The next attempt looks at all of it; give this topic fewer writers a queue",
                     )
-                time.sleep(_POLL_S)
+                clock.sleep(_POLL_S)
         return count
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from connect_core.clock import now_ns
 from connect_core.engine.spark_connect import SparkConnectEngine
 from connect_core.errors import EngineFailed, Refused, Retriable, Unreachable
-from connect_core.replication.clock import now_ns
 from tests.system.engine.conftest import Running, _free_port
 from tests.unit.engine.lanes import lane, meeting, search
 

@@ -5,13 +5,13 @@ import subprocess
 import sys
 import time
 
+from connect_core.clock import now_ns
 from connect_core.engine.deadline import killed_at
-from connect_core.replication.clock import now_ns
 
 DEAF = """
 import ctypes, sys, time
 from connect_core.engine.deadline import killed_at
-from connect_core.replication.clock import now_ns
+from connect_core.clock import now_ns
 libc = ctypes.CDLL(None)
 every = (ctypes.c_ubyte * 128)(*[0xFF] * 128)
 assert libc.sigprocmask(0, every, None) == 0

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome
 from connect_core.engine import envelope
 from connect_core.engine.worker import run_lane, run_search
 from connect_core.errors import VersionMismatch
-from connect_core.replication.clock import now_ns
 from tests.unit.engine.lanes import lane, search
 
 

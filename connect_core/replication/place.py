@@ -1,14 +1,9 @@
-"""The one clock of deadlines: CLOCK_BOOTTIME goes on while the machine sleeps and never steps (delivery rule 1)."""
+"""Where moments and locks mean something: on one boot of one host, in one folder (delivery rules 1 and 3)."""
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from pathlib import Path
-
-
-def now_ns() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 @cache
