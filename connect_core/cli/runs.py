@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +35,9 @@ def register(app: typer.Typer) -> None:
 def run(
     name: Name,
     engine: Annotated[str, typer.Option("--engine", help="Where lanes run: spark or inline.")] = "",
+    accept_gaps: Annotated[
+        bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on behind them, once.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run a connector once, here and now: moves what is there, then ends."""
@@ -43,7 +47,8 @@ def run(
     with session.working(engine or None) as (opened, home):
         connector = opened.ledger.connector(name)
         with listening(quiet=as_json) as listener, _engine(opened.settings.engine, home) as found:
-            summary = run_connector(_setting(opened, home, connector, found, listener))
+            setting = replace(_setting(opened, home, connector, found, listener), accept_gaps=accept_gaps)
+            summary = run_connector(setting)
     told = _summary(summary, time.monotonic() - begun)
     output.emit(as_json, told, lambda: _show_summary(told))
 

@@ -1,5 +1,6 @@
 """From the bounds of partitions to the ranges that are worked through next: one for each partition with something to
-read, from where reading goes on to where this run ends. Pure.
+read, from where reading goes on to where this run ends. A partition with nothing to read but gaps to tell of gets an
+empty range, which carries them into the ledger. Pure.
 
 How much of a range is done is the worker's to say (records and bytes are only known by reading): its receipt closes
 the range where it got to, and the next plan goes on behind it.
@@ -49,7 +50,7 @@ def plan_ranges(
     for partition in sorted(bounds, key=lambda p: (slots[p], p)):
         seen = bounds[partition]
         end = goals.get(partition, Goal(seen.incarnation, seen.end)).end_within(seen)
-        if end > seen.begin:
+        if end > seen.begin or seen.gaps:
             planned.append(
                 Range(
                     stream=stream,

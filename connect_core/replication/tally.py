@@ -106,6 +106,13 @@ class Tally:
         )
 
 
+def empty_receipt(item: OpenRange) -> Receipt:
+    """Closes a range at its begin, where nothing was read: it only tells of the gaps before it."""
+    nothing = Delivered(records=0, bytes=0, behind={}, where={})
+    tally = Tally(item.range.begin, item.range.lineage(""))
+    return tally.receipt(item, nothing, item.range.evidence, item.range.gaps, seconds=0.0)
+
+
 def next_floors(item: OpenRange, delivered: Delivered, end: int) -> tuple[Floor, ...]:
     """Rule 6: for each target the lowest position of a record of ours at or behind `end` that stands there already;
     where there is none, behind everything that was scanned and written."""

@@ -39,6 +39,7 @@ from connect_core.planning import Goal, RangeLimits, plan_ranges, split_lanes
 from connect_core.records import Partition
 from connect_core.replication.leasing import Held, Times, Wanted, acquire
 from connect_core.replication.place import boot_id
+from connect_core.replication.tally import empty_receipt
 from connect_core.version import code_version
 
 
@@ -75,6 +76,8 @@ class Setting:
     find_slice_s: float
     holder: str
     listener: Listener
+    accept_gaps: bool = False
+    """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
 
 
 @dataclass
@@ -135,6 +138,9 @@ class TaskRun:
             pending = pending or self._planned()
             if not pending:
                 return
+            pending = self._close_empty(pending)
+            if not pending:
+                continue
             outcomes = self._execute(pending)
             self._settle(pending, outcomes)
             failures = [outcome.failure for outcome in outcomes if outcome.failure]
@@ -182,7 +188,7 @@ class TaskRun:
         """The next ranges, committed as planned before anything is written; looked for where records may be ahead."""
         with self._timed("bounds"):
             bounds = self._bounds()
-        if not any(seen.end > seen.begin for seen in bounds.values()):
+        if not any(seen.end > seen.begin or seen.gaps for seen in bounds.values()):
             return []
         self.targets = self.targets or self._look_at_targets()
         pins = Pins(self.setting.connector.revision, self._pipeline().digest(), self.targets.pins, code_version())
@@ -197,6 +203,12 @@ class TaskRun:
         ahead = [item for item in opened if any(floor.ahead for floor in item.floors)]
         found = {item.id: item for item in self._search(ahead)} if ahead else {}
         return [found.get(item.id, item) for item in opened]
+
+    def _close_empty(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
+        """Settles the ranges that only tell of gaps; returns the others."""
+        empty = [item for item in pending if item.range.begin == item.range.end]
+        self._settle(empty, [Outcome(item.id, empty_receipt(item)) for item in empty])
+        return [item for item in pending if item not in empty]
 
     def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
         known = self.ledger.floors(self.uid, self.stream)
@@ -239,9 +251,12 @@ class TaskRun:
             if goal is None or goal.incarnation != seen.incarnation:
                 self.goals[partition] = Goal(seen.incarnation, seen.end)
                 self.begins[partition] = seen.begin
-            if seen.gaps and self.setting.resolved.on_gap == "fail":
-                raise _gone(self._where(), partition, seen)
+            if seen.gaps and not self._gaps_accepted():
+                raise _gone(self.setting.connector.name, self._where(), partition, seen)
         return bounds
+
+    def _gaps_accepted(self) -> bool:
+        return self.setting.accept_gaps or self.setting.resolved.on_gap == "skip"
 
     def _look_at_targets(self) -> Targets:
         with self._timed("targets"):
@@ -371,12 +386,13 @@ class TaskRun:
         reached(step, home=self.setting.home, where=self._where())
 
 
-def _gone(where: str, partition: Partition, seen: Bounds) -> OffsetGone:
+def _gone(name: str, where: str, partition: Partition, seen: Bounds) -> OffsetGone:
     told = "; ".join(
         f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in seen.gaps
     )
     return OffsetGone(
         f"records are gone ({told})",
         where=f"{where}, partition {partition.key}",
-        next_step=f"To go on at {seen.begin} and keep a note of the gap, set errors.on_gap: skip",
+        next_step=f"Find out what became of them. To go on at {seen.begin} and keep a note of the gap:"
+        f" waybill run {name} --accept-gaps; to do so every time, set errors.on_gap: skip",
     )

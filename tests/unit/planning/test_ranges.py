@@ -71,6 +71,13 @@ def test_limits_pins_and_gaps_travel_with_the_range() -> None:
     assert (planned.max_records, planned.max_bytes, planned.pins) == (1000, 1 << 20, PINS)
 
 
+def test_a_partition_with_nothing_but_a_gap_gets_an_empty_range() -> None:
+    gap = Gap(0, 5, None, "deleted")
+    bounds = {Partition("a"): Bounds(1, 0, 0, 0, gaps=(gap,)), Partition("b"): Bounds(0, 7, 0, 7)}
+    (planned,) = plan_ranges("live", bounds, {Partition("a"): 0, Partition("b"): 1}, {}, LIMITS, PINS)
+    assert (planned.partition, planned.begin, planned.end, planned.gaps) == (Partition("a"), 0, 0, (gap,))
+
+
 def test_a_run_ends_where_it_saw_the_end_when_it_began() -> None:
     partition = Partition("a")
     grown = {partition: Bounds(0, 100, 0, 150)}

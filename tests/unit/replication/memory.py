@@ -13,6 +13,7 @@ from connect_core.contracts import (
     Bounds,
     Delivered,
     Floor,
+    Gap,
     Json,
     Lane,
     Limit,
@@ -38,20 +39,29 @@ def records(bodies: Mapping[int, bytes]) -> pa.RecordBatch:
 
 @dataclass
 class MemorySource:
-    """Offsets count records; `gone` raises OffsetGone when it is reached, `holes` hold nothing."""
+    """Offsets count records; `gone` raises OffsetGone when it is reached, `holes` hold nothing, what is before `oldest`
+    has expired."""
 
     bodies: list[bytes]
     batch: int = 10
     gone: int | None = None
     holes: frozenset[int] = frozenset()
+    oldest: int = 0
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return [Partition("memory")]
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        return {p: Bounds(0, at.offset if at else 0, 0, len(self.bodies)) for p, at in known.items()}
+        return {partition: self._bounds(at.offset if at else self.oldest) for partition, at in known.items()}
+
+    def _bounds(self, position: int) -> Bounds:
+        begin = max(position, self.oldest)
+        gaps = (Gap(0, position, begin, "expired"),) if begin > position else ()
+        return Bounds(0, begin, self.oldest, len(self.bodies), gaps=gaps)
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        if wanted.begin < self.oldest:
+            raise OffsetGone("expired", where=f"offset {wanted.begin}")
         last = min(wanted.end, wanted.begin + wanted.max_records)
         for begin in range(wanted.begin, last, self.batch):
             end = min(begin + self.batch, last)

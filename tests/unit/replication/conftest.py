@@ -1,0 +1,22 @@
+"""A connector between a source and a target in memory, with a ledger of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connect_core.ledger import Ledger, upgrade
+from tests.unit.replication.memory import MemorySink, MemorySource
+from tests.unit.replication.world import BODIES, DirectEngine, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    upgrade(url)
+    with Ledger.open(url) as ledger:
+        connector = ledger.apply("orders", {"name": "orders"}, who="tests").connector
+        source, sink = MemorySource(list(BODIES)), MemorySink()
+        yield World(ledger, connector, tmp_path / "home", source, sink, DirectEngine(source, sink))
