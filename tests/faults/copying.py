@@ -1,0 +1,165 @@
+"""A connector from one log file to one file without any server, for faults of files: every line that was ever
+written is remembered, so that the target can be compared with it line by line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from connect_core.ledger import Ledger, StoredGap
+from connect_core.ledger.history import SettledRange
+from tests.faults.rows import FaultRow
+from tests.servers import wait_until_stopped
+from tests.site import Site
+
+NAME = "copy"
+HEADER = b"# a header that every file of this application begins with %s\n" % (b"-" * 1500)
+LIMIT_S = 60.0
+
+
+@dataclass
+class Copying:
+    """`written` holds every line ever given to the source, in order; `gone` those that the test has destroyed before
+    anybody could read them."""
+
+    site: Site
+    source: dict[str, Any] = field(default_factory=dict)
+    sink: dict[str, Any] = field(default_factory=dict)
+    written: list[bytes] = field(default_factory=list)
+    gone: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for path in (self.log, self.out):
+            path.parent.mkdir(exist_ok=True)
+        self.apply()
+
+    @property
+    def log(self) -> Path:
+        return self.site.folder / "logs" / "app.log"
+
+    @property
+    def out(self) -> Path:
+        return self.site.folder / "out" / "lines.txt"
+
+    def apply(self, **document: Any) -> None:
+        """The connector's document, changed by `document`."""
+        source = {"file": {"path": "logs/app.log", "rotation_quiet_s": 0, **self.source}}
+        self.site.apply(NAME, {"source": source, "sink": {"file": {"path": "out/lines.txt", **self.sink}}, **document})
+
+    # ------------------------------------------------------------------------------------------------------ the source
+
+    def lines(self, count: int) -> list[bytes]:
+        """New lines, none like another; remembered as written."""
+        begin = len(self.written)
+        made = [b"line %07d of the application's log" % number for number in range(begin, begin + count)]
+        self.written += made
+        return made
+
+    def append(self, count: int, path: Path | None = None) -> list[bytes]:
+        made = self.lines(count)
+        with (path or self.log).open("ab") as file:
+            file.writelines(line + b"\n" for line in made)
+        return made
+
+    # ------------------------------------------------------------------------------------------------------------ runs
+
+    def start(self) -> subprocess.Popen[str]:
+        return self.site.start("run", NAME, "--engine", "inline")
+
+    def run(self, *options: str, code: int = 0) -> str:
+        return self.site.waybill("run", NAME, "--engine", "inline", *options, code=code)
+
+    @contextmanager
+    def stopped_at(self, step: str, passes: int = 0) -> Iterator[subprocess.Popen[str]]:
+        """A run one process of which stands still at the step; it goes on behind the block."""
+        fault = self.site.fault(step, "stop", passes)
+        driver = self.start()
+        try:
+            wait_until(lambda: not fault.exists() or driver.poll() is not None)
+            assert driver.poll() is None, driver.communicate()
+            stopped = stopped_process(driver.pid)
+            wait_until_stopped(stopped)
+            yield driver
+            os.kill(stopped, signal.SIGCONT)
+            driver.wait(LIMIT_S)
+        finally:
+            end(driver)
+
+    # ---------------------------------------------------------------------------------------------------------- checks
+
+    def delivered(self) -> list[bytes]:
+        return self.out.read_bytes().splitlines() if self.out.exists() else []
+
+    def gaps(self) -> list[StoredGap]:
+        with Ledger.open(self.site.database_url) as ledger:
+            return ledger.gaps(ledger.connector(NAME).uid)
+
+    def receipts(self) -> list[SettledRange]:
+        """In the order in which they were settled."""
+        with Ledger.open(self.site.database_url) as ledger:
+            return ledger.receipts(ledger.connector(NAME).uid, limit=None)[::-1]
+
+    def committed(self) -> int:
+        """The offset of the one partition; 0 before it is settled."""
+        with Ledger.open(self.site.database_url) as ledger:
+            offsets = ledger.offsets(ledger.connector(NAME).uid)
+        return offsets[0].position.offset if offsets else 0
+
+    def check(self, row: FaultRow, *, headers: int = 0, again: Sequence[bytes] = ()) -> None:
+        """Each line once and in order, but for those that are gone; `headers` header lines before them. `again` are
+        lines that may stand there twice, as the row's condition says."""
+        delivered = [line for line in self.delivered() if line + b"\n" != HEADER]
+        assert len(self.delivered()) - len(delivered) == headers
+        gone = set(self.gone)
+        expected = [line for line in self.written if line not in gone]
+        surplus = Counter(delivered) - Counter(expected)
+        row.lost = sum((Counter(expected) - Counter(delivered)).values())
+        row.repeated = sum(surplus.values())
+        once = list(dict.fromkeys(delivered))
+        row.reordered = sum(1 for before, after in pairwise(once) if before > after)
+        row.surplus = sum(settled.receipt.surplus for settled in self.receipts())
+        assert (row.lost, surplus, row.reordered) == (0, Counter(again), 0)
+        self._check_receipts(len(delivered) + headers)
+
+    def _check_receipts(self, lines: int) -> None:
+        receipts = [settled.receipt for settled in self.receipts()]
+        assert [fault for receipt in receipts for fault in receipt.identity_faults()] == []
+        assert sum(receipt.delivered for receipt in receipts) == lines
+        with Ledger.open(self.site.database_url) as ledger:
+            assert ledger.open_ranges(ledger.connector(NAME).uid, "live") == []
+
+
+def stopped_process(driver: int) -> int:
+    """The process of a run that stands still: the driver, or one of its workers."""
+    found: list[int] = []
+
+    def look() -> bool:
+        processes = [psutil.Process(driver), *psutil.Process(driver).children(recursive=True)]
+        found[:] = [one.pid for one in processes if one.status() == psutil.STATUS_STOPPED]
+        return bool(found)
+
+    wait_until(look)
+    return found[0]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < until, f"it did not happen within {LIMIT_S:g} s"
+        time.sleep(0.01)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
