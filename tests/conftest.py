@@ -1,3 +1,11 @@
 """What every test may use: real servers, homes on them, and the choice and record of faults."""
 
+from hypothesis import HealthCheck, settings
+
 pytest_plugins = ("tests.servers", "tests.site", "tests.faults.rows")
+
+# Time is no criterion here: other processes share the machine.
+settings.register_profile(
+    "waybill", deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("waybill")

@@ -27,7 +27,7 @@ from connect_core.rocketmq.errors import (
 from connect_core.rocketmq.options import ClientOptions
 from connect_core.rocketmq.pulling import PullResult, PullStatus
 from connect_core.rocketmq.queues import GroupProgress, Queue, QueueBounds
-from connect_core.rocketmq.reading import MissingRange, QueueReader, Slice
+from connect_core.rocketmq.reading import MissingRange, QueueReader, Slice, StoredSlice
 from connect_core.rocketmq.sending import Acknowledged, BatchSender, StoreStatus
 from connect_core.rocketmq.topics import TopicConfig
 from connect_core.rocketmq.wire.batch_entries import Batch, encode_batch, encode_batches
@@ -63,6 +63,7 @@ __all__ = [
     "Slice",
     "StoreStatus",
     "StoredMessage",
+    "StoredSlice",
     "TopicConfig",
     "TopicMissing",
     "encode_batch",

@@ -111,10 +111,15 @@ class PullAnswer:
     header: PullResponse
     reply: Command
 
+    @property
+    def data(self) -> memoryview:
+        """The messages as stored."""
+        return memoryview(self.reply.body)
+
     def decode(self) -> PullResult:
         messages: list[StoredMessage] = []
         if self.status is PullStatus.FOUND:
-            messages = decode_messages(bytes(self.reply.body), decompress, self.offset)
+            messages = decode_messages(bytes(self.data), decompress, self.offset)
         header = self.header
         return PullResult(self.queue, self.offset, self.status, header.next_offset, header.begin, header.end, messages)
 

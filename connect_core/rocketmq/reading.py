@@ -6,20 +6,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from connect_core.errors import OffsetGone, WireFormatError
 from connect_core.rocketmq.backoff import Backoff
+from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.errors import BrokerBusy, BrokerFault
 from connect_core.rocketmq.network import Network
 from connect_core.rocketmq.pulling import MAX_MESSAGES, PullAnswer, PullStatus, PullUnderWay, start_pull
 from connect_core.rocketmq.queues import Queue
-from connect_core.rocketmq.wire.stored_message import StoredMessage
+from connect_core.rocketmq.wire.stored_message import StoredMessage, decode_messages
 
 UNBOUNDED = sys.maxsize
 SUSPEND_S = 15.0
 HOLE = "no message has these offsets"
+_NOTHING = memoryview(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,21 @@ class Slice:
     missing: tuple[MissingRange, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class StoredSlice:
+    """The next part of a queue as the broker has it: every message of [`begin`, `end`) is in `data`, as stored (decode
+    with `wire.stored_message`); offsets outside may be in it too. Without data `cause` says why (empty: nothing came
+    for a while)."""
+
+    begin: int
+    end: int
+    data: memoryview
+    cause: str = ""
+
+
 class QueueReader:
-    """Iterates over slices; made by `Client.read` and `Client.follow`, used by one thread, once.
+    """Iterates over slices, or over `stored` ones for who decodes in his own way. Made by `Client.read` and
+    `Client.follow`; used by one thread, once.
 
     Ends at `end`, at the deadline, or (unless it follows) at the end of the queue, whichever comes first; `position`
     then says where: it is the next offset to read. Raises `OffsetGone` when the queue ends before the position that is
@@ -76,18 +91,22 @@ class QueueReader:
         self._backoff = Backoff(deadline)
         self._reset_seen = False
 
-    def __iter__(self) -> Iterator[Slice]:
+    def __iter__(self) -> Generator[Slice, None, None]:
+        for part in self.stored():
+            yield self._decoded(part)
+
+    def stored(self) -> Generator[StoredSlice, None, None]:
+        """The slices before anything of them is decoded."""
         try:
             while self.position < self._end and time.monotonic() < self._deadline:
                 answer = self._next_answer()
                 if not self._linger_s and (answer is None or answer.status is PullStatus.CAUGHT_UP):
                     return
                 if answer is None:
-                    yield Slice(self.position, self.position, [])
+                    yield StoredSlice(self.position, self.position, _NOTHING)
                 elif answer.status not in (PullStatus.CAUGHT_UP, PullStatus.RESET):
-                    part = self._slice(answer)
-                    self.position = part.end
-                    yield part
+                    self.position = min(answer.header.next_offset, self._end)
+                    yield _stored(answer, self.position)
         finally:
             if self._under_way is not None:
                 self._under_way.give_up()
@@ -155,14 +174,20 @@ class QueueReader:
             )
         self._reset_seen = answer.status is PullStatus.RESET
 
-    def _slice(self, answer: PullAnswer) -> Slice:
-        begin, end = answer.offset, min(answer.header.next_offset, self._end)
-        if answer.status is not PullStatus.FOUND:
-            return Slice(begin, end, [], (MissingRange(begin, end, answer.status.value),))
-        messages = answer.decode().messages
-        if end < answer.header.next_offset:
-            messages = [message for message in messages if message.queue_offset < end]
-        return Slice(begin, end, messages, _holes(self.queue, messages, begin, end))
+    def _decoded(self, part: StoredSlice) -> Slice:
+        if not part.data:
+            missing = (MissingRange(part.begin, part.end, part.cause),) if part.cause else ()
+            return Slice(part.begin, part.end, [], missing)
+        messages = decode_messages(bytes(part.data), decompress, part.begin)
+        if messages and messages[-1].queue_offset >= part.end:
+            messages = [message for message in messages if message.queue_offset < part.end]
+        return Slice(part.begin, part.end, messages, _holes(self.queue, messages, part.begin, part.end))
+
+
+def _stored(answer: PullAnswer, end: int) -> StoredSlice:
+    if answer.status is PullStatus.FOUND:
+        return StoredSlice(answer.offset, end, answer.data, HOLE)
+    return StoredSlice(answer.offset, end, _NOTHING, answer.status.value)
 
 
 def _holes(queue: Queue, messages: list[StoredMessage], begin: int, end: int) -> tuple[MissingRange, ...]:

@@ -187,9 +187,12 @@ def crc_matches(message: StoredMessage) -> bool:
 
 def plain_body(message: StoredMessage, decompress: Decompress) -> bytes:
     """The body as the producer's user gave it."""
-    if not message.sys_flag & COMPRESSED:
-        return message.body
-    return decompress((message.sys_flag & COMPRESSION_KIND) >> 8, message.body)
+    return unpacked(message.body, message.sys_flag, decompress)
+
+
+def unpacked(body: bytes, sys_flag: int, decompress: Decompress) -> bytes:
+    """A stored body as the producer's user gave it; bits 0x701 of the system flag say whether it is compressed."""
+    return decompress((sys_flag & COMPRESSION_KIND) >> 8, body) if sys_flag & COMPRESSED else body
 
 
 def host_text(host: bytes) -> str:

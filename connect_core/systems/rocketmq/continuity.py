@@ -10,10 +10,16 @@ from collections.abc import Sequence
 
 from connect_core.contracts import Bounds, Gap, Json, Position
 from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, StoredMessage
+from connect_core.systems.rocketmq.columns import Columns
 
 
 def evidence_of(message: StoredMessage) -> Json:
     return {"offset": message.queue_offset, "stored_ms": message.store_timestamp_ms, "crc": message.body_crc}
+
+
+def evidence_of_last(columns: Columns) -> Json:
+    offset, stored_ms, crc = (int(column[-1]) for column in (columns.offsets, columns.stored_ms, columns.crcs))
+    return {"offset": offset, "stored_ms": stored_ms, "crc": crc}
 
 
 def first_bounds(seen: QueueBounds, begin: int) -> Bounds:

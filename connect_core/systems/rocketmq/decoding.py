@@ -1,4 +1,4 @@
-"""Stored messages -> record batches. The RocketMQ source's hot path: one pass over the properties of each message.
+"""Columns of stored messages -> record batches: the second half of the RocketMQ source's hot path.
 
 Key and tags are the properties KEYS and TAGS; headers are the user's properties, as they stand in the message, without
 those that only mean something in the cluster they come from, without UNIQ_KEY and without coordinates of a former hop.
@@ -14,14 +14,15 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connect_core.contracts import Reject
 from connect_core.errors import WireFormatError
 from connect_core.records import COORDINATES_PROPERTY, OPERATION_NONE, RECORD_SCHEMA, empty_records
-from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.wire.properties import KEYS, TAGS, UNIQUE_KEY, kept_in_copies
-from connect_core.rocketmq.wire.stored_message import COMPRESSED, plain_body
+from connect_core.rocketmq.wire.stored_message import COMPRESSED, unpacked
+from connect_core.systems.rocketmq.columns import Columns
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 
@@ -63,78 +64,84 @@ def attributes(properties: bytes) -> Attributes:
     return Attributes(key, tags, _PAIR_END.join(kept) + _PAIR_END if kept else None)
 
 
-def record_batch(messages: Sequence[StoredMessage]) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+def record_batch(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
     """Messages of one topic, in order, as rows of RECORD_SCHEMA, and those that are none."""
     try:
-        return _rows(messages), ()
+        return _rows(columns, topic), ()
     except (WireFormatError, UnicodeDecodeError):
-        return _sound_rows(messages)
+        return _sound_rows(columns, topic)
 
 
-def _sound_rows(messages: Sequence[StoredMessage]) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
-    sound, rejects = [], []
-    for message in messages:
+def _sound_rows(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+    sound, rejects = [empty_records()], []
+    for row in range(len(columns)):
+        one = columns.between(row, row + 1)
         try:
-            _rows([message])
+            sound.append(_rows(one, topic))
         except (WireFormatError, UnicodeDecodeError) as error:
-            rejects.append(_reject(message, error))
-        else:
-            sound.append(message)
-    return _rows(sound), tuple(rejects)
+            rejects.append(_reject(one, topic, error))
+    return pa.concat_batches(sound), tuple(rejects)
 
 
-def _rows(messages: Sequence[StoredMessage]) -> pa.RecordBatch:
-    if not messages:
+def _rows(columns: Columns, topic: str) -> pa.RecordBatch:
+    if not len(columns):
         return empty_records()
-    count = len(messages)
-    # One pass turns messages into columns; reading fields by name would cost several times as much.
-    fields = dict(zip(StoredMessage._fields, zip(*messages, strict=True), strict=True))
-    keys, tags, headers = _attribute_columns(fields["properties"])
-    columns: dict[str, Any] = {
-        "topic": pa.repeat(pa.scalar(messages[0].topic), count),
+    count = len(columns)
+    keys, tags, headers = _attribute_columns(columns.properties)
+    filled: dict[str, Any] = {
+        "topic": pa.repeat(pa.scalar(topic), count),
         "key": keys,
         "tags": tags,
-        "value": pa.array(_bodies(messages, fields), type=pa.binary()),
+        "value": _plain_bodies(columns),
         "headers": headers,
-        "offset": pa.array(fields["queue_offset"], type=pa.int64()),
-        "timestamp": pa.array(fields["born_timestamp_ms"], type=pa.int64()).cast(RECORD_SCHEMA.field("timestamp").type),
+        "offset": pa.array(columns.offsets),
+        "timestamp": pa.array(columns.born_ms).cast(RECORD_SCHEMA.field("timestamp").type),
         "operation": pa.array(np.full(count, OPERATION_NONE, dtype=np.int8)),
     }
-    return pa.RecordBatch.from_arrays([columns[field.name] for field in RECORD_SCHEMA], schema=RECORD_SCHEMA)
+    return pa.RecordBatch.from_arrays([filled[field.name] for field in RECORD_SCHEMA], schema=RECORD_SCHEMA)
 
 
-def _attribute_columns(properties: Sequence[bytes]) -> tuple[pa.Array, pa.Array, pa.Array]:
+def _attribute_columns(properties: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Keys, tags and headers of a batch."""
-    if _NOTHING_KEPT.fullmatch(_PAIR_END.join(properties)):
-        count = len(properties)
+    count = len(properties)
+    if _NOTHING_KEPT.fullmatch(_joined(properties)):
         return pa.nulls(count, pa.string()), pa.nulls(count, pa.string()), pa.nulls(count, pa.binary())
-    keys, tags, headers = zip(*map(attributes, properties), strict=True)
+    keys, tags, headers = zip(*map(attributes, properties.to_pylist()), strict=True)
     return _optional(keys, pa.string()), _optional(tags, pa.string()), _optional(headers, pa.binary())
+
+
+def _joined(properties: pa.Array) -> memoryview:
+    """All property strings with a separator between them: the last pair of a string may have none."""
+    everything = pa.ListArray.from_arrays(pa.array([0, len(properties)], pa.int32()), properties)
+    joined: memoryview = memoryview(pc.binary_join(everything, _PAIR_END)[0].as_buffer())
+    return joined
 
 
 def _optional(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, type=kind) if any(values) else pa.nulls(len(values), kind)
 
 
-def _bodies(messages: Sequence[StoredMessage], fields: dict[str, tuple[Any, ...]]) -> Sequence[bytes]:
-    """The plain bodies. Raises WireFormatError when one is damaged."""
-    bodies: tuple[bytes, ...] = fields["body"]
+def _plain_bodies(columns: Columns) -> pa.Array:
+    """Raises WireFormatError when a body is damaged."""
+    bodies = columns.bodies.to_pylist()
     computed = np.fromiter(map(crc32, bodies), dtype=np.int64, count=len(bodies)) & _CRC_MASK
-    if (computed != np.array(fields["body_crc"])).any():
+    if (computed != columns.crcs).any():
         raise WireFormatError("The body does not match the checksum that the broker stored with it")
-    if not (np.array(fields["sys_flag"]) & COMPRESSED).any():
-        return bodies
-    return [plain_body(message, decompress) for message in messages]
+    if not (columns.sys_flags & COMPRESSED).any():
+        return columns.bodies
+    flags = columns.sys_flags.tolist()
+    plain = [unpacked(body, flag, decompress) for body, flag in zip(bodies, flags, strict=True)]
+    return pa.array(plain, type=pa.binary())
 
 
-def _reject(message: StoredMessage, error: Exception) -> Reject:
+def _reject(columns: Columns, topic: str, error: Exception) -> Reject:
     text = error.what if isinstance(error, WireFormatError) else "The properties are not UTF-8"
     return Reject(
-        offset=message.queue_offset,
+        offset=int(columns.offsets[0]),
         ordinal=0,
         stage="read",
         kind=type(error).__name__,
         message=text,
-        original=message.body[:MAX_ORIGINAL_BYTES],
-        topic=message.topic,
+        original=columns.bodies[0].as_py()[:MAX_ORIGINAL_BYTES],
+        topic=topic,
     )

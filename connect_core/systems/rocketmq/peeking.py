@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pyarrow as pa
 
 from connect_core.records import Partition
+from connect_core.systems.rocketmq.columns import columns_of_messages
 from connect_core.systems.rocketmq.connecting import Connecting
 from connect_core.systems.rocketmq.decoding import record_batch
 
@@ -26,5 +27,5 @@ def peek(
             begin = max(seen.begin, seen.end - last)
             messages = [m for part in client.read(queue, begin, seen.end, deadline=deadline) for m in part.messages]
             if messages:
-                newest[Partition(str(queue))] = record_batch(messages)[0]
+                newest[Partition(str(queue))] = record_batch(columns_of_messages(messages), topic)[0]
     return newest

@@ -6,19 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from connect_core.rocketmq import Client, ClientOptions
 from connect_core.rocketmq.network import Network
 from connect_core.rocketmq.testing import ScriptedServer
 
 TOPIC = "orders"
-
-# Time is no criterion here: other processes share the machine.
-settings.register_profile(
-    "codecs", deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("codecs")
 
 
 @pytest.fixture

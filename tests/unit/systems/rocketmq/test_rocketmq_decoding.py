@@ -5,11 +5,15 @@ from __future__ import annotations
 import zlib
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
+from connect_core.contracts import Reject
 from connect_core.records import RECORD_SCHEMA
 from connect_core.rocketmq import StoredMessage
-from connect_core.systems.rocketmq.decoding import attributes, record_batch
+from connect_core.systems.rocketmq.columns import columns_of_messages
+from connect_core.systems.rocketmq.decoding import attributes
+from connect_core.systems.rocketmq.decoding import record_batch as batch_of_columns
 
 
 def stored(
@@ -57,6 +61,10 @@ def stored(
 )
 def test_properties_are_sorted_out(properties: bytes, expected: tuple[object, ...]) -> None:
     assert tuple(attributes(properties)) == expected
+
+
+def record_batch(messages: list[StoredMessage]) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+    return batch_of_columns(columns_of_messages(messages), "orders")
 
 
 def test_messages_become_rows() -> None:

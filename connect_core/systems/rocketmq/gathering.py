@@ -1,0 +1,111 @@
+"""Pull answers of one queue on their way to becoming one batch of records, and what the range may still hold.
+
+Answers hold few messages (32 by default), so several make one batch, but not for longer than `MAX_WAIT_S`. Every offset
+is accounted for: it has a message, or was filtered out by the broker, or the range ends before it (`hole`). The first
+message is always taken, so that every range makes progress.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from connect_core import clock
+from connect_core.contracts import Range, SourceBatch
+from connect_core.errors import WireFormatError
+from connect_core.rocketmq import MissingRange, PullStatus, StoredSlice
+from connect_core.rocketmq.reading import HOLE
+from connect_core.systems.rocketmq.columns import Columns, columns_of
+from connect_core.systems.rocketmq.connecting import queue_of
+from connect_core.systems.rocketmq.decoding import record_batch
+
+MAX_ROWS = 4_000
+MAX_BATCH_BYTES = 2 * 1024 * 1024
+MAX_WAIT_S = 0.1
+
+
+class Gathering:
+    """`add` answers until it is `full`, then `take` a batch; stop when it is `exhausted` or has a `hole`: what should
+    be there and is not. Nothing behind that is taken."""
+
+    def __init__(self, wanted: Range) -> None:
+        self.hole: MissingRange | None = None
+        self._where = wanted.partition.key
+        self._topic = queue_of(wanted.partition.key).topic
+        self._begin = self._end = wanted.begin
+        self._records_left, self._bytes_left = wanted.max_records, wanted.max_bytes
+        self._parts: list[StoredSlice] = []
+        self._bytes = 0
+        self._since = 0.0
+        self._taken = False
+
+    def add(self, part: StoredSlice) -> None:
+        if not self._parts:
+            self._since = clock.monotonic()
+        if part.data:
+            self._parts.append(part)
+            self._bytes += len(part.data)
+        elif part.cause != PullStatus.FILTERED.value:
+            self.hole = MissingRange(part.begin, part.end, part.cause)
+            return
+        self._end = part.end
+
+    def pending(self) -> bool:
+        """Whether anything was gathered that was not handed over."""
+        return self._end > self._begin
+
+    def full(self) -> bool:
+        """Whether what was gathered should be handed over now."""
+        if not self.pending():
+            return False
+        many = self._end - self._begin >= min(MAX_ROWS, self._records_left)
+        large = self._bytes >= min(MAX_BATCH_BYTES, self._bytes_left)
+        return many or large or clock.monotonic() - self._since >= MAX_WAIT_S
+
+    def exhausted(self) -> bool:
+        """Whether the range may hold no more."""
+        return self._records_left <= 0 or self._bytes_left <= 0
+
+    def take(self) -> tuple[Columns, SourceBatch]:
+        """What fits, as a batch. What does not fit is let go: the range is over then."""
+        gathered = self._decoded()
+        lengths = pc.binary_length(gathered.bodies).to_numpy()
+        fitting = self._fitting(lengths)
+        messages = gathered.between(0, fitting)
+        left_over = fitting < len(gathered)
+        end = int(gathered.offsets[fitting]) if left_over else self._end
+        records, rejects = record_batch(messages, self._topic)
+        batch = SourceBatch(records, end, absent=end - self._begin - len(messages), rejects=rejects)
+        self._records_left = 0 if left_over else self._records_left - len(messages)
+        self._bytes_left -= int(lengths[:fitting].sum())
+        self._taken = self._taken or len(messages) > 0
+        self._begin = self._end = end
+        self._parts, self._bytes = [], 0
+        return messages, batch
+
+    def _decoded(self) -> Columns:
+        """The messages gathered, up to the first offset that should have one and has none."""
+        decoded = columns_of(b"".join(part.data for part in self._parts)).before(self._end)
+        decoded = decoded.between(int(np.searchsorted(decoded.offsets, self._begin)), len(decoded))
+        expected = np.concatenate([np.arange(part.begin, part.end) for part in self._parts] or [decoded.offsets])
+        if np.array_equal(decoded.offsets, expected):
+            return decoded
+        self.hole = self._first_hole(decoded.offsets, expected)
+        self._end = self.hole.begin
+        return decoded.before(self.hole.begin)
+
+    def _first_hole(self, offsets: NDArray[np.int64], expected: NDArray[np.int64]) -> MissingRange:
+        if (np.diff(offsets) <= 0).any() or not np.isin(offsets, expected).all():
+            raise WireFormatError(
+                f"The offsets of the messages do not ascend from {self._begin} to {self._end}", where=self._where
+            )
+        missing = np.setdiff1d(expected, offsets)
+        begin = int(missing[0])
+        run = int(np.argmin(np.append(missing == np.arange(begin, begin + len(missing)), False)))
+        return MissingRange(begin, begin + run, HOLE)
+
+    def _fitting(self, lengths: NDArray[np.int32]) -> int:
+        """How many of the messages gathered the range may still hold."""
+        fit = int(np.searchsorted(np.cumsum(lengths, dtype=np.int64), self._bytes_left, side="right"))
+        return min(max(fit, int(not self._taken)), self._records_left, len(lengths))
