@@ -184,21 +184,25 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + already`."""
+    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + already`.
+
+    A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
+    stands for a count that nobody can know, and its digests are empty.
+    """
 
     begin: int
     end: int
-    read: int
-    absent: int
-    filtered: int
-    rejected: int
+    read: int | None
+    absent: int | None
+    filtered: int | None
+    rejected: int | None
     passed: int
     emitted: int
     delivered: int
     already: int
     surplus: int
     possible_repeats: int
-    bytes_read: int
+    bytes_read: int | None
     bytes_written: int
     seconds: float
     digest_read: str
@@ -213,7 +217,10 @@ class Receipt:
     def identity_faults(self) -> list[str]:
         """The identities of this receipt that do not hold; empty for a sound one."""
         faults = []
-        if self.read != self.filtered + self.rejected + self.passed:
+        if self.read is None or self.filtered is None or self.rejected is None:
+            if not self.reconstructed:
+                faults.append("a count is missing")
+        elif self.read != self.filtered + self.rejected + self.passed:
             faults.append(
                 f"read {self.read} != filtered {self.filtered} + rejected {self.rejected} + passed {self.passed}"
             )

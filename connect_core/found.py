@@ -23,13 +23,15 @@ class Found:
 
     `hits` is an int64 array of shape (n, 4): offset, ordinal, index into `targets`, position; sorted by (offset,
     ordinal, position), one row for each copy. `scanned` maps each target to the position behind the last one looked
-    at. `complete` when every target was looked through to the end it had when the search began.
+    at. `complete` when every target was looked through to the end it had when the search began. `unplaced` counts the
+    bytes that no receipt covers in a target that does not tell which records they are (a file).
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
     complete: bool = False
     targets: tuple[str, ...] = ()
     hits: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, _COLUMNS), dtype=np.int64))
+    unplaced: int = 0
 
     def merged(self, rows: Sequence[tuple[int, int, str, int]], scanned: Mapping[str, int], complete: bool) -> Found:
         """With more rows (offset, ordinal, target, position) and the places reached by the slice that saw them."""
@@ -41,17 +43,26 @@ class Found:
         new = np.array([(o, n, index[t], p) for o, n, t, p in rows], dtype=np.int64).reshape(-1, _COLUMNS)
         hits = np.concatenate([old, new])
         hits = hits[np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))]
-        return Found({**self.scanned, **scanned}, complete, targets, hits)
+        return Found({**self.scanned, **scanned}, complete, targets, hits, self.unplaced)
 
     def present(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Boolean mask: which of these offsets (ordinal 0) are there."""
         known = self.hits[self.hits[:, 1] == 0, 0]
         return np.isin(offsets, known)
 
+    def count_below(self, end: int) -> int:
+        """How many different records below `end` are there."""
+        return len(np.unique(self.hits[self.hits[:, 0] < end][:, :2], axis=0))
+
+    def behind_highest(self, begin: int, end: int) -> int:
+        """The offset behind the highest one in [begin, end) that is there; `begin` when none is."""
+        offsets = self.hits[:, 0]
+        within = offsets[(offsets >= begin) & (offsets < end)]
+        return int(within.max()) + 1 if len(within) else begin
+
     def copies_beyond_one(self, end: int) -> int:
         """How many records below `end` stand there more than once, each extra copy counted: surplus."""
-        below = self.hits[self.hits[:, 0] < end]
-        return len(below) - len(np.unique(below[:, :2], axis=0))
+        return int((self.hits[:, 0] < end).sum()) - self.count_below(end)
 
     def lowest_from(self, end: int) -> dict[str, int]:
         """For each target, the lowest position of a record with offset >= `end`; targets without one are left out."""
@@ -63,6 +74,7 @@ class Found:
     def encode(self) -> bytes:
         """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
         head = {"scanned": dict(self.scanned), "complete": self.complete, "targets": self.targets}
+        head["unplaced"] = self.unplaced
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         return json.dumps(head).encode() + b"\n" + zlib.compress(np.ascontiguousarray(deltas).tobytes())
 
@@ -72,4 +84,4 @@ class Found:
         values = json.loads(head)
         deltas = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS, -1)
         hits = np.ascontiguousarray(np.cumsum(deltas, axis=1).T)
-        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits)
+        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits, values["unplaced"])

@@ -117,8 +117,8 @@ def _summary(summary: RunSummary, seconds: float) -> dict[str, Any]:
         "connector": summary.connector,
         "seconds": round(seconds, 3),
         "ranges": len(receipts),
-        **{name: sum(getattr(receipt, name) for receipt in receipts) for name in COUNTS},
-        "bytes_read": sum(receipt.bytes_read for receipt in receipts),
+        **{name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in COUNTS},
+        "bytes_read": sum(receipt.bytes_read or 0 for receipt in receipts),
         "bytes_written": sum(receipt.bytes_written for receipt in receipts),
         "tasks": [
             {"task": task.task, "run": task.run_id, "ranges": len(task.receipts), "seconds": task.seconds_by_part}

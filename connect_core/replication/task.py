@@ -351,7 +351,7 @@ class TaskRun:
             planned += goal.end - begin
             if position and position.incarnation == goal.incarnation:
                 done += min(position.offset, goal.end) - begin
-        records = sum(receipt.read for receipt in self.summary.receipts)
+        records = sum(receipt.read or 0 for receipt in self.summary.receipts)
         self.setting.listener.progress(Progress(self.task, max(done, 0), planned, records))
 
     def _totals(self) -> Json:
@@ -367,7 +367,7 @@ class TaskRun:
             "surplus",
             "possible_repeats",
         )
-        totals: Json = {name: sum(getattr(receipt, name) for receipt in receipts) for name in names}
+        totals: Json = {name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in names}
         return {**totals, "ranges": len(receipts), "seconds": self.summary.seconds_by_part}
 
     @contextmanager

@@ -40,6 +40,19 @@ def test_present_looks_at_first_ordinals_only() -> None:
     assert found.present(np.array([10, 20, 30])).tolist() == [True, False, False]
 
 
+@given(rows, st.integers(0, 2**40), st.integers(0, 2**40))
+def test_what_stands_there_of_a_range(hits: list, begin: int, end: int) -> None:  # type: ignore[type-arg]
+    found = Found().merged(hits, {}, True)
+    assert found.count_below(end) == len({(offset, ordinal) for offset, ordinal, _, _ in hits if offset < end})
+    within = [offset + 1 for offset, _, _, _ in hits if begin <= offset < end]
+    assert found.behind_highest(begin, end) == max(within, default=begin)
+
+
+def test_bytes_without_coordinates_survive_the_ledger() -> None:
+    found = Found.decode(Found(unplaced=7).encode())
+    assert found.merged([], {}, True).unplaced == 7
+
+
 def test_copies_beyond_one_are_counted_below_the_end_only() -> None:
     found = Found().merged([(1, 0, "q", 5), (1, 0, "q", 9), (2, 0, "q", 6), (8, 0, "q", 7), (8, 0, "q", 8)], {}, True)
     assert found.copies_beyond_one(8) == 1
