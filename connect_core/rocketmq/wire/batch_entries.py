@@ -29,7 +29,7 @@ on (seen on 5.3.3).
 _HEAD = Struct(">iiiii")
 _LENGTH = Struct(">h")
 _LENGTHS = [_LENGTH.pack(length) for length in range(2048)]
-_OVERHEAD = _HEAD.size + _LENGTH.size
+ENTRY_OVERHEAD = _HEAD.size + _LENGTH.size
 
 
 class Entry(NamedTuple):
@@ -57,7 +57,7 @@ def encode_batch(bodies: Sequence[bytes], properties: Sequence[bytes], flags: Se
         raise ValueError(f"{len(bodies)} messages in one batch, allowed are {MAX_ENTRIES}")
     if flags is None:
         flags = [0] * len(bodies)
-    pack_head, short, overhead = _HEAD.pack, _LENGTHS, _OVERHEAD
+    pack_head, short, overhead = _HEAD.pack, _LENGTHS, ENTRY_OVERHEAD
     parts: list[bytes] = []
     append = parts.append
     for body, text, flag in zip(bodies, properties, flags, strict=True):
@@ -93,11 +93,11 @@ def _batch_end(bodies: Sequence[bytes], properties: Sequence[bytes], begin: int)
     """Where the batch that begins there ends (excluded)."""
     limit = min(begin + MAX_ENTRIES, len(bodies))
     sizes = sum(map(len, bodies[begin:limit])) + sum(map(len, properties[begin:limit]))
-    if sizes + _OVERHEAD * (limit - begin) <= MAX_BATCH_BYTES:
+    if sizes + ENTRY_OVERHEAD * (limit - begin) <= MAX_BATCH_BYTES:
         return limit
     total = 0
     for index in range(begin, limit):
-        total += _OVERHEAD + len(bodies[index]) + len(properties[index])
+        total += ENTRY_OVERHEAD + len(bodies[index]) + len(properties[index])
         if total > MAX_BATCH_BYTES and index > begin:
             return index
     return limit

@@ -1,6 +1,6 @@
 """The properties that make a message of ours recognisable: coordinates and a message id made from them.
 
-`Marker` writes them, one string for each record, in the sink's hot path; `ours` finds them in messages read back. The
+`Marker` writes them, column by column, in the sink's hot path; `ours` finds them in messages read back. The
 user's own properties come first in the string: of equal names readers take the last, so that nobody can replace ours.
 """
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.records import COORDINATES_PROPERTY, Lineage
@@ -19,6 +20,8 @@ from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import KEYS, TAGS, UNIQUE_KEY
 
 _NAME_END, _PAIR_END = b"\x01", b"\x02"
+_EMPTY = pa.scalar(b"", pa.binary())
+_HEX = np.frombuffer(b"0123456789ABCDEF", dtype=np.uint8)
 _COORDINATES = COORDINATES_PROPERTY.encode() + _NAME_END
 
 MARK_BYTES = 512
@@ -34,27 +37,31 @@ class Marker:
     def __init__(self, lineage: Lineage) -> None:
         prefix = lineage.prefix()
         own = hashlib.blake2b(prefix.encode(), digest_size=8).hexdigest().upper()
-        coordinates = f"{COORDINATES_PROPERTY}\x01{prefix}".replace("%", "%%")
-        self._pattern = f"{UNIQUE_KEY}\x01{own}%012X%04X\x02{coordinates}%d:%d\x02".encode()
-        self._first = f"{UNIQUE_KEY}\x01{own}%012X0000\x02{coordinates}%d:0\x02".encode()
+        self._id = f"{UNIQUE_KEY}\x01{own}".encode()
+        self._coordinates = f"\x02{COORDINATES_PROPERTY}\x01{prefix}".encode()
         self._last = (-1, 0)
 
-    def properties(self, records: pa.RecordBatch) -> list[bytes]:
+    def properties(self, records: pa.RecordBatch) -> pa.Array:
         """One property string a row. Rows come in order over all calls: the outputs of one record are counted."""
         offsets = records.column("offset").to_numpy()
         if not len(offsets):
-            return []
+            return pa.array([], type=pa.binary())
         ordinals = self._ordinals(offsets)
         self._last = (int(offsets[-1]), int(ordinals[-1]))
         if ordinals.any():
-            pattern, columns = self._pattern, (offsets.tolist(), ordinals.tolist())
-            marks = [pattern % (o & 0xFFFFFFFFFFFF, n & 0xFFFF, o, n) for o, n in zip(*columns, strict=True)]
+            ordinal_in_id, ordinal = _hex_digits(ordinals, 4), _decimals(ordinals)
         else:
-            first = self._first
-            marks = [first % (offset & 0xFFFFFFFFFFFF, offset) for offset in offsets.tolist()]
-        if any(records.column(name).null_count < len(records) for name in ("key", "tags", "headers")):
-            return [text + mark for text, mark in zip(_user_properties(records), marks, strict=True)]
-        return marks
+            ordinal_in_id, ordinal = b"0000", b"0"
+        marks = (
+            self._id,
+            _hex_digits(offsets, 12),
+            ordinal_in_id,
+            self._coordinates,
+            _decimals(offsets),
+            b":",
+            ordinal,
+        )
+        return joined(*_user_properties(records), *marks, _PAIR_END)
 
     def _ordinals(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each row how many rows right before it have the same offset."""
@@ -65,15 +72,37 @@ class Marker:
         return ordinals
 
 
-def _user_properties(records: pa.RecordBatch) -> Iterator[bytes]:
-    columns = (records.column(name).to_pylist() for name in ("key", "tags", "headers"))
-    for key, tags, headers in zip(*columns, strict=True):
-        text: bytes = headers or b""
-        if key:
-            text += f"{KEYS}\x01{key}\x02".encode()
-        if tags:
-            text += f"{TAGS}\x01{tags}\x02".encode()
-        yield text
+def joined(*pieces: pa.Array | bytes) -> pa.Array:
+    """The pieces of each row, one behind the other; bytes stand in every row."""
+    parts = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
+    return pc.binary_join_element_wise(*parts, _EMPTY)
+
+
+def fixed(cells: NDArray[np.uint8]) -> pa.Array:
+    """The rows of a matrix of bytes as values."""
+    count, width = cells.shape
+    ends = np.arange(0, count * width + 1, width, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(cells)])
+
+
+def _hex_digits(numbers: NDArray[np.int64], width: int) -> pa.Array:
+    shifts = np.arange(4 * (width - 1), -1, -4)
+    return fixed(_HEX[(numbers[:, None] >> shifts) & 15])
+
+
+def _decimals(numbers: NDArray[np.int64]) -> pa.Array:
+    return pc.cast(pa.array(numbers), pa.string()).cast(pa.binary())
+
+
+def _user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
+    """The columns of the user's own properties; what a row does not have is empty."""
+    if records.column("headers").null_count < len(records):
+        yield pc.fill_null(records.column("headers"), b"")
+    for column, name in (("key", KEYS), ("tags", TAGS)):
+        values = records.column(column).cast(pa.binary())
+        if values.null_count < len(records):
+            given = pc.if_else(pc.equal(values, _EMPTY), pa.scalar(None, pa.binary()), values)
+            yield pc.fill_null(joined(f"{name}\x01".encode(), given, _PAIR_END), b"")
 
 
 class Mark(NamedTuple):

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from connect_core import clock
 from connect_core.contracts import Delivered, Limit, OpenRange
 from connect_core.errors import Retriable
-from connect_core.rocketmq import Acknowledged, Client, Queue, encode_batch
+from connect_core.rocketmq import Acknowledged, Client, Queue
+from connect_core.systems.rocketmq.encoding import encode_columns
 from connect_core.systems.rocketmq.marking import MARK_BYTES, Marker, ours
 
 BATCH_RECORDS = 1_000
@@ -67,8 +68,8 @@ class QueueWriter:
         )
 
     def _send(self, records: pa.RecordBatch, limit: Limit) -> None:
-        bodies = [body or b"" for body in records.column("value").to_pylist()]
-        batch = encode_batch(bodies, self._marker.properties(records))
+        bodies = pc.fill_null(records.column("value"), b"")
+        batch = encode_columns(bodies, self._marker.properties(records))
         self._count(self._sender.submit(batch, deadline=self._deadline(limit)))
         self._bytes += len(batch.body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,31 +16,36 @@ from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)
 
 
+def marks(lineage: Lineage, rows: pa.RecordBatch) -> list[bytes]:
+    texts: list[bytes] = Marker(lineage).properties(rows).to_pylist()
+    return texts
+
+
 def marked(position: int, lineage: Lineage, offset: int, *, ordinal: int = 0) -> StoredMessage:
     text = Coordinates(lineage, offset, ordinal).text()
     return stored(position, b"", f"color\x01red\x02WAYBILL\x01{text}\x02CLUSTER\x01c\x02".encode())
 
 
 def test_a_message_carries_its_coordinates_and_an_id_made_from_them() -> None:
-    first, second = Marker(LINEAGE).properties(records([b"a", b"b"], first_offset=5_000_000_000))
+    first, second = marks(LINEAGE, records([b"a", b"b"], first_offset=5_000_000_000))
     decoded = properties.decode(first)
     assert Coordinates.parse(decoded["WAYBILL"]) == Coordinates(LINEAGE, 5_000_000_000, 0)
     assert len(decoded["UNIQ_KEY"]) == 32
     assert int(decoded["UNIQ_KEY"], 16)
     assert decoded["UNIQ_KEY"] == decoded["UNIQ_KEY"].upper() != properties.decode(second)["UNIQ_KEY"]
-    assert Marker(LINEAGE).properties(records([b"x"], first_offset=5_000_000_000)) == [first]
+    assert marks(LINEAGE, records([b"x"], first_offset=5_000_000_000)) == [first]
 
 
 def test_other_lineages_have_other_ids() -> None:
     rows = records([b"a"])
-    ids = {properties.decode(Marker(LINEAGE._replace(incarnation=n)).properties(rows)[0])["UNIQ_KEY"] for n in range(9)}
+    ids = {properties.decode(marks(LINEAGE._replace(incarnation=n), rows)[0])["UNIQ_KEY"] for n in range(9)}
     assert len(ids) == 9
 
 
 def test_what_the_user_set_is_kept_and_cannot_replace_ours() -> None:
     headers = encode_headers([("color", "red"), ("WAYBILL", "forged"), ("UNIQ_KEY", "forged"), ("KEYS", "forged")])
     rows = records([b"a", b"b"], key=["k", None], tags=[None, "ü"], headers=[headers, None])
-    first, second = map(properties.decode, Marker(LINEAGE).properties(rows))
+    first, second = map(properties.decode, marks(LINEAGE, rows))
     assert (first["color"], first["KEYS"], "TAGS" in first) == ("red", "k", False)
     assert Coordinates.parse(first["WAYBILL"]).lineage == LINEAGE
     assert (second["TAGS"], "KEYS" in second) == ("ü", False)
@@ -50,7 +56,7 @@ def test_outputs_of_one_record_are_counted_over_all_batches() -> None:
     found: list[tuple[int, int]] = []
     for offsets in ([1, 1, 2], [2, 2, 3], [4], [4, 5, 5]):
         rows = records([b""] * len(offsets), offset=offsets)
-        for text in marker.properties(rows):
+        for text in marker.properties(rows).to_pylist():
             coordinates = Coordinates.parse(properties.decode(text)["WAYBILL"])
             found.append((coordinates.offset, coordinates.ordinal))
     assert found == [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (4, 0), (4, 1), (5, 0), (5, 1)]
@@ -58,12 +64,12 @@ def test_outputs_of_one_record_are_counted_over_all_batches() -> None:
 
 def test_marks_need_less_than_is_reckoned() -> None:
     longest = Lineage("f" * 32, "backfill-" + "9" * 60, "f" * 16, 10**9)
-    (text,) = Marker(longest).properties(records([b"a"], first_offset=2**62))
+    (text,) = marks(longest, records([b"a"], first_offset=2**62))
     assert len(text) + 22 + 120 < MARK_BYTES
 
 
 def test_a_stream_with_a_percent_sign_is_no_pattern() -> None:
-    (text,) = Marker(LINEAGE._replace(stream="100%d")).properties(records([b"a"]))
+    (text,) = marks(LINEAGE._replace(stream="100%d"), records([b"a"]))
     assert Coordinates.parse(properties.decode(text)["WAYBILL"]).lineage.stream == "100%d"
 
 
@@ -86,5 +92,5 @@ def test_ours_are_found_among_others() -> None:
 @given(st.lists(st.integers(0, 2**53), unique=True, min_size=1))
 def test_what_is_written_is_found(offsets: list[int]) -> None:
     rows = records([b""] * len(offsets), offset=sorted(offsets))
-    messages = [stored(i, b"", text) for i, text in enumerate(Marker(LINEAGE).properties(rows))]
+    messages = [stored(i, b"", text) for i, text in enumerate(marks(LINEAGE, rows))]
     assert [mark.offset for mark in ours(messages, [LINEAGE])] == sorted(offsets)

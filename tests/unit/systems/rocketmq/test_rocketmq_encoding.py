@@ -1,0 +1,34 @@
+"""A batch encoded by column is the same, byte for byte, as one encoded message by message."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.rocketmq import Batch, encode_batch
+from connect_core.rocketmq.wire.batch_entries import MAX_ENTRIES, MAX_PROPERTIES_BYTES
+from connect_core.systems.rocketmq.encoding import encode_columns
+
+
+def columns(*values: list[bytes]) -> list[pa.Array]:
+    return [pa.array(column, type=pa.binary()) for column in values]
+
+
+@given(st.lists(st.tuples(st.binary(max_size=50), st.binary(max_size=300)), max_size=20), st.integers(0, 3))
+def test_the_same_as_message_by_message(messages: list[tuple[bytes, bytes]], first: int) -> None:
+    bodies, properties = [body for body, _ in messages], [text for _, text in messages]
+    sliced = [column.slice(first) for column in columns(bodies, properties)]
+    assert encode_columns(*sliced) == encode_batch(bodies[first:], properties[first:])
+
+
+def test_no_messages() -> None:
+    assert encode_columns(*columns([], [])) == Batch(0, b"")
+
+
+def test_what_would_damage_a_queue_is_refused() -> None:
+    with pytest.raises(ValueError, match="1001 messages"):
+        encode_columns(*columns([b""] * (MAX_ENTRIES + 1), [b""] * (MAX_ENTRIES + 1)))
+    with pytest.raises(ValueError, match="32001 bytes"):
+        encode_columns(*columns([b""], [b"x" * (MAX_PROPERTIES_BYTES + 1)]))
