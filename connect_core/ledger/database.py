@@ -134,7 +134,10 @@ def write(engine: Engine) -> Iterator[Connection]:
             raise
         try:
             transaction.commit()
-        except DBAPIError as lost:
+        except BaseException as lost:
+            connection.invalidate()  # the pool would give it out again with this transaction still open
+            if not isinstance(lost, DBAPIError):
+                raise
             raise CommitUnknown(
                 "the ledger's answer to COMMIT was lost: whether the transaction stands is unknown",
                 where=shown(engine.url),
