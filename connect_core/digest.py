@@ -36,6 +36,10 @@ class RecordDigest:
         seeds = self._seeds(records, ordinals).tolist()
         self.value = (self.value + sum(map(xxh3_64_intdigest, bodies, seeds))) & _MASK
 
+    def add_sum(self, value: int) -> None:
+        """Adds what another digest of the same lineage has added meanwhile: a difference of its values."""
+        self.value = (self.value + value) & _MASK
+
     def _seeds(self, records: pa.RecordBatch, ordinals: NDArray[np.int64] | None) -> NDArray[np.uint64]:
         seeds: NDArray[np.uint64] = (
             records.column("offset").to_numpy().astype(np.uint64) * np.uint64(_OFFSET_STEP) + self._origin

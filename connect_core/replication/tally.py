@@ -68,7 +68,7 @@ class Tally:
         before = self._read_digest.value
         self._read_digest.add(portion.read)
         if portion.kept is portion.read:  # nothing was changed or left out: the same hashes again
-            self._sent_digest.value += self._read_digest.value - before
+            self._sent_digest.add_sum(self._read_digest.value - before)
         else:
             self._sent_digest.add(portion.kept)
 
@@ -138,7 +138,8 @@ def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:
     rows = int(np.searchsorted(offsets, end))
     if not batch.absent:
         return batch.records.slice(0, rows), 0
-    behind = batch.next_offset - end - (len(offsets) - rows)  # holes at or behind `end`: offsets count records here
+    unreadable = sum(1 for reject in batch.rejects if reject.offset >= end)
+    behind = batch.next_offset - end - (len(offsets) - rows) - unreadable  # holes: offsets count records here
     return batch.records.slice(0, rows), batch.absent - behind
 
 

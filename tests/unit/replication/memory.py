@@ -21,6 +21,7 @@ from connect_core.contracts import (
     Pins,
     Position,
     Range,
+    Reject,
     Search,
     Side,
     SourceBatch,
@@ -40,12 +41,13 @@ def records(bodies: Mapping[int, bytes]) -> pa.RecordBatch:
 @dataclass
 class MemorySource:
     """Offsets count records; `gone` raises OffsetGone when it is reached, `holes` hold nothing, what is before `oldest`
-    has expired."""
+    has expired, what stands at `unreadable` cannot become a row."""
 
     bodies: list[bytes]
     batch: int = 10
     gone: int | None = None
     holes: frozenset[int] = frozenset()
+    unreadable: frozenset[int] = frozenset()
     oldest: int = 0
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
@@ -67,8 +69,11 @@ class MemorySource:
             end = min(begin + self.batch, last)
             if self.gone is not None and begin <= self.gone < end:
                 raise OffsetGone("expired", where=f"offset {self.gone}")
-            here = {n: self.bodies[n] for n in range(begin, end) if n not in self.holes}
-            yield SourceBatch(records(here), end, absent=end - begin - len(here))
+            here = {n: self.bodies[n] for n in range(begin, end) if n not in self.holes | self.unreadable}
+            odd = tuple(
+                Reject(n, 0, "read", "Odd", "it is odd", b"") for n in range(begin, end) if n in self.unreadable
+            )
+            yield SourceBatch(records(here), end, absent=end - begin - len(here) - len(odd), rejects=odd)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         return {"before": end - 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect_core.contracts import Floor, Outcome, Receipt
-from connect_core.digest import RecordDigest
+from connect_core.digest import RecordDigest, add_digests
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
 from connect_core.replication.lane import move
@@ -110,6 +110,22 @@ def test_holes_are_counted_up_to_where_the_time_was_over(room: int) -> None:
     receipt = receipt_of(move(lane_of(open_range(0, 100)), source, MemorySink(room=room))[0])
     assert receipt.read == room
     assert receipt.end - receipt.begin == receipt.read + receipt.absent
+
+
+@pytest.mark.parametrize("room", [2, 5, 7, 9])
+def test_a_record_that_could_not_be_read_is_no_hole(room: int) -> None:
+    """The time is over before, between and behind a hole and unreadable records of one batch."""
+    source = MemorySource(BODIES, holes=frozenset({4}), unreadable=frozenset({1, 6, 8}))
+    receipt = receipt_of(move(lane_of(open_range(0, 100), tolerance=-1), source, MemorySink(room=room))[0])
+    assert receipt.absent == (1 if receipt.end > 4 else 0)
+    assert receipt.end - receipt.begin == receipt.read + receipt.absent
+
+
+@pytest.mark.parametrize("hated", range(10))
+def test_the_digest_of_what_was_sent_leaves_out_a_reject_whatever_follows(hated: int) -> None:
+    sink = MemorySink(hated=frozenset({BODIES[hated]}))
+    receipt = receipt_of(move(lane_of(open_range(0, 100), tolerance=-1), MemorySource(BODIES), sink)[0])
+    assert receipt.digest_sent == add_digests(digest(0, hated), digest(hated + 1, 100))
 
 
 def test_a_record_that_cannot_be_taken_ends_the_range_before_it() -> None:
