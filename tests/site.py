@@ -14,7 +14,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,7 @@ class Site:
     topic: str
     name_servers: list[str]
     database_url: str
+    settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
 
     @property
     def home(self) -> Path:
@@ -50,7 +51,7 @@ class Site:
     def environment(self) -> dict[str, str]:
         return {
             **os.environ,
-            **SETTINGS,
+            **self.settings,
             "WAYBILL_HOME": str(self.home),
             "WAYBILL_DATABASE_URL": self.database_url,
         }
@@ -82,7 +83,10 @@ class Site:
         """The next process that reaches the step (after letting it pass `passes` times) gets the signal."""
         path = self.home / "faults" / step
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"{action} {passes}")
+        path.with_name(f"{step}.taken").unlink(missing_ok=True)
+        fresh = path.with_name(f"{step}.fresh")
+        fresh.write_text(f"{action} {passes}")
+        fresh.rename(path)
         return path
 
     def messages(self) -> list[bytes]:
@@ -103,26 +107,27 @@ def site(
     tmp_path: Path, rocketmq: RocketMQ, postgres_url: str, spark_remote: str, new_database: Callable[[str], str]
 ) -> Site:
     """Ledger in a database of its own on the embedded PostgreSQL."""
-    return _site(tmp_path, new_database(postgres_url), rocketmq)
+    return new_site(tmp_path, new_database(postgres_url), rocketmq)
 
 
 @pytest.fixture
 def sqlite_site(tmp_path: Path, rocketmq: RocketMQ, spark_remote: str) -> Site:
     """Ledger in a file of the home."""
-    return _site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", rocketmq)
+    return new_site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", rocketmq)
 
 
 @pytest.fixture
 def bare_site(tmp_path: Path) -> Site:
     """No server: for connectors from file to file, run by the inline engine, with the ledger in a file."""
-    return _site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", None)
+    return new_site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", None)
 
 
-def _site(folder: Path, database_url: str, rocketmq: RocketMQ | None) -> Site:
+def new_site(folder: Path, database_url: str, rocketmq: RocketMQ | None, engine_home: Path | None = None) -> Site:
+    """A home on these servers; the engine is the session's, or the one of another home."""
     home = folder / ".waybill"
     home.mkdir()
     if rocketmq is not None:
-        _borrow_servers(home, rocketmq)
+        _borrow_servers(home, rocketmq, engine_home or _session_engine())
     site = Site(folder, f"t-{uuid.uuid4().hex[:12]}", rocketmq.name_servers if rocketmq else [], database_url)
     site.waybill("db", "upgrade")
     return site
@@ -145,9 +150,12 @@ def new_database() -> Callable[[str], str]:
     return make
 
 
-def _borrow_servers(home: Path, rocketmq: RocketMQ) -> None:
-    """A record of the stack that names the session's servers, so that commands find them as in any home."""
-    engine_home = Path(os.environ["WAYBILL_TEST_SESSION"]) / "shared" / "engine" / ".waybill"
+def _session_engine() -> Path:
+    return Path(os.environ["WAYBILL_TEST_SESSION"]) / "shared" / "engine" / ".waybill"
+
+
+def _borrow_servers(home: Path, rocketmq: RocketMQ, engine_home: Path) -> None:
+    """A record of the stack that names these servers, so that commands find them as in any home."""
     engine, brokers = record.load(engine_home), record.load(rocketmq.home)
     assert engine is not None
     assert brokers is not None

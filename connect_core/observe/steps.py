@@ -2,7 +2,8 @@
 
 Under WAYBILL_TESTING=1 a test can stop or kill a process exactly at a step: it puts a file named after the step into
 the folder `faults` of the home, holding `kill` or `stop`, optionally followed by how often the step is passed first.
-Whoever reaches the step takes the file away (so that it happens once) and sends itself SIGKILL or SIGSTOP.
+Whoever reaches the step takes the file away (so that it happens once), leaves its pid in `STEP.taken`, and sends
+itself SIGKILL or SIGSTOP.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def reached(step: Step, *, home: Path, where: str = "") -> None:
 
 
 def _take_fault(fault: Path) -> None:
-    """Lets the step pass as often as the file says, then takes the file away and sends the signal it names."""
+    """Lets the step pass as often as the file says, then says who is there and sends the signal it names."""
     mine = fault.with_name(f"{fault.name}.{os.getpid()}")
     try:
         fault.rename(mine)  # of several processes that reach the step only one gets the file
@@ -49,5 +50,6 @@ def _take_fault(fault: Path) -> None:
         mine.write_text(f"{action} {left - 1}")
         mine.rename(fault)
         return
-    mine.unlink()
+    mine.write_text(str(os.getpid()))
+    mine.rename(fault.with_name(f"{fault.name}.taken"))
     os.kill(os.getpid(), _SIGNALS[action.strip()])

@@ -1,8 +1,9 @@
 """`make faults`: every choice of every fault, with real servers and processes; writes docs/faults.md.
 
-    python -m tests.faults [--seed N] [pytest arguments]
+    python -m tests.faults [--seed N] [--page FILE] [pytest arguments]
 
-Without a seed a new one is taken and printed; with it the same choices are made again.
+Without a seed a new one is taken and printed; with it the same choices are made again. Arguments may name tests: then
+only these are run, and the page is written only where `--page` says so.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.rows import PROPERTY
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "faults.md"
 
@@ -31,6 +30,8 @@ class Table:
     rows: dict[str, tuple[str, dict[str, object]]] = field(default_factory=dict)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        from tests.faults.rows import PROPERTY  # not before pytest has loaded it, which rewrites its assertions
+
         told = dict(report.user_properties).get(PROPERTY)
         if isinstance(told, dict):
             outcome = "failed" if report.failed or self.rows.get(report.nodeid, ("", {}))[0] == "failed" else "passed"
@@ -58,15 +59,18 @@ class Table:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--page", type=Path, default=None)
     chosen, rest = parser.parse_known_args()
     seed = chosen.seed if chosen.seed is not None else random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}; the same again: make faults SEED={seed}", flush=True)
     table, started = Table(), time.monotonic()
     arguments = ["-m", "fault", "--faults", "all", "--seed", str(seed), "-n", "2", "--require-servers", *rest]
-    code = pytest.main([*arguments, str(ROOT / "tests")], plugins=[table])
-    if table.rows and not rest:
-        PAGE.write_text(table.page(seed, time.monotonic() - started))
-        print(f"wrote {PAGE.relative_to(ROOT)}")
+    everything = [] if any(Path(word.partition("::")[0]).exists() for word in rest) else [str(ROOT / "tests")]
+    code = pytest.main([*arguments, *everything], plugins=[table])
+    page = chosen.page or (None if rest else PAGE)
+    if table.rows and page:
+        page.write_text(table.page(seed, time.monotonic() - started))
+        print(f"wrote {page}")
     return int(code)
 
 

@@ -98,49 +98,6 @@ def test_out_to_a_file(site: Site, lines_out: str) -> None:
     assert lag["lag"] == 0
 
 
-@pytest.mark.parametrize("step", ["batch-written", "before-receipt"])
-def test_a_worker_killed_on_the_way_in(site: Site, lines_in: str, step: str) -> None:
-    fault = site.fault(step)
-    site.waybill("run", lines_in, code=1)
-    assert not fault.exists()
-    site.waybill("run", lines_in)
-    fed = _source_lines(site)
-    _check(site.messages(), fed)
-    receipts = _check_receipts(site, lines_in, len(fed))
-    assert sum(receipt["already"] for receipt in receipts) > 0
-
-
-@pytest.mark.parametrize("step", ["batch-written", "before-receipt"])
-def test_a_worker_killed_on_the_way_out(site: Site, lines_out: str, step: str) -> None:
-    fault = site.fault(step)
-    site.waybill("run", lines_out, code=1)
-    assert not fault.exists()
-    site.waybill("run", lines_out)
-    fed = _source_lines(site)
-    _check(_lines(site.folder / "out" / "lines.log"), fed)
-    _check_receipts(site, lines_out, len(fed))
-
-
-@pytest.mark.parametrize("step", ["planned", "executed", "settled"])
-def test_a_driver_killed_on_the_way_in(site: Site, lines_in: str, step: str) -> None:
-    site.fault(step)
-    site.waybill("run", lines_in, code=-signal.SIGKILL)
-    site.waybill("run", lines_in)
-    fed = _source_lines(site)
-    _check(site.messages(), fed)
-    _check_receipts(site, lines_in, len(fed))
-
-
-@pytest.mark.parametrize("step", ["planned", "executed", "settled"])
-def test_a_driver_killed_on_the_way_out(site: Site, lines_out: str, step: str) -> None:
-    site.fault(step)
-    site.waybill("run", lines_out, code=-signal.SIGKILL)
-    site.waybill("run", lines_out)
-    fed = _source_lines(site)
-    _check(_lines(site.folder / "out" / "lines.log"), fed)
-    _check_receipts(site, lines_out, len(fed))
-
-
 def test_a_driver_killed_while_its_worker_goes_on(site: Site, lines_in: str) -> None:
     """The worker outlives its driver: the next run waits for it, then finds what it wrote."""
     stopped = site.fault("batch-written", "stop")

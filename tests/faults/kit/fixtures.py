@@ -1,0 +1,57 @@
+"""What fault tests may ask for: the Java reader, an engine to kill, and homes on either database with either engine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from connect_core import stack
+from tests.faults.kit.engines import Engine
+from tests.faults.kit.topics import JavaReader
+from tests.servers import RocketMQ
+from tests.site import Site, new_site
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture(scope="session")
+def java_reader(rocketmq: RocketMQ, worker_folder: Path) -> Iterator[JavaReader]:
+    """Reads the topics of this process's own broker."""
+    folder = worker_folder / "java-reader"
+    reader = JavaReader(rocketmq, folder)
+    yield reader
+    reader.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def _own_engine(worker_folder: Path) -> Iterator[Engine]:
+    engine = Engine(worker_folder / "engine" / ".waybill", slots=4)
+    yield engine
+    stack.down(engine.home)
+
+
+@pytest.fixture
+def own_engine(_own_engine: Engine) -> Engine:
+    """This process's own, running whatever the test before has done to it."""
+    _own_engine.start()
+    return _own_engine
+
+
+@pytest.fixture
+def site_on(request: pytest.FixtureRequest, tmp_path: Path, rocketmq: RocketMQ) -> MakeSite:
+    """Makes the test's home: `site_on("PostgreSQL")`, `site_on("SQLite", engine)`."""
+
+    def make(database: str, engine: Engine | None = None) -> Site:
+        if engine is None:
+            request.getfixturevalue("spark_remote")
+        if database == "SQLite":
+            url = f"sqlite:///{tmp_path}/.waybill/ledger.db"
+        else:
+            url = request.getfixturevalue("new_database")(request.getfixturevalue("postgres_url"))
+        return new_site(tmp_path, url, rocketmq, engine.home if engine else None)
+
+    return make

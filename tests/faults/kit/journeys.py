@@ -1,0 +1,194 @@
+"""The two directions as a test sees them: what is fed, how it is run, where it has to arrive.
+
+Small on purpose, but every partition is several ranges long and every range several batches, so that each step of a run
+is passed more than once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from connect_core.rocketmq import Client, ClientOptions
+from tests.faults.kit.checker import Account, Span, account
+from tests.faults.kit.processes import ended, stopped_at
+from tests.faults.kit.topics import JavaReader, fill, records_of
+from tests.faults.rows import FaultRow
+from tests.site import Site
+
+PARTITIONS = 2
+ATTEMPTS = 8
+TRY_AGAIN = (1, 3, 4)
+"""Exit codes after which a scheduler runs a connector again: failed, something away, somebody else at work."""
+
+
+def numbered(partition: int, begin: int, end: int) -> list[bytes]:
+    """Records that say where they belong."""
+    return [b"partition %d record %07d %s" % (partition, n, b"x" * 20) for n in range(begin, end)]
+
+
+class Journey(Protocol):
+    """One connector of a site, fed and applied."""
+
+    site: Site
+    name: str
+    where: str
+
+    def feed(self, begin: int, end: int) -> None:
+        """Appends records of these numbers to every partition."""
+
+    def source(self) -> dict[str, list[bytes]]:
+        """What was fed, by partition."""
+
+    def spans(self) -> dict[str, Span]:
+        """The positions that receipts must cover."""
+
+    def target(self) -> dict[str, list[bytes]]:
+        """What has arrived, by place."""
+
+
+@dataclass
+class Inward:
+    """file → RocketMQ. A batch of the source is 8,000 lines, so that a range has two."""
+
+    site: Site
+    reader: JavaReader
+    records: int = 20_000
+    range_records: int = 9_000
+    partitions: int = PARTITIONS
+    name_servers: str | list[str] = "${stack:name_servers}"
+    name: str = "lines-in"
+    where: str = "file → RocketMQ"
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        self.feed(0, self.records)
+        sink = {"name_servers": self.name_servers, "topic": self.site.topic, "queues": self.partitions}
+        self.site.apply(
+            self.name,
+            {
+                "source": {"file": {"path": "logs/*.log"}},
+                "sink": {"rocketmq": sink},
+                "limits": {"range_records": self.range_records},
+            },
+        )
+
+    @property
+    def folder(self) -> Path:
+        return self.site.folder / "logs"
+
+    def feed(self, begin: int, end: int) -> None:
+        for number in range(self.partitions):
+            with (self.folder / f"log-{number}.log").open("ab") as file:
+                file.write(b"".join(record + b"\n" for record in numbered(number, begin, end)))
+
+    def source(self) -> dict[str, list[bytes]]:
+        return {str(path): lines_of(path) for path in sorted(self.folder.iterdir())}
+
+    def spans(self) -> dict[str, Span]:
+        return {str(path): Span(0, path.stat().st_size) for path in sorted(self.folder.iterdir())}
+
+    def target(self) -> dict[str, list[bytes]]:
+        return arrived(self.site, self.reader)
+
+
+@dataclass
+class Outward:
+    """RocketMQ → file. A batch of the source is at most 4,000 messages, so that a range has two."""
+
+    site: Site
+    reader: JavaReader
+    records: int = 10_000
+    range_records: int = 4_500
+    partitions: int = PARTITIONS
+    name_servers: str | list[str] = "${stack:name_servers}"
+    errors: dict[str, str] = field(default_factory=dict)
+    name: str = "lines-out"
+    where: str = "RocketMQ → file"
+
+    def __post_init__(self) -> None:
+        self.feed(0, self.records)
+        self.path.parent.mkdir()
+        self.site.apply(
+            self.name,
+            {
+                "source": {"rocketmq": {"name_servers": self.name_servers, "topics": [self.site.topic]}},
+                "sink": {"file": {"path": "out/lines.log"}},
+                "limits": {"range_records": self.range_records},
+                "errors": self.errors,
+            },
+        )
+
+    @property
+    def path(self) -> Path:
+        return self.site.folder / "out" / "lines.log"
+
+    def feed(self, begin: int, end: int) -> None:
+        queues = [numbered(number, begin, end) for number in range(self.partitions)]
+        fill(self.site.name_servers, self.site.topic, queues)
+
+    def source(self) -> dict[str, list[bytes]]:
+        return arrived(self.site, self.reader)
+
+    def spans(self) -> dict[str, Span]:
+        with Client(ClientOptions(name_servers=tuple(self.site.name_servers))) as client:
+            bounds = client.offsets.bounds(self.site.topic)
+        return {str(queue): Span(seen.begin, seen.end) for queue, seen in bounds.items()}
+
+    def target(self) -> dict[str, list[bytes]]:
+        return {str(self.path): lines_of(self.path)}
+
+
+BOTH_WAYS = (Inward, Outward)
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """Whole lines; what stands behind the last line feed is a record of its own."""
+    lines = path.read_bytes().split(b"\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def arrived(site: Site, reader: JavaReader) -> dict[str, list[bytes]]:
+    """The records of the site's topic by RocketMQ's own client, which has to agree with ours."""
+    theirs = reader.records(site.topic)
+    assert records_of(site.name_servers, site.topic) == theirs
+    return theirs
+
+
+def begun_and_stopped(journey: Journey, step: str, passes: int = 0) -> tuple[subprocess.Popen[str], int]:
+    """Starts a run; returns it and the pid of the process that stands still at the step.
+
+    A run that fails before somebody gets there is started again: with short leases a loaded machine is enough for that.
+    """
+    fault = journey.site.fault(step, "stop", passes)
+    driver = journey.site.start("run", journey.name)
+    for _ in range(ATTEMPTS):
+        if (pid := stopped_at(journey.site, step, driver)) is not None:
+            return driver, pid
+        assert ended(driver) in TRY_AGAIN, f"the run ended and nobody had come to {step}"
+        assert fault.exists()
+        driver = journey.site.start("run", journey.name)
+    raise AssertionError(f"nobody came to {step} in {ATTEMPTS} runs")
+
+
+def run_until_done(journey: Journey, attempts: int = ATTEMPTS) -> list[int]:
+    """Runs the connector, again as a scheduler would, until it ends well; the exit codes on the way."""
+    seen: list[int] = []
+    while not seen or seen[-1] != 0:
+        assert len(seen) < attempts, f"runs ended with {seen}"
+        seen.append(ended(journey.site.start("run", journey.name), limit_s=120))
+        assert seen[-1] in (0, *TRY_AGAIN), f"a run ended with {seen[-1]}"
+    return seen
+
+
+def settled_up(journey: Journey, row: FaultRow) -> Account:
+    """What became of every record, told in the row."""
+    receipts = journey.site.json("receipts", journey.name, "--last", "100000")["receipts"]
+    return account(journey.source(), journey.target(), receipts, journey.spans()).into(row)
+
+
+def database_of(site: Site) -> str:
+    """For the row."""
+    return "SQLite" if site.database_url.startswith("sqlite") else "PostgreSQL"

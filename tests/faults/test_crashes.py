@@ -1,0 +1,112 @@
+"""SIGKILL of driver, worker, both, or the Spark server, at every step of a run and twice in a row."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from tests.faults.kit import processes
+from tests.faults.kit.checker import EXACT
+from tests.faults.kit.engines import Engine
+from tests.faults.kit.journeys import (
+    BOTH_WAYS,
+    TRY_AGAIN,
+    Journey,
+    begun_and_stopped,
+    database_of,
+    run_until_done,
+    settled_up,
+)
+from tests.faults.kit.processes import ended
+from tests.faults.kit.topics import JavaReader
+from tests.faults.rows import FaultRow
+from tests.site import Site
+
+pytestmark = [pytest.mark.server, pytest.mark.fault]
+
+POINTS = {
+    "before-planned": "before planned",
+    "planned": "after planned",
+    "batch-written": "between two batches",
+    "before-receipt": "after the last write, before the receipt",
+    "executed": "after the receipt, before settle",
+    "settled": "after settle",
+}
+VICTIMS = ("driver", "worker", "both", "server")
+WAYS = {"in": BOTH_WAYS[0], "out": BOTH_WAYS[1]}
+
+
+def strike(journey: Journey, engine: Engine, step: str, victim: str, passes: int, row: FaultRow) -> None:
+    """Runs the connector until somebody is at the step, kills the victim there and waits until the driver has ended.
+
+    Where the one at the step is the driver, the workers are those that have worked for it and wait for more.
+    """
+    driver, there = begun_and_stopped(journey, step, passes)
+    workers = engine.workers() if there == driver.pid else [there]
+    assert workers
+    pids = {"driver": [driver.pid], "worker": workers, "both": [driver.pid, *workers], "server": [engine.pid]}
+    row.strikes()
+    processes.kill(*pids[victim])
+    processes.go_on(there)
+    assert ended(driver) in ([-signal.SIGKILL] if victim in ("driver", "both") else [0, *TRY_AGAIN])
+
+
+@pytest.fixture
+def journey(
+    request: pytest.FixtureRequest, site_on: Callable[..., Site], own_engine: Engine, java_reader: JavaReader
+) -> Journey:
+    way, database = request.param
+    made: Journey = WAYS[way](site_on(database, own_engine), java_reader)
+    return made
+
+
+def _choices() -> list[object]:
+    """Every victim at every step in both directions; the databases take turns."""
+    return [
+        pytest.param((way, database), step, victim, id=f"{way}-{step}-{victim}-{database}")
+        for number, (way, step, victim) in enumerate(product(WAYS, POINTS, VICTIMS))
+        for database in [("PostgreSQL", "SQLite")[(number + number // 4) % 2]]
+    ]
+
+
+@pytest.mark.parametrize(("journey", "step", "victim"), _choices(), indirect=["journey"])
+def test_a_process_that_is_killed_loses_and_repeats_nothing(
+    journey: Journey, own_engine: Engine, step: str, victim: str, row: FaultRow, seeded: random.Random
+) -> None:
+    row.describe(f"SIGKILL of {victim}, {POINTS[step]}", where=journey.where, database=database_of(journey.site))
+    strike(journey, own_engine, step, victim, seeded.randrange(2), row)
+    own_engine.start()
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
+
+
+def _pairs() -> list[object]:
+    databases = ("PostgreSQL", "SQLite")
+    return [
+        pytest.param((way, databases[number % 2]), id=f"{way}-{number}-{databases[number % 2]}")
+        for way, number in product(WAYS, range(6))
+    ]
+
+
+@pytest.mark.parametrize("journey", _pairs(), indirect=True)
+def test_two_kills_in_a_row_lose_and_repeat_nothing(
+    journey: Journey, own_engine: Engine, row: FaultRow, seeded: random.Random
+) -> None:
+    """The second strikes the attempt that takes over from the first, as a rule while it looks for what is there."""
+    first, second = seeded.sample([*POINTS, "found"], 2)
+    first = "batch-written" if first == "found" else first  # only a second attempt has something to look for
+    victims = seeded.choices(("driver", "worker", "both"), k=2)
+    told = " and then ".join(
+        f"of {victim}, {POINTS.get(step, 'after find')}" for step, victim in zip((first, second), victims, strict=True)
+    )
+    row.describe(f"SIGKILL {told}", where=journey.where, database=database_of(journey.site))
+    for step, victim in zip((first, second), victims, strict=True):
+        strike(journey, own_engine, step, victim, 0, row)
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
