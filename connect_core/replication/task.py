@@ -19,11 +19,13 @@ from connect_core.contracts import (
     Bounds,
     Engine,
     Floor,
+    Gap,
     Json,
     Lane,
     OpenRange,
     Outcome,
     Pins,
+    Position,
     Range,
     Receipt,
     Search,
@@ -38,6 +40,7 @@ from connect_core.pipeline import Pipeline
 from connect_core.planning import Goal, RangeLimits, plan_ranges, split_lanes
 from connect_core.records import Partition
 from connect_core.replication.leasing import Held, Times, Wanted, acquire
+from connect_core.replication.losses import Loss, losses
 from connect_core.replication.place import boot_id
 from connect_core.replication.tally import empty_receipt
 from connect_core.version import code_version
@@ -182,7 +185,29 @@ class TaskRun:
         )
         self.ledger.adopt(self.held.leases, self.summary.run_id, [item.id for item in inherited])
         self.targets = self._look_at_targets()
-        return self._search(inherited)
+        return self._without_lost(self._search(inherited))
+
+    def _without_lost(self, items: Sequence[OpenRange]) -> list[OpenRange]:
+        """Settles from the target what the source has lost of inherited ranges; returns the others."""
+        begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
+        with self._timed("bounds"):
+            lost = losses(items, self.source.bounds(self._positions() | begins))
+        for one in lost:
+            self._check_loss(one)
+        if lost:
+            self.setting.listener.say(f"the source has lost records of {len(lost)} of them: settling what is there")
+        self._settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
+        settled = {one.item.id for one in lost}
+        return [item for item in items if item.id not in settled]
+
+    def _check_loss(self, loss: Loss) -> None:
+        """Raises OffsetGone for records that neither side has, unless that is accepted. Bytes that nobody can place
+        are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
+        partition, gap = loss.item.range.partition, loss.gap()
+        if loss.unplaced() and not self.setting.accept_gaps:
+            raise _unplaced(self.setting.connector.name, self._where(), loss)
+        if gap and not self._gaps_accepted():
+            raise _gone(self.setting.connector.name, self._where(), partition, (gap,), loss.seen.begin)
 
     def _planned(self) -> list[OpenRange]:
         """The next ranges, committed as planned before anything is written; looked for where records may be ahead."""
@@ -244,16 +269,18 @@ class TaskRun:
     # -------------------------------------------------------------------------------------------------------- its parts
 
     def _bounds(self) -> dict[Partition, Bounds]:
-        known = self.ledger.positions(self.uid, self.stream, list(self.slots))
-        bounds = self.source.bounds(known)
+        bounds = self.source.bounds(self._positions())
         for partition, seen in bounds.items():
             goal = self.goals.get(partition)
             if goal is None or goal.incarnation != seen.incarnation:
                 self.goals[partition] = Goal(seen.incarnation, seen.end)
                 self.begins[partition] = seen.begin
             if seen.gaps and not self._gaps_accepted():
-                raise _gone(self.setting.connector.name, self._where(), partition, seen)
+                raise _gone(self.setting.connector.name, self._where(), partition, seen.gaps, seen.begin)
         return bounds
+
+    def _positions(self) -> dict[Partition, Position | None]:
+        return self.ledger.positions(self.uid, self.stream, list(self.slots))
 
     def _gaps_accepted(self) -> bool:
         return self.setting.accept_gaps or self.setting.resolved.on_gap == "skip"
@@ -386,13 +413,25 @@ class TaskRun:
         reached(step, home=self.setting.home, where=self._where())
 
 
-def _gone(name: str, where: str, partition: Partition, seen: Bounds) -> OffsetGone:
+def _gone(name: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:
     told = "; ".join(
-        f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in seen.gaps
+        f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in gaps
     )
     return OffsetGone(
         f"records are gone ({told})",
         where=f"{where}, partition {partition.key}",
-        next_step=f"Find out what became of them. To go on at {seen.begin} and keep a note of the gap:"
+        next_step=f"Find out what became of them. To go on at {begin} and keep a note of the gap:"
         f" waybill run {name} --accept-gaps; to do so every time, set errors.on_gap: skip",
+    )
+
+
+def _unplaced(name: str, where: str, loss: Loss) -> OffsetGone:
+    wanted = loss.item.range
+    targets = ", ".join(floor.target for floor in loss.item.floors)
+    return OffsetGone(
+        f"the source has lost records from {wanted.begin} on, and the last {loss.unplaced()} bytes of {targets}, which"
+        " no receipt covers, may hold some of them",
+        where=f"{where}, partition {wanted.partition.key}",
+        next_step=f"Nothing was changed. Look at these bytes; then go on at {loss.seen.begin} with waybill run {name}"
+        " --accept-gaps, which sets them aside in a file beside it",
     )

@@ -38,7 +38,8 @@ class Former:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a file looked like at `offset`; `path` is where it was. The `tail` fingerprint ends at `offset`.
+    """What a file looked like at `offset`; `path` is where it was. The `tail` fingerprint ends at `offset`, the
+    `planned_tail` one at `planned_end`: a range that is read again must find what was planned.
 
     `finished` files were renamed and left alone: their last line is whole even without a line feed. `former` are the
     files before it that are still there.
@@ -54,6 +55,8 @@ class Evidence:
     tail: str
     finished: bool = False
     former: tuple[Former, ...] = ()
+    planned_end: int = 0
+    planned_tail: str = ""
 
     def as_json(self) -> Json:
         return asdict(self)
@@ -150,16 +153,21 @@ class OpenFile:
         """Whether this is the file that was seen, grown or not."""
         if (self.dev, self.ino) != (seen.dev, seen.ino):
             return Verdict.OTHER
-        if self.size() < seen.offset:
+        if self.size() < max(seen.offset, seen.planned_end):
             return Verdict.SHORTER
         same = self.head(seen.head_bytes) == seen.head and self.tail(seen.offset, seen.tail_bytes) == seen.tail
-        return Verdict.SAME if same else Verdict.DIFFERENT
+        return Verdict.SAME if same and self._is_planned(seen) else Verdict.DIFFERENT
+
+    def _is_planned(self, seen: Evidence) -> bool:
+        end = seen.planned_end
+        return not end or self.tail(end, min(TAIL_BYTES, end)) == seen.planned_tail
 
     def evidence(
         self, offset: int, end: int = 0, *, finished: bool = False, former: tuple[Former, ...] = ()
     ) -> Evidence:
         """What is seen of it at `offset`. `end` is behind the lines that are whole and so will not change any more."""
         head_bytes, tail_bytes = min(HEAD_BYTES, max(offset, end)), min(TAIL_BYTES, offset)
+        ahead = end > offset
         return Evidence(
             path=self.path,
             dev=self.dev,
@@ -171,6 +179,8 @@ class OpenFile:
             tail=self.tail(offset, tail_bytes),
             finished=finished,
             former=former,
+            planned_end=end if ahead else 0,
+            planned_tail=self.tail(end, min(TAIL_BYTES, end)) if ahead else "",
         )
 
 

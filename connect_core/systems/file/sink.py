@@ -60,8 +60,9 @@ class FileSink:
         return tuple(standing) or (Floor("", pins["target"], **pins["first"]),)
 
     def find(self, search: Search) -> dict[int, Found]:
-        """Nothing to look for: what is settled is known by its length, anything else is written again."""
-        return {item.id: Found(complete=True) for item in search.ranges}
+        """Nothing to look for: what is settled is known by its length, anything else is written again. How much that
+        is matters where the source cannot give it again."""
+        return {item.id: Found(complete=True, unplaced=_unsettled_bytes(item)) for item in search.ranges}
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         values = records.column("value")
@@ -98,6 +99,17 @@ class FileSink:
 
 def _settled(name: str, floors: Sequence[Floor]) -> Place | None:
     return next((Place.of(floor) for floor in floors if floor.target == name), None)
+
+
+def _unsettled_bytes(item: OpenRange) -> int:
+    """How many bytes stand behind what was settled, in the file that was written."""
+    pins = item.range.pins.target
+    settled = _settled(pins["target"], item.floors)
+    file = open_if_there(pins["path"])
+    with file or nullcontext():
+        if file is None or settled is None or settled.lost_in(file):
+            return 0
+        return max(file.size() - settled.offset, 0)
 
 
 def _check_line_end(path: str, now: Place) -> None:

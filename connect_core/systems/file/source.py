@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import Retriable
@@ -60,6 +61,8 @@ class FileSource:
         seen = self._seen.get((wanted.partition, wanted.incarnation)) or Evidence.of(wanted.evidence)
         if end == wanted.begin or seen is None:
             return wanted.evidence
+        if end == seen.offset:  # seen when the last batch was checked: it holds whatever became of the file since
+            return replace(seen, finished=False).as_json()
         with self._identified(wanted, seen) as file:
             return file.evidence(end, former=seen.former).as_json()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.contracts import Gap
-from connect_core.errors import OffsetGone
+from connect_core.contracts import Gap, Receipt, Search
+from connect_core.errors import EngineFailed, OffsetGone
+from connect_core.found import Found
 from connect_core.observe import Step
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, World
@@ -63,3 +64,86 @@ def test_a_gap_with_nothing_behind_it_is_settled_by_the_attempt_after_a_kill(not
         Mortal.run_of(nothing_left, Step.PLANNED)
     nothing_left.run()
     assert (nothing_left.committed(), told(nothing_left)) == (200, [Gap(0, 100, 200, "expired")])
+
+
+# ----------------------------------------------------------------------- ranges that an earlier attempt left open
+
+
+def left_open(world: World, delivered: int, oldest: int) -> World:
+    """An attempt delivered some records and died; then the source lost what is before `oldest`."""
+    world.engine.dies_after = delivered
+    with pytest.raises(EngineFailed):
+        world.run()
+    world.source.oldest = oldest
+    return world
+
+
+def offsets(world: World) -> list[int]:
+    return [offset for offset, _ in world.sink.rows]
+
+
+def test_what_the_target_has_is_no_gap(world: World) -> None:
+    """Rule 9: find before bounds."""
+    left_open(world, delivered=150, oldest=120)
+    world.run()
+    assert offsets(world) == list(range(200))
+    assert told(world) == []
+    first, second = world.receipts()
+    assert (first.begin, first.end, first.already, first.delivered) == (0, 120, 120, 0)
+    assert (first.read, first.absent, first.filtered, first.rejected, first.bytes_read) == (None,) * 5
+    assert first.reconstructed
+    assert (second.begin, second.end, second.already, second.delivered) == (120, 200, 30, 50)
+    assert not second.reconstructed
+
+
+def test_fewer_records_are_readable_than_the_attempt_before_delivered(world: World) -> None:
+    """All of the range is gone from the source, and all but its end is in the target."""
+    left_open(world, delivered=150, oldest=200)
+    with pytest.raises(OffsetGone, match=r"expired: from 150 to 200\)"):
+        world.run()
+    assert len(world.ledger.open_ranges(world.connector.uid, "live")) == 1
+    world.accept_gaps = True
+    world.run()
+    assert offsets(world) == list(range(150))
+    assert told(world) == [Gap(0, 150, 200, "expired")]
+    assert [(r.begin, r.end, r.reconstructed) for r in world.receipts()] == [(0, 150, True), (200, 200, False)]
+
+
+@pytest.mark.parametrize("delivered", [0, 60])
+def test_a_gap_begins_behind_the_last_record_that_is_there(world: World, delivered: int) -> None:
+    left_open(world, delivered=delivered, oldest=100)
+    world.on_gap = "skip"
+    world.run()
+    assert offsets(world) == [*range(delivered), *range(100, 200)]
+    assert told(world) == [Gap(0, delivered, 100, "expired")]
+    assert sum(_known(receipt) for receipt in world.receipts()) == 200 - (100 - delivered)
+
+
+def _known(receipt: Receipt) -> int:
+    return receipt.already + receipt.delivered
+
+
+def test_a_killed_driver_leaves_a_reconstructed_receipt_to_be_gone_on_from(world: World) -> None:
+    left_open(world, delivered=150, oldest=120)
+    with pytest.raises(Killed):
+        Mortal.run_of(world, Step.SETTLED)
+    world.run()
+    assert offsets(world) == list(range(200))
+    assert told(world) == []
+
+
+def test_bytes_that_nobody_can_place_are_a_persons_to_decide_on(world: World) -> None:
+    """Rule 16: not even a document that lets gaps pass moves them, for the source cannot give them again."""
+    left_open(world, delivered=60, oldest=100)
+    world.on_gap = "skip"
+
+    def find(search: Search) -> dict[int, Found]:
+        return {item.id: Found(complete=True, unplaced=900) for item in search.ranges}
+
+    world.engine.find = find  # type: ignore[method-assign]
+    with pytest.raises(OffsetGone, match=r"last 900 bytes of memory.*--accept-gaps"):
+        world.run()
+    assert offsets(world) == list(range(60))
+    world.accept_gaps = True
+    world.run()
+    assert told(world) == [Gap(0, 0, 100, "expired")]

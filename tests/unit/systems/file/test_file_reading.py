@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Range, SourceBatch
+from connect_core.contracts import Position, Range, SourceBatch
 from connect_core.errors import ConfigError, Retriable, Unreachable
 from connect_core.records import RECORD_SCHEMA, Partition
 from connect_core.systems.file import reading
@@ -219,3 +219,27 @@ def test_an_unreadable_file_is_told_by_name(log: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "open", refuse)  # the tests may run as root, whom no permission stops
     with pytest.raises(Unreachable, match=r"app\.log"):
         Follower(source(log)).run()
+
+
+HEAD = b"# the same beginning %s\n" % (b"-" * 1500)
+
+
+@pytest.mark.parametrize("now", [b"old\n", b"new\nand longer than before\n"], ids=["cut", "regrown"])
+def test_a_range_is_only_read_from_what_was_planned(log: Path, now: bytes) -> None:
+    """Another attempt of it comes later: a file written over in between is not taken for the one that was planned,
+    although it begins alike and nothing of it was settled yet."""
+    log.write_bytes(HEAD + b"old\nplanned\n")
+    files, wanted = planned(log)
+    log.write_bytes(HEAD + now)
+    with pytest.raises(Retriable, match="not the one that was planned"):
+        list(files.read(wanted, limit()))
+    position = Position(wanted.incarnation, wanted.begin, wanted.evidence)
+    (seen,) = files.bounds({wanted.partition: position}).values()
+    assert (seen.incarnation, seen.begin, seen.gaps[0].end) == (1, 0, None)
+
+
+def test_a_planned_range_is_read_although_the_file_has_grown(log: Path) -> None:
+    log.write_bytes(HEAD + b"planned\n")
+    files, wanted = planned(log)
+    log.write_bytes(HEAD + b"planned\nmore\n")
+    assert values(list(files.read(wanted, limit()))) == [HEAD[:-1], b"planned"]

@@ -268,6 +268,17 @@ def test_find_has_nothing_to_look_for(out: Path, filler: Filler) -> None:
     assert filler.sink.find(search)[planned.id].complete
 
 
+def test_find_tells_how_many_bytes_no_receipt_covers(out: Path, filler: Filler) -> None:
+    filler.run([b"settled"])
+    planned = filler.plan()
+    search = Search(UID, Side("file", {}), (planned,), 1.0, "test")
+    assert filler.sink.find(search)[planned.id].unplaced == 0
+    filler.write(planned, [b"unsettled"])
+    assert sink(out).find(search)[planned.id].unplaced == 10
+    replaced(out)
+    assert sink(out).find(search)[planned.id].unplaced == 0
+
+
 def test_floors_of_another_file_do_not_count(out: Path, filler: Filler) -> None:
     filler.floors["/elsewhere"] = Floor("", "/elsewhere", 100, evidence={"base": 0, "dev": 1, "ino": 2})
     filler.run([b"a"])

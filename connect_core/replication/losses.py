@@ -1,0 +1,85 @@
+"""Open ranges of which the source has lost records since they were planned (delivery rules 9, 13 and 16). Pure.
+
+Asked by a run's driver about the ranges that it inherits, after `find` and before anything is written. What of such a
+range the target holds is settled from there. What neither side has is a gap; the next plan tells of it. Sinks route
+1:1, so a record below the highest one that is there is no gap: it was there as well, filtered, rejected or absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from connect_core.contracts import Bounds, Delivered, Gap, OpenRange, Receipt
+from connect_core.found import Found
+from connect_core.records import Partition
+from connect_core.replication.tally import empty_receipt, next_floors
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A range, and what the source has from its begin on."""
+
+    item: OpenRange
+    seen: Bounds
+
+    def gap(self) -> Gap | None:
+        """The records that neither the source nor the target has; None when every one is there."""
+        covered = self._covered()
+        reason = self.seen.gaps[-1].reason if self.seen.gaps else "gone"
+        if self.seen.incarnation != self.item.range.incarnation:
+            return Gap(self.item.range.incarnation, covered, None, reason)
+        return Gap(self.seen.incarnation, covered, self.seen.begin, reason) if self.seen.begin > covered else None
+
+    def unplaced(self) -> int:
+        """Bytes in the target of which nobody can say whether they are of this range."""
+        return self._found().unplaced
+
+    def receipt(self) -> Receipt:
+        """Closes the range behind what is accounted for: what the source lost and the target has."""
+        wanted = self.item.range
+        end = self._covered() if self.gap() else self.seen.begin
+        if end == wanted.begin:
+            return empty_receipt(self.item)
+        already = self._found().count_below(end)
+        return Receipt(
+            begin=wanted.begin,
+            end=end,
+            read=None,
+            absent=None,
+            filtered=None,
+            rejected=None,
+            passed=already,
+            emitted=already,
+            delivered=0,
+            already=already,
+            surplus=self._found().copies_beyond_one(end),
+            possible_repeats=0,
+            bytes_read=None,
+            bytes_written=0,
+            seconds=0.0,
+            digest_read="",
+            digest_sent="",
+            where={},
+            evidence=wanted.evidence,
+            floors=next_floors(self.item, Delivered(records=0, bytes=0, behind={}, where={}), end),
+            gaps=wanted.gaps,
+            reconstructed=True,
+        )
+
+    def _covered(self) -> int:
+        """Behind the highest record of the range that the target has."""
+        return self._found().behind_highest(self.item.range.begin, self.item.range.end)
+
+    def _found(self) -> Found:
+        return self.item.found or Found()
+
+
+def losses(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[Loss]:
+    """Those of `items` whose first record the source does not have any more. `bounds` are as seen from their begins."""
+    both = [Loss(item, bounds[item.range.partition]) for item in items]
+    return [one for one in both if _is_lost(one.item, one.seen)]
+
+
+def _is_lost(item: OpenRange, seen: Bounds) -> bool:
+    return seen.incarnation != item.range.incarnation or seen.begin > item.range.begin
