@@ -74,21 +74,23 @@ def deleted_and_its_inode_reused(copying: Copying) -> None:
 
 @dataclass(frozen=True)
 class Change:
-    """`keeps`: what was not read yet can still be had. `headers`: header lines that come with the new file."""
+    """`keeps`: what was not read yet can still be had. `headers`: header lines that come with the new file.
+    `in_place`: whoever has the file open sees the change."""
 
     words: str
     make: Callable[[Copying], None]
     keeps: bool = False
     headers: int = 0
     reason: str = "replaced"
+    in_place: bool = False
 
 
 CHANGES = {
     "rotated": Change("rotated by rename", rotated, keeps=True),
     "rotated-twice": Change("rotated by rename twice", rotated_twice, keeps=True),
-    "copytruncate": Change("rotated by copytruncate", copied_and_truncated, reason="truncated"),
+    "copytruncate": Change("rotated by copytruncate", copied_and_truncated, reason="truncated", in_place=True),
     "same-header": Change("replaced by a file with the same header", replaced_with_the_same_header, headers=1),
-    "regrown": Change("truncated and grown past the offset", regrown_past_the_offset, headers=1),
+    "regrown": Change("truncated and grown past the offset", regrown_past_the_offset, headers=1, in_place=True),
     "deleted": Change("deleted", deleted, reason="deleted"),
     "inode-reused": Change("deleted, its inode given to the next file", deleted_and_its_inode_reused, headers=1),
 }
@@ -136,3 +138,69 @@ def test_a_log_changed_between_two_runs(bare_site: Site, row: FaultRow, change: 
     row.strikes()
     change_file(copying, made)
     go_on(copying, made, begin, row)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_log_changed_while_a_run_stands_still_behind_its_plan(bare_site: Site, row: FaultRow, change: str) -> None:
+    """The plan names bytes that are not what it saw, or not there any more."""
+    made = CHANGES[change]
+    row.describe(f"log {made.words} while the run stands still after `planned`", **WHERE)
+    copying = feed(bare_site)
+    begin = copying.committed()
+    with copying.stopped_at("planned") as driver:
+        row.strikes()
+        change_file(copying, made)
+    if made.keeps:
+        assert driver.returncode == 0
+    else:
+        assert driver.returncode == 1
+        assert len(copying.delivered()) == READ + 1
+    go_on(copying, made, begin, row)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_log_changed_while_it_is_read(bare_site: Site, row: FaultRow, change: str) -> None:
+    """The worker stands still between two batches: what it has read before is settled, the rest is told of."""
+    made = CHANGES[change]
+    row.describe(f"log {made.words} while its worker stands still between two batches", **WHERE)
+    copying = feed(bare_site)
+    with copying.stopped_at("batch-written") as driver:
+        row.strikes()
+        made.make(copying)
+    assert driver.returncode == (0 if made.keeps else 1 if made.in_place else 5)
+    if not made.keeps:
+        read = len(copying.delivered())
+        assert READ + 1 < read <= READ + 1 + UNREAD
+        assert (read < READ + 1 + UNREAD) == made.in_place
+        copying.gone += copying.written[read - 1 : READ + UNREAD]
+    go_on(copying, made, copying.committed(), row)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_log_changed_after_its_worker_was_killed(bare_site: Site, row: FaultRow, change: str) -> None:
+    """The target holds lines that no receipt covers, and the source cannot give them again: they stay where they are
+    until a person says that the run may set them aside."""
+    made = CHANGES[change]
+    row.describe(f"worker killed between two batches, then log {made.words}", **WHERE)
+    copying = feed(bare_site)
+    begin = copying.committed()
+    bare_site.fault("batch-written")
+    copying.run(code=1)
+    row.strikes()
+    change_file(copying, made)
+    if not made.keeps:
+        kept = copying.out.read_bytes()
+        said = copying.run(code=5)
+        unsettled = kept[begin:]
+        assert f"the last {len(unsettled)} bytes of {copying.out}, which no receipt covers" in said
+        assert copying.out.read_bytes() == kept
+        copying.run("--accept-gaps")
+        copying.append(10)
+        copying.run()
+        (aside,) = copying.out.parent.glob("*.unsettled-*")
+        assert aside.read_bytes() == unsettled
+        assert set(unsettled.splitlines()) <= set(copying.gone)
+    copying.run()
+    row.moves_again()
+    copying.check(row, headers=1 + made.headers)
+    assert [gap.gap.begin for gap in copying.gaps()] == ([] if made.keeps else [begin])
