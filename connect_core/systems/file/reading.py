@@ -19,7 +19,7 @@ from connect_core.systems.file.identity import TAIL_BYTES, Evidence, OpenFile, V
 from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, line_batch, line_feeds, rejected_line
 
 CHUNK_BYTES = 2 * 1024 * 1024
-MAX_ROWS = 8_000
+MAX_ROWS = 4_000
 
 
 @dataclass(frozen=True)

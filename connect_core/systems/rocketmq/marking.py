@@ -48,20 +48,10 @@ class Marker:
             return pa.array([], type=pa.binary())
         ordinals = self._ordinals(offsets)
         self._last = (int(offsets[-1]), int(ordinals[-1]))
+        made = [self._id, _hex_digits(offsets, 12), b"0000" + self._coordinates, _decimals(offsets), b":0\x02"]
         if ordinals.any():
-            ordinal_in_id, ordinal = _hex_digits(ordinals, 4), _decimals(ordinals)
-        else:
-            ordinal_in_id, ordinal = b"0000", b"0"
-        marks = (
-            self._id,
-            _hex_digits(offsets, 12),
-            ordinal_in_id,
-            self._coordinates,
-            _decimals(offsets),
-            b":",
-            ordinal,
-        )
-        return joined(*_user_properties(records), *marks, _PAIR_END)
+            made[2:] = [_hex_digits(ordinals, 4), self._coordinates, made[3], b":", _decimals(ordinals), _PAIR_END]
+        return joined(*_user_properties(records), *made)
 
     def _ordinals(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each row how many rows right before it have the same offset."""
