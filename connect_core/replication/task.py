@@ -312,6 +312,8 @@ class TaskRun:
         return list(items.values())
 
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int) -> Lane:
+        """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record
+        goes on when the document is changed to tolerate it."""
         resolved = self._resolved_for(items[0].range.pins.revision)
         return Lane(
             connector=self.setting.connector.name,
@@ -321,7 +323,7 @@ class TaskRun:
             source=resolved.source,
             sink=resolved.sink,
             pipeline=resolved.pipeline,
-            tolerance=resolved.tolerance,
+            tolerance=self.setting.resolved.tolerance,
             ranges=self._with_current_floors(items),
             quantum_s=self.setting.times.quantum_s,
             boot_id=boot_id(),

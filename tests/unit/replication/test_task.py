@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from connect_core.contracts import Lane, Outcome
-from connect_core.errors import EngineFailed, LeaseHeld, OffsetGone, Retriable
+from connect_core.errors import EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.observe import Step
 from connect_core.replication.task import Listener, TaskRun
 from tests.unit.replication.dying import Killed, Mortal
@@ -144,6 +144,20 @@ def test_rejects_become_dead_letters_with_the_offset(world: World) -> None:
     world.run()
     (letter,) = world.ledger.dead_letters(world.connector.uid, limit=10)
     assert (letter.offset, letter.original, letter.stage) == (7, BODIES[7], "encode")
+
+
+def test_a_range_that_begins_with_a_reject_is_finished_once_the_document_tolerates_it(world: World) -> None:
+    world.sink.hated = frozenset({BODIES[0]})
+    with pytest.raises(TooManyRejects):
+        world.run()
+    strict = world.setting().resolved
+    world.connector = world.ledger.apply("orders", {"name": "orders", "tolerance": "all"}, who="tests").connector
+    world.tolerance = -1
+    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    setting = replace(world.setting(), resolve=lambda revision: strict)
+    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    assert [letter.offset for letter in world.ledger.dead_letters(world.connector.uid)] == [0]
+    assert world.committed() == 200
 
 
 def test_paused_in_mid_run(world: World) -> None:
