@@ -11,6 +11,7 @@ from connect_core.config import revealed
 from connect_core.contracts import Receipt
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Assignment
+from connect_core.observe import write_metrics
 from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.task import Setting, TaskRun, TaskSummary
 
@@ -47,7 +48,12 @@ def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummar
     with ExitStack() as resources:
         source = systems.source(revealed(setting.resolved.source), resources)
         sink = systems.sink(revealed(setting.resolved.sink), resources)
-        return TaskRun(setting, assignment, task, source, sink).run()
+        run = TaskRun(setting, assignment, task, source, sink)
+        try:
+            return run.run()
+        finally:
+            if run.steps:  # a task that never got its lease leaves the figures of the run before
+                write_metrics(setting.home, setting.connector.name, task, run.steps, run.records())
 
 
 def _assigned(setting: Setting) -> Assignment:

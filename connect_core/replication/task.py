@@ -35,7 +35,7 @@ from connect_core.contracts import (
 )
 from connect_core.errors import Failure, OffsetGone, PipelineChanged, Retriable
 from connect_core.ledger import Assignment, Connector, Ledger, target_lease_id, task_lease_id
-from connect_core.observe import Step, reached
+from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Goal, RangeLimits, plan_ranges, split_lanes
 from connect_core.records import Partition
@@ -112,6 +112,7 @@ class TaskRun:
         self.goals: dict[Partition, Goal] = {}
         self.begins: dict[Partition, int] = {}
         self.targets: Targets | None = None
+        self.steps: dict[Step, Passed] = {}
 
     def run(self) -> TaskSummary:
         """Raises what stopped it, after everything that was durable has been settled and the leases are let go."""
@@ -383,21 +384,18 @@ class TaskRun:
         records = sum(receipt.read or 0 for receipt in self.summary.receipts)
         self.setting.listener.progress(Progress(self.task, max(done, 0), planned, records))
 
-    def _totals(self) -> Json:
+    def records(self) -> dict[str, int]:
+        """The receipts of this run, added up by field; unknown counts are left out."""
+        names = ("read", "absent", "filtered", "rejected", "passed", "delivered", "already", "surplus")
         receipts = self.summary.receipts
-        names = (
-            "read",
-            "absent",
-            "filtered",
-            "rejected",
-            "passed",
-            "delivered",
-            "already",
-            "surplus",
-            "possible_repeats",
-        )
-        totals: Json = {name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in names}
-        return {**totals, "ranges": len(receipts), "seconds": self.summary.seconds_by_part}
+        return {name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in (*names, "possible_repeats")}
+
+    def _totals(self) -> Json:
+        return {
+            **self.records(),
+            "ranges": len(self.summary.receipts),
+            "seconds": self.summary.seconds_by_part,
+        }
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
@@ -412,6 +410,8 @@ class TaskRun:
         return f"connector {self.setting.connector.name}, task {self.task}"
 
     def _reached(self, step: Step) -> None:
+        before = self.steps[step].times if step in self.steps else 0
+        self.steps[step] = Passed(before + 1, clock.utc())
         reached(step, home=self.setting.home, where=self._where())
 
 
