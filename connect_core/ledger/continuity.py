@@ -10,15 +10,16 @@ def continues(committed: Position | None, planned: Range) -> str:
 
     From the committed position, the gaps that the range tells of must follow one on the other without a hole, and the
     range must begin where the last one ends (anywhere behind it where nobody knows its end). When the partition has
-    begun anew (a higher incarnation) offsets start over: only the source knows where. A partition that was never
-    settled may begin anywhere.
+    begun anew (a higher incarnation) offsets start over: only the source knows where. A gap of an incarnation that is
+    over (lines that came into a rotated file after it was read) moves nothing. A partition that was never settled may
+    begin anywhere.
     """
     if planned.end < planned.begin:
         return f"it ends at {planned.end}, before its begin"
     if committed is None:
         return ""
     incarnation, place, known = committed.incarnation, committed.offset, True
-    for gap in planned.gaps:
+    for gap in (one for one in planned.gaps if one.incarnation >= committed.incarnation):
         fault = _step(incarnation, place, known, gap.incarnation, gap.begin)
         if fault:
             return f"the gap at {gap.begin}: {fault}"

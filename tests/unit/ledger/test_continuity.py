@@ -25,6 +25,8 @@ def planned(begin: int, *gaps: Gap, incarnation: int = 1, end: int = 1000) -> Ra
         planned(0, Gap(1, 100, None, "recreated"), incarnation=2),
         planned(50, Gap(1, 100, None, "recreated"), Gap(2, 0, 50, "retention"), incarnation=2),
         planned(0, incarnation=2),
+        planned(100, Gap(0, 300, 350, "written after rotation")),
+        planned(150, Gap(0, 300, 350, "written after rotation"), Gap(1, 100, 150, "retention")),
     ],
 )
 def test_what_joins(good: Range) -> None:
@@ -42,8 +44,8 @@ def test_what_joins(good: Range) -> None:
         planned(170, Gap(1, 100, 150, "retention"), Gap(1, 151, 170, "damaged")),
         planned(99, Gap(1, 100, None, "truncated")),
         planned(100, incarnation=0),
-        planned(100, Gap(0, 100, 150, "of a former incarnation")),
         planned(60, Gap(1, 100, None, "recreated"), Gap(2, 0, 50, "retention"), incarnation=2),
+        planned(150, Gap(0, 100, 150, "of a former incarnation")),
         planned(100, end=99),
     ],
 )
