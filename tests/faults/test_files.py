@@ -204,3 +204,90 @@ def test_a_log_changed_after_its_worker_was_killed(bare_site: Site, row: FaultRo
     row.moves_again()
     copying.check(row, headers=1 + made.headers)
     assert [gap.gap.begin for gap in copying.gaps()] == ([] if made.keeps else [begin])
+
+
+def test_a_log_that_was_cut(bare_site: Site, row: FaultRow) -> None:
+    """Nobody can tell what is left from lines that were written anew: it is read again, as a file of its own."""
+    row.describe("log cut to half of what was read of it", **WHERE)
+    row.condition = "what is left of a file that was cut is read again, as a new file, once a person lets the run go on"
+    copying = feed(bare_site)
+    begin = copying.committed()
+    left = copying.log.read_bytes()[: begin // 2].rpartition(b"\n")[0] + b"\n"
+    row.strikes()
+    os.truncate(copying.log, len(left))
+    copying.gone += copying.written[READ:]
+    assert f"truncated: from {begin} to an unknown end" in copying.run(code=5)
+    copying.run("--accept-gaps")
+    row.moves_again()
+    copying.append(10)
+    copying.run()
+    copying.check(row, headers=2, again=left.splitlines()[1:])
+    assert [(gap.gap.begin, gap.gap.end) for gap in copying.gaps()] == [(begin, None)]
+
+
+def test_lines_that_come_into_a_rotated_log_too_late(bare_site: Site, row: FaultRow) -> None:
+    """It was read to its end and left alone, and the next file begun: what is written to it then is an exact gap."""
+    row.describe("lines written to a rotated log after it was read and the next one begun", **WHERE)
+    copying = Copying(bare_site)
+    copying.append(100)
+    copying.run()
+    rotated(copying)
+    copying.run()
+    old = copying.log.with_name("app.log.1")
+    begin = old.stat().st_size
+    row.strikes()
+    copying.gone += copying.append(3, old)
+    copying.append(5)
+    assert f"written after rotation: from {begin} to {old.stat().st_size}" in copying.run(code=5)
+    copying.run("--accept-gaps")
+    row.moves_again()
+    copying.append(5)
+    copying.run()
+    copying.check(row)
+    assert [(gap.gap.incarnation, gap.gap.begin, gap.gap.end) for gap in copying.gaps()] == [
+        (0, begin, old.stat().st_size)
+    ]
+
+
+@pytest.mark.parametrize("rotate", [False, True], ids=["terminated-later", "rotated"])
+def test_a_last_line_without_line_feed(bare_site: Site, row: FaultRow, rotate: bool) -> None:
+    """It waits, over a kill as well, until its line feed comes or its file is rotated and left alone."""
+    row.describe(f"last line without line feed, {'its file rotated' if rotate else 'terminated later'}", **WHERE)
+    copying = Copying(bare_site)
+    whole = copying.append(READ)
+    (last,) = copying.lines(1)
+    with copying.log.open("ab") as file:
+        file.write(last)
+    bare_site.fault("batch-written")
+    row.strikes()
+    copying.run(code=1)
+    copying.run()
+    assert copying.delivered() == whole
+    if rotate:
+        rotated(copying)
+    else:
+        with copying.log.open("ab") as file:
+            file.write(b"\n")
+        copying.append(5)
+    copying.run()
+    row.moves_again()
+    copying.check(row)
+    assert copying.gaps() == []
+
+
+def test_parts_of_a_log_read_side_by_side_while_it_grows(bare_site: Site, row: FaultRow) -> None:
+    """`parallel`: a worker is killed, lines are appended while the next one stands still, and no part takes the
+    lines of another."""
+    row.describe("worker killed, then lines appended to a log that is read in parts", **WHERE)
+    copying = Copying(bare_site, source={"parallel": True, "sub_partition_bytes": "64KiB"})
+    copying.append(READ)
+    bare_site.fault("batch-written", passes=2)
+    row.strikes()
+    copying.run(code=1)
+    with copying.stopped_at("batch-written", passes=1) as driver:
+        copying.append(READ)
+    assert driver.returncode == 0
+    row.moves_again()
+    copying.run()
+    copying.check(row, ordered=False)
+    assert len({settled.partition for settled in copying.receipts()}) > 5
