@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults bench docs lint stop clean ready ready-for-tests
+.PHONY: help demo test faults guards bench docs lint stop clean ready ready-for-tests
 
 PYTHON ?=
 PYTEST_OPTIONS ?=
@@ -19,6 +19,9 @@ test: ready-for-tests  ## every test, with real servers on free ports of the loo
 
 faults: ready-for-tests  ## the whole fault matrix with real servers, up to 90 minutes; SEED=n repeats one; writes docs/faults.md
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED))
+
+guards: ready-for-tests  ## take one mechanism after the other out of a copy, and see the tests that must notice turn red
+	@$(RUN) -m tests.guards
 
 bench: ready  ## take the figures of docs/figures.md on this machine
 	@$(RUN) -m tests.bench

@@ -45,6 +45,22 @@ def test_every_part_of_a_record_counts(other: dict[str, object]) -> None:
     assert digest(other) != digest(PLAIN)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"key": "k"}, {"key": "l"}),
+        ({"tags": "t"}, {"tags": "u"}),
+        ({"headers": encode_headers([("a", "b")])}, {"headers": encode_headers([("a", "c")])}),
+        ({"key": "x"}, {"tags": "x"}),
+        ({"key": "x", "tags": "y"}, {"key": "y", "tags": "x"}),
+    ],
+)
+def test_records_that_differ_in_key_tags_or_headers_alone_differ(
+    one: dict[str, object], other: dict[str, object]
+) -> None:
+    assert digest({**PLAIN, **one}) != digest({**PLAIN, **other})
+
+
 def test_partition_and_incarnation_count() -> None:
     assert digest(PLAIN, lineage=LINEAGE._replace(partition_id="q")) != digest(PLAIN)
     assert digest(PLAIN, lineage=LINEAGE._replace(incarnation=1)) != digest(PLAIN)

@@ -40,6 +40,11 @@ def test_present_looks_at_first_ordinals_only() -> None:
     assert found.present(np.array([10, 20, 30])).tolist() == [True, False, False]
 
 
+def test_what_is_present_is_a_set_and_not_everything_up_to_the_highest() -> None:
+    found = Found().merged([(10, 0, "q", 1), (12, 0, "q", 2)], {}, True)
+    assert found.present(np.array([9, 10, 11, 12, 13])).tolist() == [False, True, False, True, False]
+
+
 @given(rows, st.integers(0, 2**40), st.integers(0, 2**40))
 def test_what_stands_there_of_a_range(hits: list, begin: int, end: int) -> None:  # type: ignore[type-arg]
     found = Found().merged(hits, {}, True)

@@ -131,8 +131,10 @@ def test_any_history_of_attempts_ends_with_each_record_once(
 
 
 def test_floors_that_stand_are_kept(system: SystemCase) -> None:
+    """Also when the target has grown past them since, by an attempt that was not settled."""
     ledger = Ledger(system)
     ledger.attempt(10, settle_at=10)
+    ledger.attempt(20, settle_at=None)
     sink = system.sink()
     pins = sink.targets(0, list(ledger.floors.values())).pins
     wanted = range_of(PARTITION, Bounds(0, 10, 0, 20), pins=pins)

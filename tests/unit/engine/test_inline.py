@@ -59,6 +59,14 @@ def test_no_lanes_are_no_work() -> None:
     assert InlineEngine().execute([]) == []
 
 
+def test_a_lane_that_starts_after_its_deadline_refuses_and_need_not_be_killed(tmp_path: Path) -> None:
+    """So that the driver learns that nothing was written, instead of having to find out."""
+    (outcome,) = InlineEngine().execute([lane(tmp_path, left_s=-5)])
+    assert outcome.failure is not None
+    assert (outcome.failure.kind, outcome.clean) == ("Retriable", True)
+    assert "after its deadline" in outcome.failure.what
+
+
 def test_what_escapes_from_the_work_is_an_unclean_outcome_of_every_range(tmp_path: Path) -> None:
     outcomes = InlineEngine().execute([lane(tmp_path, ranges=2, act="raise")])
     assert [(outcome.range_id, outcome.receipt, outcome.clean) for outcome in outcomes] == [

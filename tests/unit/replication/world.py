@@ -31,9 +31,13 @@ class DirectEngine:
     sink: MemorySink
     dies_after: int | None = None
     lost_after: bool = False
-    searches: int = 0
+    sought: list[Search] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     kind: str = "direct"
+
+    @property
+    def searches(self) -> int:
+        return len(self.sought)
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         outcomes: list[Outcome] = []
@@ -52,7 +56,7 @@ class DirectEngine:
         return outcomes
 
     def find(self, search: Search) -> dict[int, Found]:
-        self.searches += 1
+        self.sought.append(search)
         seen = {}
         for item in search.ranges:
             begin = min(floor.position for floor in item.floors)

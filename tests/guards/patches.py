@@ -1,0 +1,71 @@
+"""The guards: patches that take one mechanism each out of the product, and the tests that must notice.
+
+A patch begins with lines that say what it is, above the difference itself (`git apply` passes over them):
+
+    # rule: 5
+    # takes out: whoever lost a lease can still settle under it
+    # red: tests/contract/ledger/test_ledger_leases.py::test_who_lost_the_lease_is_fenced
+
+`rule` numbers the delivery rules; `red` may stand several times, each names one test as pytest does. A test without a
+choice in brackets stands for all its choices, of which one must fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
+DUE = frozenset({*range(1, 10), *range(13, 17)})
+"""The delivery rules that must have a guard today."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    path: Path
+    rules: tuple[int, ...]
+    takes_out: str
+    red: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @classmethod
+    def read(cls, path: Path) -> Guard:
+        """Raises ValueError when the patch does not say what it is."""
+        told: dict[str, list[str]] = {"rule": [], "takes out": [], "red": []}
+        for line in path.read_text().splitlines():
+            if not line.startswith("# "):
+                break
+            word, _, said = line[2:].partition(": ")
+            if word not in told or not said:
+                raise ValueError(f"{path.name}: not a line of a guard: {line}")
+            told[word].append(said)
+        if not (told["rule"] and len(told["takes out"]) == 1 and told["red"]):
+            raise ValueError(f"{path.name} must say its rule, what it takes out, and which test turns red")
+        return cls(path, tuple(int(rule) for rule in told["rule"]), told["takes out"][0], tuple(told["red"]))
+
+
+def every() -> list[Guard]:
+    return [Guard.read(path) for path in sorted(FOLDER.glob("*.patch"))]
+
+
+def apply(guard: Guard, folder: Path, *options: str) -> str:
+    """What git says against it; empty when the patch could be applied to the tree in `folder`."""
+    command = ["git", "apply", "--whitespace=nowarn", *options, str(guard.path)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode else ""
+
+
+def is_there(test: str, root: Path = ROOT) -> bool:
+    """Whether the named test function stands in its file."""
+    file, _, rest = test.partition("::")
+    name = rest.partition("[")[0]
+    if not (root / file).is_file():
+        return False
+    tree = ast.parse((root / file).read_text())
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in tree.body)
