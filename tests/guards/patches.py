@@ -8,6 +8,9 @@ A patch begins with lines that say what it is, above the difference itself (`git
 
 `rule` numbers the delivery rules; `red` may stand several times, each names one test as pytest does. A test without a
 choice in brackets stands for all its choices, of which one must fail.
+
+When a patch does not fit any more: make its change by hand, put `git diff -U1` below its first lines, take it back, and
+run `python -m tests.guards NAME`.
 """
 
 from __future__ import annotations
