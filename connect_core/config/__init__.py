@@ -15,7 +15,7 @@ from connect_core.config.document import ALL, ConnectorDocument
 from connect_core.config.home import create_home, find_home, folder_of, require_home
 from connect_core.config.ledger_url import database_url, sqlite_url
 from connect_core.config.references import masked, reveal, revealed
-from connect_core.config.resolving import Resolved, resolve
+from connect_core.config.resolving import Resolved, resolve, with_policies
 from connect_core.config.settings import Settings, load_settings, unknown_variables
 from connect_core.config.written import Written, read_paths, read_text
 
@@ -44,4 +44,5 @@ __all__ = [
     "revealed",
     "sqlite_url",
     "unknown_variables",
+    "with_policies",
 ]

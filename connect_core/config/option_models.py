@@ -49,6 +49,13 @@ def injected_fields(model: type[BaseModel]) -> frozenset[str]:
     return injected(model)
 
 
+def policy_fields(model: type[BaseModel]) -> list[str]:
+    """The options that say what to do when something is not as expected. They change nothing of what a record becomes
+    and where it goes, so no range pins them."""
+    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
+    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("policy")]
+
+
 def path_fields(model: type[BaseModel]) -> list[str]:
     """The options that name files, and so must be made absolute and stay under the configured roots."""
     extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())

@@ -11,7 +11,7 @@ from pathlib import Path
 from connect_core.config.checking import injected_values
 from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
-from connect_core.config.option_models import ROLES, Role
+from connect_core.config.option_models import ROLES, Role, find, policy_fields
 from connect_core.config.references import resolve_stack
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
@@ -63,6 +63,17 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
         tolerance=document.errors.tolerance,
         on_gap=document.errors.on_gap,
     )
+
+
+def with_policies(pinned: Side, now: Side) -> Side:
+    """The sink of an older revision, with what the present one says is to be done when something is not as expected:
+    a person who is told to change that must not have to finish what is open first."""
+    model = find("sink", pinned.system)
+    if model is None or pinned.system != now.system:
+        return pinned
+    policies = policy_fields(model)
+    kept = {name: value for name, value in pinned.options.items() if name not in policies}
+    return Side(pinned.system, kept | {name: now.options[name] for name in policies if name in now.options})
 
 
 def _located(side: Side, home: Path | None) -> Side:

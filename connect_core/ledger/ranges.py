@@ -20,8 +20,8 @@ from connect_core.ledger.auditing import note
 from connect_core.ledger.continuity import continues
 from connect_core.ledger.database import Transactions, among, now, upsert
 from connect_core.ledger.leases import Lease, fence
-from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row
-from connect_core.ledger.tables import FLOORS, OFFSETS, RANGES
+from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row, target_id
+from connect_core.ledger.tables import CONNECTORS, FLOORS, OFFSETS, RANGES
 from connect_core.records import Partition
 
 FLOOR_KEY = ("uid", "stream", "partition_id", "target_id")
@@ -46,6 +46,18 @@ class Ranges(Transactions):
     def floors(self, uid: str, stream: str) -> list[Floor]:
         with self._read() as connection:
             return _floors(connection, uid, stream)
+
+    def other_writers(self, uid: str, targets: Iterable[str]) -> list[tuple[str, str]]:
+        """(target, connector) for each other connector that is not deleted and has floors of one of these targets."""
+        ours = sorted(targets)
+        query = (
+            sa.select(FLOORS.c.target, CONNECTORS.c.name)
+            .join(CONNECTORS, CONNECTORS.c.uid == FLOORS.c.uid)
+            .where(among(FLOORS.c.target_id, [target_id(one) for one in ours]))
+            .where(FLOORS.c.uid != uid, CONNECTORS.c.live_name.is_not(None))
+        )
+        with self._read() as connection:
+            return sorted({(row.target, row.name) for row in connection.execute(query) if row.target in ours})
 
     def open_ranges(self, uid: str, stream: str, partitions: Iterable[Partition] | None = None) -> list[OpenRange]:
         """Ranges that were planned and not closed, in the order of their planning; all `inherited`, with what `find`

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from connect_core import clock
-from connect_core.config import Resolved
+from connect_core.config import Resolved, with_policies
 from connect_core.contracts import (
     LIVE,
     Bounds,
@@ -33,7 +33,7 @@ from connect_core.contracts import (
     Source,
     Targets,
 )
-from connect_core.errors import Failure, OffsetGone, PipelineChanged, Retriable
+from connect_core.errors import ConfigError, Failure, OffsetGone, PipelineChanged, Retriable
 from connect_core.ledger import Assignment, Connector, Ledger, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
@@ -242,8 +242,22 @@ class TaskRun:
         for wanted in ranges:
             mine = [floor for floor in known if floor.partition_id in ("", wanted.partition.id)]
             floors += self.sink.floors(wanted, mine)
+        if self.sink.exclusive(self.task):
+            self._check_alone({floor.target for floor in floors})
         self.held.renew()
         return self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, ranges, floors)
+
+    def _check_alone(self, targets: set[str]) -> None:
+        """Raises ConfigError when another connector writes one of these targets, at other times than now: each would
+        take what the other has settled there for unsettled bytes of its own."""
+        others = self.ledger.other_writers(self.uid, targets)
+        if others:
+            target, name = others[0]
+            raise ConfigError(
+                f"connector {name} writes this target, which can have one writer only",
+                where=f"{self._where()}, {target}",
+                next_step=f"Choose another one, or delete connector {name} when it is not used any more",
+            )
 
     def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
         single = self.targets is not None and self.targets.single_lane
@@ -313,8 +327,8 @@ class TaskRun:
         return list(items.values())
 
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int) -> Lane:
-        """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record
-        goes on when the document is changed to tolerate it."""
+        """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,
+        or at a target that was replaced, goes on when the document is changed to tolerate it."""
         resolved = self._resolved_for(items[0].range.pins.revision)
         return Lane(
             connector=self.setting.connector.name,
@@ -322,7 +336,7 @@ class TaskRun:
             task=self.task,
             epoch=self.held.leases[0].epoch,
             source=resolved.source,
-            sink=resolved.sink,
+            sink=with_policies(resolved.sink, self.setting.resolved.sink),
             pipeline=resolved.pipeline,
             tolerance=self.setting.resolved.tolerance,
             ranges=self._with_current_floors(items),

@@ -68,6 +68,7 @@ class FileSinkOptions(BaseModel):
         description="When the file is not the one that was written, or is shorter: stop, or begin the file that is "
         "there now at its start (what stands in it is set aside)",
         examples=["continue"],
+        json_schema_extra={"policy": True},
     )
     tasks: int = Field(
         default=1,

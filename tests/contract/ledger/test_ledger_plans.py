@@ -10,7 +10,7 @@ import pytest
 from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position
 from connect_core.errors import DataError, Fenced, LeaseHeld
 from connect_core.found import Found
-from connect_core.ledger import target_lease_id
+from connect_core.ledger import Ledger, target_lease_id
 from connect_core.records import Partition
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
@@ -60,6 +60,16 @@ def test_a_floor_that_is_told_for_each_range_is_one(worker: Worker) -> None:
     """Sinks with one position for all partitions name it for every range."""
     worker.plan(planned(Q0), planned(Q1), floors=[Floor("", "/out", 1), Floor("", "/out", 1)])
     assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 1)]
+
+
+def test_who_else_writes_a_target(ledger: Ledger) -> None:
+    first, second = Worker.started(ledger, "first"), Worker.started(ledger, "second")
+    first.plan(planned(Q0), planned(Q1), floors=[Floor("", "/out", 1), Floor(Q0.id, "copy:0", 5)])
+    second.plan(planned(Q0), floors=[Floor("", "/elsewhere", 1)])
+    assert ledger.other_writers(second.uid, ["/out", "/elsewhere", "/new"]) == [("/out", "first")]
+    assert ledger.other_writers(first.uid, ["/out", "copy:0"]) == []
+    ledger.delete(first.uid, who="ann")
+    assert ledger.other_writers(second.uid, ["/out"]) == []
 
 
 def test_a_partition_has_one_open_range(worker: Worker) -> None:

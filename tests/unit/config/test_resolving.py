@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.config import ALL, Settings, check, load_document, load_settings, read_text, resolve
+from connect_core.config import ALL, Settings, check, load_document, load_settings, read_text, resolve, with_policies
 from connect_core.config.checking import Checked
+from connect_core.contracts import Side
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.stack import parts, record
 from connect_core.stack.processes import Process
@@ -42,6 +43,15 @@ def test_what_no_document_gives_is_filled_in(home: Path, settings: Settings) -> 
     assert resolve(_checked(text, home, settings).document, home, settings, "u").sink.options["tasks"] == 3
     text = text.replace("source: {file", "source: {rocketmq: {name_servers: 'h:1', topics: [a]}}\n# {file")
     assert resolve(_checked(text, home, settings).document, home, settings, "u").source.options["uid"] == "u"
+
+
+def test_an_older_revision_keeps_its_target_and_takes_the_policies_of_now() -> None:
+    older = Side("file", {"path": "/old", "on_replaced": "fail"})
+    assert with_policies(older, Side("file", {"path": "/new", "on_replaced": "continue"})) == Side(
+        "file", {"path": "/old", "on_replaced": "continue"}
+    )
+    assert with_policies(older, Side("file", {"path": "/new"})) == Side("file", {"path": "/old"})
+    assert with_policies(older, Side("rocketmq", {"topic": "t"})) == older
 
 
 def test_the_resolved_sides_are_plain_data(home: Path, settings: Settings) -> None:
