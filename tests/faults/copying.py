@@ -3,29 +3,23 @@ written is remembered, so that the target can be compared with it line by line."
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from connect_core.ledger import Ledger, StoredGap
 from connect_core.ledger.history import SettledRange
+from tests.faults.kit.processes import LIMIT_S, go_on, stopped_at
 from tests.faults.rows import FaultRow
-from tests.servers import wait_until_stopped
 from tests.site import Site
 
 NAME = "copy"
 HEADER = b"# a header that every file of this application begins with %s\n" % (b"-" * 1500)
-LIMIT_S = 60.0
 
 
 @dataclass
@@ -83,15 +77,13 @@ class Copying:
     @contextmanager
     def stopped_at(self, step: str, passes: int = 0) -> Iterator[subprocess.Popen[str]]:
         """A run one process of which stands still at the step; it goes on behind the block."""
-        fault = self.site.fault(step, "stop", passes)
+        self.site.fault(step, "stop", passes)
         driver = self.start()
         try:
-            wait_until(lambda: not fault.exists() or driver.poll() is not None)
-            assert driver.poll() is None, driver.communicate()
-            stopped = stopped_process(driver.pid)
-            wait_until_stopped(stopped)
+            stopped = stopped_at(self.site, step, driver)
+            assert stopped is not None, driver.communicate()
             yield driver
-            os.kill(stopped, signal.SIGCONT)
+            go_on(stopped)
             driver.wait(LIMIT_S)
         finally:
             end(driver)
@@ -139,26 +131,6 @@ class Copying:
         assert sum(receipt.delivered for receipt in receipts) == lines
         with Ledger.open(self.site.database_url) as ledger:
             assert ledger.open_ranges(ledger.connector(NAME).uid, "live") == []
-
-
-def stopped_process(driver: int) -> int:
-    """The process of a run that stands still: the driver, or one of its workers."""
-    found: list[int] = []
-
-    def look() -> bool:
-        processes = [psutil.Process(driver), *psutil.Process(driver).children(recursive=True)]
-        found[:] = [one.pid for one in processes if one.status() == psutil.STATUS_STOPPED]
-        return bool(found)
-
-    wait_until(look)
-    return found[0]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < until, f"it did not happen within {LIMIT_S:g} s"
-        time.sleep(0.01)
 
 
 def end(process: subprocess.Popen[str]) -> None:
