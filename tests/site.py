@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from connect_core import stack
+from connect_core import ledger, stack
 from connect_core.rocketmq import Client, ClientOptions, Queue
 from connect_core.stack import record
 from tests.servers import RocketMQ
@@ -129,7 +129,7 @@ def new_site(folder: Path, database_url: str, rocketmq: RocketMQ | None, engine_
     if rocketmq is not None:
         _borrow_servers(home, rocketmq, engine_home or _session_engine())
     site = Site(folder, f"t-{uuid.uuid4().hex[:12]}", rocketmq.name_servers if rocketmq else [], database_url)
-    site.waybill("db", "upgrade")
+    ledger.upgrade(database_url)
     return site
 
 

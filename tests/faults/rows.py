@@ -1,7 +1,8 @@
 """The fault matrix as tests: which choices of each fault are run, from which seed, and what each row told.
 
 A fault test is marked `fault` and parametrized like any other. `--faults one` (the default) keeps one choice of each
-test function, `--faults all` keeps them all. What is chosen at random comes from `seeded`, which depends on `--seed`
+test function, `--faults all` keeps them all. A choice with a mark of its own, `pytest.mark.fault(costly=True)`, is made
+only with all. What is chosen at random comes from `seeded`, which depends on `--seed`
 and the test's name only, so that a row can be run again exactly.
 """
 
@@ -66,12 +67,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("fault"):
             choices.setdefault(item.nodeid.partition("[")[0], []).append(item)
     seed = config.getoption("--seed")
-    kept = {id(random.Random(f"{seed} {name}").choice(several)) for name, several in choices.items()}
+    kept = {id(random.Random(f"{seed} {name}").choice(_cheap(several))) for name, several in choices.items()}
     left_out = [item for several in choices.values() for item in several if id(item) not in kept]
     if left_out and not _named(config):
         gone = {id(item) for item in left_out}
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if id(item) not in gone]
+
+
+def _cheap(items: list[pytest.Item]) -> list[pytest.Item]:
+    return [item for item in items if not any(mark.kwargs.get("costly") for mark in item.iter_markers("fault"))]
 
 
 def _named(config: pytest.Config) -> bool:

@@ -8,9 +8,9 @@ in order, with all records of the target, by place (a queue, a file) and in orde
 - reordered: records of one partition whose first copy stands in front of that of an earlier one, or in another place;
 - strangers: records of the target that the source never held.
 
-Of the receipts: the identities of each, whether those of a partition join from its begin to its end without a gap or an
-overlap, whether they account for every record, and the surplus that they tell of. Nothing here reads a server; nothing
-is taken from the product but what it prints.
+Of the receipts: the identities of each, whether those of a partition join from its begin to its end without an overlap
+or a hole that no gap tells of, whether they account for every record, and the surplus that they tell of. Nothing here
+reads a server; nothing is taken from the product but what it prints.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.faults.rows import FaultRow
 Records = Mapping[str, Sequence[bytes]]
 """Partition or place -> its records in order."""
 Told = Mapping[str, Any]
-"""One receipt as `waybill receipts --json` prints it."""
+"""One receipt or gap as `waybill receipts --json` and `waybill gaps --json` print it."""
 
 
 class Account(NamedTuple):
@@ -56,8 +56,11 @@ class Span:
     end: int
 
 
-def account(source: Records, target: Records, receipts: Sequence[Told], spans: Mapping[str, Span]) -> Account:
-    """Everything at once. `spans` has every partition of the source."""
+def account(
+    source: Records, target: Records, receipts: Sequence[Told], spans: Mapping[str, Span], gaps: Sequence[Told] = ()
+) -> Account:
+    """Everything at once. `spans` has every partition of the source; `PARTITION~N` is its Nth incarnation after the
+    first. `source` is without the records that gaps tell of."""
     copies = Counter(record for records in target.values() for record in records)
     fed = Counter(record for records in source.values() for record in records)
     assert max(fed.values(), default=1) == 1, "a record was fed twice, so it cannot be told from its copy"
@@ -67,7 +70,7 @@ def account(source: Records, target: Records, receipts: Sequence[Told], spans: M
         reordered=reordered(source, target),
         strangers=sum(copies[record] for record in copies.keys() - fed.keys()),
         surplus=sum(receipt["surplus"] for receipt in receipts),
-        faults=tuple(faults(receipts, spans, len(fed))),
+        faults=tuple(faults(receipts, gaps, spans, len(fed))),
     )
 
 
@@ -91,18 +94,23 @@ def reordered(source: Records, target: Records) -> int:
     return count
 
 
-def faults(receipts: Sequence[Told], spans: Mapping[str, Span], records: int) -> Iterator[str]:
+def faults(receipts: Sequence[Told], gaps: Sequence[Told], spans: Mapping[str, Span], records: int) -> Iterator[str]:
     """What does not hold, a sentence each."""
     for receipt in receipts:
         yield from _identity_faults(receipt)
-    by_partition: dict[str, list[Told]] = {partition: [] for partition in spans}
-    for receipt in receipts:
-        by_partition.setdefault(receipt["partition"], []).append(receipt)
-    for partition, mine in by_partition.items():
+    stretches: dict[str, list[Told]] = {partition: [] for partition in spans}
+    for stretch in (*receipts, *(gap for gap in gaps if gap["end"] is not None)):
+        stretches.setdefault(_partition(stretch), []).append(stretch)
+    for partition, mine in stretches.items():
         yield from _joints(partition, mine, spans.get(partition))
     told = sum(receipt["delivered"] + receipt["already"] for receipt in receipts)
     if told != records:
         yield f"{records} records were fed, the receipts tell of {told}"
+
+
+def _partition(told: Told) -> str:
+    incarnation = told["incarnation"]
+    return f"{told['partition']}~{incarnation}" if incarnation else str(told["partition"])
 
 
 def _identity_faults(receipt: Told) -> Iterator[str]:
@@ -113,14 +121,14 @@ def _identity_faults(receipt: Told) -> Iterator[str]:
         yield f"{where}: emitted {receipt['emitted']} is not delivered + already"
 
 
-def _joints(partition: str, receipts: Sequence[Told], span: Span | None) -> Iterator[str]:
+def _joints(partition: str, stretches: Sequence[Told], span: Span | None) -> Iterator[str]:
     if span is None:
         yield f"{partition}: there is no such partition"
         return
     at = span.begin
-    for receipt in sorted(receipts, key=lambda told: told["begin"]):
-        if receipt["begin"] != at:
-            yield f"{partition}: a receipt begins at {receipt['begin']}, the one before it ended at {at}"
-        at = receipt["end"]
+    for stretch in sorted(stretches, key=lambda told: told["begin"]):
+        if stretch["begin"] != at:
+            yield f"{partition}: a receipt begins at {stretch['begin']}, the one before it ended at {at}"
+        at = stretch["end"]
     if at != span.end:
         yield f"{partition}: the receipts end at {at}, the partition at {span.end}"

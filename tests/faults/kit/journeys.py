@@ -183,10 +183,15 @@ def run_until_done(journey: Journey, attempts: int = ATTEMPTS) -> list[int]:
     return seen
 
 
+def receipts_of(journey: Journey) -> list[dict[str, object]]:
+    """As the command prints them."""
+    found: list[dict[str, object]] = journey.site.json("receipts", journey.name, "--last", "100000")["receipts"]
+    return found
+
+
 def settled_up(journey: Journey, row: FaultRow) -> Account:
     """What became of every record, told in the row."""
-    receipts = journey.site.json("receipts", journey.name, "--last", "100000")["receipts"]
-    return account(journey.source(), journey.target(), receipts, journey.spans()).into(row)
+    return account(journey.source(), journey.target(), receipts_of(journey), journey.spans()).into(row)
 
 
 def database_of(site: Site) -> str:

@@ -13,7 +13,15 @@ SPANS = {"a": Span(0, 3), "b": Span(0, 2)}
 def told(partition: str, begin: int, end: int, **other: int) -> dict[str, object]:
     count = end - begin
     counts = {"read": count, "filtered": 0, "rejected": 0, "passed": count, "emitted": count}
-    return {"partition": partition, "begin": begin, "end": end, **counts, "delivered": count, "already": 0} | {
+    return {
+        "partition": partition,
+        "incarnation": 0,
+        "begin": begin,
+        "end": end,
+        **counts,
+        "delivered": count,
+        "already": 0,
+    } | {
         "surplus": 0,
         **other,
     }
@@ -60,6 +68,23 @@ def test_what_is_wrong_with_the_records_is_counted(target: dict[str, list[bytes]
 )
 def test_what_is_wrong_with_the_receipts_is_said(receipts: list[dict[str, object]], fault: str) -> None:
     assert fault in account(SOURCE, arrived([b"a0", b"a1", b"a2", b"b0", b"b1"]), receipts, SPANS).faults
+
+
+def test_a_gap_that_is_told_covers_its_stretch() -> None:
+    source = {"a": [b"a0", b"a2"], "b": SOURCE["b"]}
+    receipts = [told("a", 0, 1), told("b", 0, 2), told("a", 2, 3)]
+    gap = {"partition": "a", "incarnation": 0, "begin": 1, "end": 2}
+    target = arrived([b"a0", b"a2", b"b0", b"b1"])
+    assert account(source, target, receipts, SPANS).faults
+    assert account(source, target, receipts, SPANS, [gap]) == EXACT
+
+
+def test_a_new_incarnation_is_a_partition_of_its_own() -> None:
+    source = {"a": [*SOURCE["a"], b"new"], "b": SOURCE["b"]}
+    receipts = [*RECEIPTS, told("a", 0, 1, incarnation=1)]
+    target = arrived([b"a0", b"a1", b"a2", b"new", b"b0", b"b1"])
+    assert account(source, target, receipts, SPANS).faults == ("a~1: there is no such partition",)
+    assert account(source, target, receipts, SPANS | {"a~1": Span(0, 1)}) == EXACT
 
 
 def test_surplus_is_what_the_receipts_tell_together() -> None:

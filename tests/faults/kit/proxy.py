@@ -1,0 +1,242 @@
+"""A line in front of RocketMQ that a test can break: it delays, cuts, swallows an answer, or holds a request and
+forwards it later.
+
+It stands in front of the broker and of the name server, because clients take the broker's address from the name
+server's answers: there it puts its own in. A connector that is given the proxy as its name server never sees another
+address. Everything else is forwarded as it came, frame by frame. What happens to a request is said before it comes: a
+`Trap` waits for it, and the test waits for the trap. Threads block on sockets; `close` ends them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import psutil
+
+from connect_core.errors import WireFormatError
+from connect_core.rocketmq.wire.commands import RequestCode
+from connect_core.rocketmq.wire.frame import Frame, Framer, encode_frame
+from connect_core.rocketmq.wire.header import Command, decode
+from tests.faults.kit import processes
+
+_CHUNK_BYTES = 1 << 16
+_LIMIT_S = 60.0
+
+
+@dataclass
+class Line:
+    """One client's connection and the one that was made for it to the server, which outlives it."""
+
+    client: socket.socket
+    server: socket.socket
+    trapped: dict[int, Trap] = field(default_factory=dict)
+
+    def to_server(self, frame: Frame) -> None:
+        self.server.sendall(encode_frame(frame.encoding, frame.header, frame.body))
+
+    def to_client(self, frame: Frame) -> None:
+        """A client that has gone gets nothing."""
+        with contextlib.suppress(OSError):
+            self.client.sendall(encode_frame(frame.encoding, frame.header, frame.body))
+
+    def sender(self) -> int:
+        """The process at the client's end."""
+        address = self.client.getpeername()
+        (pid,) = {one.pid for one in psutil.net_connections("tcp4") if one.laddr == address and one.pid}
+        return int(pid)
+
+    def close(self) -> None:
+        for one in (self.client, self.server):
+            hang_up(one)
+            one.close()
+
+
+@dataclass
+class Trap:
+    """What is done to the first request to the broker that `matches`, after `passes` others that did.
+
+    `first` is called before anything else happens. `forward`: the broker gets it at once; else it is held until
+    `release`. `answer`: the client gets the answer; else it is swallowed. `cut`: the client's connection is closed.
+    """
+
+    matches: Callable[[Command], bool]
+    passes: int = 0
+    first: Callable[[Line], object] = lambda line: None
+    forward: bool = True
+    answer: bool = True
+    cut: bool = False
+    _held: tuple[Line, Frame] | None = None
+    _caught: threading.Event = field(default_factory=threading.Event)
+    _answered: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> None:
+        """Returns when a request was caught and what was to be done to it has been done."""
+        assert self._caught.wait(_LIMIT_S), "no such request came"
+
+    def release(self) -> None:
+        """Forwards the request that was held; returns when the broker has answered it."""
+        assert self._held is not None
+        line, frame = self._held
+        line.to_server(frame)
+        self.wait_for_answer()
+
+    def wait_for_answer(self) -> None:
+        """Returns when the broker has answered, whether anybody got to know or not."""
+        assert self._answered.wait(_LIMIT_S), "the broker did not answer"
+
+    def catch(self, line: Line, frame: Frame) -> None:
+        self.first(line)
+        if self.forward:
+            line.to_server(frame)
+        else:
+            self._held = (line, frame)
+        if self.cut:
+            hang_up(line.client)
+        self._caught.set()
+
+    def pass_answer(self, line: Line, frame: Frame) -> None:
+        if self.answer:
+            line.to_client(frame)
+        self._answered.set()
+
+
+def kill_sender(line: Line) -> None:
+    processes.kill(line.sender())
+
+
+def sends_to(topic: str) -> Callable[[Command], bool]:
+    """Batches for that topic: not those of others, nor barriers."""
+    return lambda command: command.code == RequestCode.SEND_BATCH_MESSAGE and command.fields["b"] == topic
+
+
+def pulls_of(topic: str) -> Callable[[Command], bool]:
+    return lambda command: command.code == RequestCode.PULL_MESSAGE and command.fields["topic"] == topic
+
+
+class RocketMQProxy:
+    """`address` is what clients are given as their name server. `seconds_a_record` makes the broker slow: it holds the
+    answer to a batch for so long, one batch after the other."""
+
+    def __init__(self, name_server: str, broker: str) -> None:
+        self.seconds_a_record = 0.0
+        self._traps: list[Trap] = []
+        self._lock = threading.Lock()
+        self._in_turn = threading.Lock()
+        self._broker = broker
+        self._fronts = (
+            _Front(broker, self._request, self._answer),
+            _Front(name_server, Line.to_server, self._address_changed),
+        )
+        self.address = self._fronts[1].address
+
+    def set(self, trap: Trap) -> Trap:
+        with self._lock:
+            self._traps.append(trap)
+        return trap
+
+    def close(self) -> None:
+        for front in self._fronts:
+            front.close()
+
+    def _request(self, line: Line, frame: Frame) -> None:
+        command = decode(frame)
+        trap = self._trap_for(command)
+        if trap is None:
+            line.to_server(frame)
+        else:
+            line.trapped[command.opaque] = trap
+            trap.catch(line, frame)
+
+    def _trap_for(self, command: Command) -> Trap | None:
+        with self._lock:
+            for trap in [trap for trap in self._traps if trap.matches(command)]:
+                if not trap.passes:
+                    self._traps.remove(trap)
+                    return trap
+                trap.passes -= 1
+        return None
+
+    def _answer(self, line: Line, frame: Frame) -> None:
+        command = decode(frame)
+        trap = line.trapped.pop(command.opaque, None) if command.is_response else None
+        if trap is not None:
+            trap.pass_answer(line, frame)
+            return
+        if self.seconds_a_record and "msgId" in command.fields:
+            with self._in_turn:
+                time.sleep(self.seconds_a_record * len(command.fields["msgId"].split(",")))
+        line.to_client(frame)
+
+    def _address_changed(self, line: Line, frame: Frame) -> None:
+        """Routes name the proxy instead of the broker."""
+        body = bytes(frame.body).replace(self._broker.encode(), self._fronts[0].address.encode())
+        line.to_client(Frame(frame.encoding, frame.header, memoryview(body)))
+
+
+Pass = Callable[[Line, Frame], None]
+
+
+class _Front:
+    """Listens on a port of its own and stands for one server."""
+
+    def __init__(self, server: str, request: Pass, answer: Pass) -> None:
+        host, _, port = server.rpartition(":")
+        self._server = (host, int(port))
+        self._passes = (request, answer)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._lines: list[Line] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        hang_up(self._listener)
+        self._threads[0].join()
+        for line in self._lines:
+            line.close()
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._server)
+            except OSError:  # the server is down, and so is its front
+                client.close()
+                continue
+            line = Line(client, server)
+            self._lines.append(line)
+            request, answer = self._passes
+            # A client that has gone leaves the way to the server open: what is held may still be forwarded.
+            self._start(client, line, request, behind=lambda: None)
+            self._start(server, line, answer, behind=lambda line=line: hang_up(line.client))
+
+    def _start(self, origin: socket.socket, line: Line, take: Pass, behind: Callable[[], None]) -> None:
+        thread = threading.Thread(target=_pump, args=(origin, line, take, behind))
+        self._threads.append(thread)
+        thread.start()
+
+
+def _pump(origin: socket.socket, line: Line, take: Pass, behind: Callable[[], None]) -> None:
+    """Frames from one side until it ends."""
+    framer = Framer()
+    with contextlib.suppress(OSError, WireFormatError):
+        while data := origin.recv(_CHUNK_BYTES):
+            for frame in framer.feed(data):
+                take(line, frame)
+    behind()
+
+
+def hang_up(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)

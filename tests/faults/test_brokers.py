@@ -1,0 +1,197 @@
+"""Brokers that are killed in the middle of a send or a pull, that lose what was not read yet, and topics that go."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tests.faults.kit import processes, topics
+from tests.faults.kit.checker import EXACT, Account, Span, account
+from tests.faults.kit.journeys import (
+    TRY_AGAIN,
+    Inward,
+    Journey,
+    Outward,
+    begun_and_stopped,
+    numbered,
+    receipts_of,
+    run_until_done,
+    settled_up,
+)
+from tests.faults.kit.processes import ended
+from tests.faults.kit.topics import JavaReader
+from tests.faults.rows import FaultRow
+from tests.servers import RocketMQ
+from tests.site import Site
+
+pytestmark = [pytest.mark.server, pytest.mark.fault]
+
+DATABASES = ("PostgreSQL", "SQLite")
+WAYS = {"in": Inward, "out": Outward}
+DATA_IS_WRONG, REFUSED = 5, 6
+LOG_FILE_BYTES = 64 * 1024 * 1024
+"""Of the broker's commit log, as the local stack sets it. Retention deletes whole files."""
+MakeSite = Callable[..., Site]
+
+LONG = pytest.mark.fault(costly=True)
+
+
+@pytest.mark.parametrize(
+    ("way", "seconds", "database"),
+    [
+        ("in", 5, "PostgreSQL"),
+        ("in", 5, "SQLite"),
+        ("out", 5, "PostgreSQL"),
+        ("out", 5, "SQLite"),
+        pytest.param("in", 40, "PostgreSQL", marks=LONG),
+        pytest.param("out", 40, "SQLite", marks=LONG),
+    ],
+)
+def test_a_broker_killed_at_work_loses_and_repeats_nothing(
+    site_on: MakeSite,
+    java_reader: JavaReader,
+    rocketmq: RocketMQ,
+    way: str,
+    seconds: int,
+    database: str,
+    row: FaultRow,
+) -> None:
+    """A batch or a pull is under way. Runs go on being started while it is away."""
+    journey: Journey = WAYS[way](site_on(database), java_reader)
+    doing = "send" if way == "in" else "pull"
+    row.describe(f"SIGKILL of the broker in mid-{doing}, back after {seconds} s", where=journey.where)
+    row.database = database
+    driver, there = begun_and_stopped(journey, "batch-written", passes=1)
+    row.strikes()
+    back = time.monotonic() + seconds
+    rocketmq.kill()
+    try:
+        processes.go_on(there)
+        assert ended(driver) in TRY_AGAIN
+        while time.monotonic() < back:
+            assert ended(journey.site.start("run", journey.name)) in TRY_AGAIN
+    finally:
+        rocketmq.start()
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
+
+
+MOVED, UNREAD, NEW = (0, 1_000), (1_000, 2_000), (2_000, 3_500)
+"""Which records of each queue were moved, which stood in the topic when it was struck, and which came afterwards."""
+
+
+def half_read(site: Site, reader: JavaReader) -> Outward:
+    """RocketMQ → file with a topic of which half was moved. The connector stops at gaps."""
+    journey = Outward(site, reader, records=MOVED[1])
+    site.waybill("run", journey.name)
+    journey.feed(*UNREAD)
+    return journey
+
+
+def expire(rocketmq: RocketMQ, journey: Outward) -> None:
+    """What retention does: the log files with the unread records are deleted, those with newer ones stay.
+
+    The broker deletes whole files of its log, the oldest first, when they are older than it keeps them, and learns at
+    its start what is left.
+    """
+    log = rocketmq.home / "rocketmq" / "store" / "commitlog"
+    before = max(path.name for path in log.iterdir())
+    topics.fill(rocketmq.name_servers, f"{journey.site.topic}-pad", [[b"x" * 1_000_000] * 70])
+    journey.feed(*NEW)
+    rocketmq.kill()
+    for path in log.iterdir():
+        if path.name <= before:
+            path.unlink()
+    rocketmq.start()
+
+
+def recreate(rocketmq: RocketMQ, journey: Outward) -> None:
+    """The topic is another one, in which the committed offset lies in the middle."""
+    topics.delete(rocketmq.name_servers, journey.site.topic)
+    journey.feed(*NEW)
+
+
+def recreate_shorter(rocketmq: RocketMQ, journey: Outward) -> None:
+    """The topic is another one, which ends before the committed offset."""
+    topics.delete(rocketmq.name_servers, journey.site.topic)
+    journey.feed(NEW[0], NEW[0] + 100)
+
+
+@pytest.mark.parametrize(
+    ("strike", "words", "reason"),
+    [
+        (expire, "unread messages expired at the source", "expired"),
+        (recreate, "source topic deleted and recreated, grown past the committed offset", "recreated"),
+        (recreate_shorter, "source topic deleted and recreated, shorter than the committed offset", "rewound"),
+    ],
+    ids=["expired", "recreated", "recreated shorter"],
+)
+@pytest.mark.parametrize("database", DATABASES)
+def test_unread_messages_that_are_gone_are_told_exactly(
+    site_on: MakeSite,
+    java_reader: JavaReader,
+    rocketmq: RocketMQ,
+    strike: Callable[[RocketMQ, Outward], None],
+    words: str,
+    reason: str,
+    database: str,
+    row: FaultRow,
+) -> None:
+    """The run stops with a defined error and moves nothing; told to accept gaps, it goes on behind them."""
+    row.describe(f"{words}: exit code 5, then a gap", where=Outward.where, database=database)
+    journey = half_read(site_on(database), java_reader)
+    moved = journey.target()
+    row.strikes()
+    strike(rocketmq, journey)
+    assert reason in journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)
+    assert journey.target() == moved
+    journey.site.waybill("run", journey.name, "--accept-gaps")
+    row.moves_again()
+    gaps = journey.site.json("gaps", journey.name)["gaps"]
+    told = {(gap["partition"], gap["begin"], gap["end"], gap["reason"]) for gap in gaps}
+    end = UNREAD[1] if reason == "expired" else None
+    assert told == {(queue, MOVED[1], end, reason) for queue in journey.spans()}
+    former = partial(numbered, begin=MOVED[0], end=MOVED[1])
+    assert told_exactly(journey, former).into(row) == EXACT
+
+
+@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("reading", [False, True], ids=["before the next attempt", "while it is read"])
+def test_a_source_topic_that_is_deleted_in_mid_range_stops_every_run_until_gaps_are_accepted(
+    site_on: MakeSite, java_reader: JavaReader, reading: bool, database: str, row: FaultRow
+) -> None:
+    when = "while it is read" if reading else "between a killed driver and the next attempt"
+    row.describe(f"source topic deleted {when}: exit code 6, then a gap", where=Outward.where, database=database)
+    journey = Outward(site_on(database), java_reader)
+    driver, there = begun_and_stopped(journey, "batch-written")
+    row.strikes()
+    if not reading:
+        processes.kill(driver.pid)
+    topics.delete(journey.site.name_servers, journey.site.topic)
+    processes.go_on(there)
+    assert ended(driver) == (REFUSED if reading else -signal.SIGKILL)
+    journey.site.waybill("run", journey.name, code=REFUSED)
+    journey.feed(journey.records, journey.records + 500)
+    assert journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)
+    journey.site.waybill("run", journey.name, "--accept-gaps")
+    row.moves_again()
+    assert told_exactly(journey, lambda number: numbered(number, 0, journey.records)).into(row) == EXACT
+
+
+def told_exactly(journey: Outward, former: Callable[[int], list[bytes]]) -> Account:
+    """Of what was moved of each queue up to where its gap begins, and of all that is in the topic now."""
+    gaps = journey.site.json("gaps", journey.name)["gaps"]
+    ends = {gap["partition"]: gap["begin"] for gap in gaps}
+    now = journey.source()
+    source = {queue: former(number)[: ends[queue]] + now[queue] for number, queue in enumerate(sorted(now))}
+    if gaps[0]["end"] is not None:
+        spans = {queue: Span(0, span.end) for queue, span in journey.spans().items()}
+    else:  # a topic that was created anew is counted from 0 again
+        spans = {queue: Span(0, end) for queue, end in ends.items()}
+        spans |= {f"{queue}~1": Span(0, span.end) for queue, span in journey.spans().items()}
+    return account(source, journey.target(), receipts_of(journey), spans, gaps)
