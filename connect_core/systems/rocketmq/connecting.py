@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from connect_core.rocketmq import Client, ClientOptions, Queue
+from connect_core.errors import Unreachable
+from connect_core.rocketmq import Client, ClientOptions, Queue, TopicMissing
 
 SEND_TIMEOUT_S = ClientOptions.send_timeout_s
 
@@ -36,3 +37,28 @@ def queue_of(key: str) -> Queue:
     topic, _, rest = key.partition("/")
     broker, _, number = rest.rpartition("/")
     return Queue(topic, broker, int(number))
+
+
+@contextmanager
+def telling_who_is_away(client: Client, brokers: Collection[str]) -> Iterator[None]:
+    """Raises Unreachable instead of TopicMissing when a broker that had the topic is away: the topic may come back."""
+    try:
+        yield
+    except TopicMissing as error:
+        check_registered(client, brokers, error.where)
+        raise
+
+
+def check_registered(client: Client, brokers: Collection[str], where: str) -> None:
+    """Raises Unreachable when one of the brokers, or every one there is, is unknown to the name server.
+
+    It forgets a broker that does not answer, and then every topic that only this broker has.
+    """
+    masters = client.brokers.masters()
+    away = sorted(set(brokers) - masters.keys())
+    if away or not masters:
+        raise Unreachable(
+            f"A broker is away: {', '.join(away)}" if away else "No broker is registered",
+            where=where,
+            next_step="Start it again; the next run goes on where this one was",
+        )

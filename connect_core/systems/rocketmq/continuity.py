@@ -22,10 +22,15 @@ def evidence_of_last(columns: Columns) -> Json:
     return {"offset": offset, "stored_ms": stored_ms, "crc": crc}
 
 
-def first_bounds(seen: QueueBounds, begin: int) -> Bounds:
-    """A queue that was never read, from `begin` on or what is left behind it."""
+def first_bounds(client: Client, queue: Queue, seen: QueueBounds, begin: int) -> Bounds:
+    """A queue that was never read, from `begin` on or what is left behind it.
+
+    The evidence is the first message itself: a range that is planned now may be finished by a later attempt, which
+    has to know whether it is still that queue.
+    """
     begin = min(max(begin, seen.begin), seen.end)
-    return Bounds(0, begin, seen.begin, seen.end)
+    first = client.pull(queue, begin, max_messages=1).messages if begin < seen.end else []
+    return Bounds(0, begin, seen.begin, seen.end, evidence_of(first[0]) if first else {})
 
 
 def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:

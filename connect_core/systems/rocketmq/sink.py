@@ -7,7 +7,7 @@ of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -19,7 +19,7 @@ from connect_core.errors import ConfigError, Refused, TargetChanged
 from connect_core.found import Found
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
-from connect_core.systems.rocketmq.connecting import Connecting, queue_of
+from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.finding import find, rewound, visible_ends
 from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
@@ -44,9 +44,9 @@ class RocketMQSink:
     def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
         topic = self._options.topic
         with self._connecting.client() as client:
-            queues = self._queues(client)
-            self._check_message_limit(client, queues)
             mine = [floor for floor in floors if queue_of(floor.target).topic == topic]
+            queues = self._queues(client, {queue_of(floor.target).broker for floor in mine})
+            self._check_message_limit(client, queues)
             _check_ends(client, mine, queues)
         return Targets({"topic": topic, "queues": [[queue.broker, queue.queue_id] for queue in queues]})
 
@@ -85,8 +85,9 @@ class RocketMQSink:
     def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[QueueWriter]:
         queue = _queue_for(wanted.range)
         with self._connecting.client() as client:
-            expected = self._expected(client, queue, wanted)
-            writer = QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
+            with telling_who_is_away(client, [queue.broker]):
+                expected = self._expected(client, queue, wanted)
+                writer = QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
             try:
                 yield writer
             finally:
@@ -99,10 +100,12 @@ class RocketMQSink:
         end = client.offsets.end(queue) if scanned is None else scanned
         return max(end, self._reached.get(queue, 0))
 
-    def _queues(self, client: Client) -> list[Queue]:
-        """The topic's write queues, in an order that does not change. Creates the topic when that is wanted."""
+    def _queues(self, client: Client, brokers: Collection[str]) -> list[Queue]:
+        """The topic's write queues, in an order that does not change. Creates the topic when that is wanted, but not
+        while one of the `brokers` that were written is away."""
         topic = self._options.topic
         if not client.topics.exists(topic):
+            check_registered(client, brokers, topic)
             if not self._options.create:
                 raise TopicMissing(
                     "The topic does not exist", where=topic, next_step="Create it, or let it be created: create: true"

@@ -15,7 +15,7 @@ from connect_core.errors import OffsetGone, Unreachable
 from connect_core.records import Partition
 from connect_core.rocketmq import Client, MissingRange, Queue, QueueBounds
 from connect_core.systems.rocketmq.columns import Columns
-from connect_core.systems.rocketmq.connecting import Connecting, queue_of
+from connect_core.systems.rocketmq.connecting import Connecting, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.continuity import evidence_of, evidence_of_last, first_bounds, next_bounds
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.options import RocketMQSourceOptions
@@ -32,19 +32,21 @@ class RocketMQSource:
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         with self._connecting.client() as client:
-            queues = [queue for topic in self._options.topics for queue in client.topics.read_queues(topic)]
+            mine = [partition for partition in known if queue_of(partition.key).topic in self._options.topics]
+            with telling_who_is_away(client, [queue_of(partition.key).broker for partition in mine]):
+                queues = [queue for topic in self._options.topics for queue in client.topics.read_queues(topic)]
         there = [Partition(str(queue)) for queue in queues]
-        mine = [partition for partition in known if queue_of(partition.key).topic in self._options.topics]
         return [*mine, *(partition for partition in there if partition not in mine)]
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         queues = {partition: queue_of(partition.key) for partition in known}
         with self._connecting.client() as client:
             seen: dict[Queue, QueueBounds] = {}
-            for topic in sorted({queue.topic for queue in queues.values()}):
-                seen |= client.offsets.bounds(topic)
+            with telling_who_is_away(client, [queue.broker for queue in queues.values()]):
+                for topic in sorted({queue.topic for queue in queues.values()}):
+                    seen |= client.offsets.bounds(topic)
             return {
-                partition: first_bounds(_of(queue, seen), self._first_offset(client, queue, seen[queue]))
+                partition: first_bounds(client, queue, _of(queue, seen), self._first_offset(client, queue, seen[queue]))
                 if (position := known[partition]) is None
                 else next_bounds(client, queue, position, _of(queue, seen))
                 for partition, queue in queues.items()

@@ -318,7 +318,8 @@ def test_evidence_is_the_message_before_the_end(filled: Cluster) -> None:
     read = files.evidence(wanted, 40)
     assert read["offset"] == 39
     assert filled.source().evidence(wanted, 40) == read  # asked from the broker
-    assert files.evidence(wanted, 0) == {}
+    assert wanted.evidence["offset"] == 0  # nothing stands before it: the first message itself
+    assert files.evidence(wanted, 0) == wanted.evidence
 
 
 def test_a_topic_that_was_recreated_and_has_grown_is_a_gap(filled: Cluster) -> None:

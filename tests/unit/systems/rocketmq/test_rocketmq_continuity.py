@@ -23,7 +23,17 @@ def go_on(queue: MemoryQueue, offset: int, *, seen: int | None = None, incarnati
 
 @pytest.mark.parametrize(("wanted", "begin"), [(3, 3), (0, 3), (9, 9), (20, 20), (30, 20)])
 def test_a_queue_never_read_begins_as_wanted(wanted: int, begin: int) -> None:
-    assert first_bounds(QueueBounds(3, 20, 0), wanted) == Bounds(0, begin, 3, 20)
+    cluster = MemoryCluster({QUEUE: MemoryQueue(MESSAGES, begin=3)})
+    evidence = evidence_of(MESSAGES[begin]) if begin < 20 else {}
+    assert first_bounds(cluster.client, QUEUE, QueueBounds(3, 20, 0), wanted) == Bounds(0, begin, 3, 20, evidence)
+
+
+def test_a_queue_of_which_nothing_is_settled_yet_is_known_by_its_first_message() -> None:
+    """A range that an earlier attempt planned may not be finished with the messages of another queue."""
+    others = [stored(offset, b"other body %d" % offset) for offset in range(20)]
+    assert go_on(MemoryQueue(MESSAGES), 0, seen=0).gaps == ()
+    assert go_on(MemoryQueue(others), 0, seen=0).gaps == (Gap(0, 0, None, "recreated"),)
+    assert go_on(MemoryQueue(MESSAGES, begin=5), 0, seen=0).gaps == (Gap(0, 0, 5, "expired"),)
 
 
 def test_an_unchanged_queue_goes_on() -> None:
