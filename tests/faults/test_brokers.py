@@ -101,7 +101,7 @@ def expire(rocketmq: RocketMQ, journey: Outward) -> None:
     """
     log = rocketmq.home / "rocketmq" / "store" / "commitlog"
     before = max(path.name for path in log.iterdir())
-    topics.fill(rocketmq.name_servers, f"{journey.site.topic}-pad", [[b"x" * 1_000_000] * 70])
+    topics.fill(rocketmq.name_servers, f"{journey.site.topic}-pad", [[b"x" * 3_000] * 24_000])
     journey.feed(*NEW)
     rocketmq.kill()
     for path in log.iterdir():
