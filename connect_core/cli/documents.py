@@ -33,7 +33,7 @@ def apply(
     why: Annotated[str, typer.Option("--why", help="Kept with the revision.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Create or change connectors; shows the difference first. All documents are valid, or nothing is applied."""
+    """Create or change connectors; shows the difference first. All documents in one transaction, or none."""
     from connect_core.config import check_paths
 
     home, settings = session.surroundings()
@@ -49,9 +49,11 @@ def apply(
         changes = [_change(item, known.get(item.document.name)) for item in checked]
         if not as_json:
             _show_changes(changes, "")
-        for item, change in zip(checked, changes, strict=True):
-            applied = opened.ledger.apply(item.document.name, item.data, who=opened.settings.user, why=why)
-            change |= {"uid": applied.connector.uid, "revision": applied.connector.revision}
+        documents = {item.document.name: item.data for item in checked}
+        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why)
+        for change in changes:
+            connector = applied[change["name"]].connector
+            change |= {"uid": connector.uid, "revision": connector.revision}
     output.emit(as_json, {"applied": True, "connectors": changes}, lambda: None)
 
 

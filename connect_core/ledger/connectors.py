@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -80,20 +80,16 @@ class Connectors(Transactions):
     """The connectors' part of the ledger."""
 
     def apply(self, name: str, document: Json, *, who: str, why: str = "") -> Applied:
-        """Makes the connector, or adds a revision when the document differs from the newest one.
+        """Makes the connector, or adds a revision when the document differs from the newest one."""
+        return self.apply_all({name: document}, who=who, why=why)[name]
 
-        Raises Retriable when another `apply` made the same name at the same moment.
+    def apply_all(self, documents: Mapping[str, Json], *, who: str, why: str = "") -> dict[str, Applied]:
+        """Each document by the name of its connector, in one transaction: all of them or none.
+
+        Raises Retriable when another `apply` made one of the names at the same moment.
         """
         with self._write() as connection:
-            _lock_name(connection, name)
-            found = _live(connection, name)
-            if found is None:
-                return Applied(_create(connection, name, document, who, why), True, [])
-            difference = differences(found.document, document)
-            if difference:
-                _revise(connection, found, document, difference, who, why)
-                found = _live(connection, name) or found
-            return Applied(found, False, difference)
+            return {name: _apply(connection, name, documents[name], who, why) for name in sorted(documents)}
 
     def connector(self, name: str) -> Connector:
         """Raises ConfigError, naming the nearest known name, when there is none of this name."""
@@ -148,6 +144,18 @@ class Connectors(Transactions):
             alive = CONNECTORS.update().where(CONNECTORS.c.uid == uid, CONNECTORS.c.deleted_at.is_(None))
             if connection.execute(alive.values(live_name=None, deleted_at=now(), target_state="stopped")).rowcount:
                 note(connection, uid, "delete", who)
+
+
+def _apply(connection: Connection, name: str, document: Json, who: str, why: str) -> Applied:
+    _lock_name(connection, name)
+    found = _live(connection, name)
+    if found is None:
+        return Applied(_create(connection, name, document, who, why), True, [])
+    difference = differences(found.document, document)
+    if difference:
+        _revise(connection, found, document, difference, who, why)
+        found = _live(connection, name) or found
+    return Applied(found, False, difference)
 
 
 def _lock_name(connection: Connection, name: str) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy.exc import StatementError
 
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Applied, Ledger
@@ -41,6 +42,19 @@ def test_an_equal_document_changes_nothing(ledger: Ledger) -> None:
     again = ledger.apply("orders", {"b": 2, "a": 1}, who="bob")
     assert again == Applied(first, False, [])
     assert len(ledger.revisions(first.uid)) == 1
+
+
+def test_several_documents_are_applied_together_or_not_at_all(ledger: Ledger) -> None:
+    ledger.apply("b", {"n": 1}, who="ann")
+    with pytest.raises(StatementError, match="not JSON serializable"):
+        ledger.apply_all({"a": {"n": 1}, "b": {"n": 2}, "c": {"n": object()}}, who="bob")
+    assert [(one.name, one.revision) for one in ledger.connectors()] == [("b", 1)]
+    applied = ledger.apply_all({"c": {"n": 1}, "b": {"n": 2}, "a": {"n": 1}}, who="bob", why="all of them")
+    assert {name: (one.created, one.connector.revision) for name, one in applied.items()} == {
+        "a": (True, 1),
+        "b": (False, 2),
+        "c": (True, 1),
+    }
 
 
 def test_a_deleted_name_can_be_used_again_and_its_history_stays(ledger: Ledger) -> None:
