@@ -82,7 +82,13 @@ def receipts(
     found = sorted(found, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
     rows = [[receipt[key] for key in _SHOWN] for receipt in found]
     headings = [key.replace("_", " ").upper() for key in _SHOWN]
-    output.emit(as_json, {"receipts": found}, lambda: output.table(headings, rows, "no receipts"))
+
+    def for_people() -> None:
+        output.table(headings, rows, "no receipts")
+        if any(receipt["reconstructed"] for receipt in found):
+            output.line('READ "-": the source had lost the records; the receipt tells what the target holds of them')
+
+    output.emit(as_json, {"receipts": found}, for_people)
 
 
 def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:

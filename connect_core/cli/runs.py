@@ -118,6 +118,7 @@ def _summary(summary: RunSummary, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "ranges": len(receipts),
         **{name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in COUNTS},
+        "gaps": sum(len(receipt.gaps) for receipt in receipts),
         "bytes_read": sum(receipt.bytes_read or 0 for receipt in receipts),
         "bytes_written": sum(receipt.bytes_written for receipt in receipts),
         "tasks": [
@@ -139,4 +140,6 @@ def _show_summary(told: dict[str, Any]) -> None:
     for name in ("absent", "filtered", "rejected", "surplus", "possible_repeats"):
         if told[name]:
             output.line(f"  {name.replace('_', ' ')}: {told[name]:,}")
+    if told["gaps"]:
+        output.line(f"  gaps: {told['gaps']:,} (waybill gaps {told['connector']})")
     output.line(f"  receipts: waybill receipts {told['connector']} --run {told['tasks'][0]['run']}")

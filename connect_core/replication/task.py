@@ -182,7 +182,7 @@ class TaskRun:
             return []
         self._check_pipelines(inherited)
         self.setting.listener.say(
-            f"{len(inherited)} ranges were left open by an earlier attempt; looking for what is there"
+            f"an earlier attempt left {_counted(len(inherited), 'range')} open; looking for what is there"
         )
         self.ledger.adopt(self.held.leases, self.summary.run_id, [item.id for item in inherited])
         self.targets = self._look_at_targets()
@@ -196,7 +196,9 @@ class TaskRun:
         for one in lost:
             self._check_loss(one)
         if lost:
-            self.setting.listener.say(f"the source has lost records of {len(lost)} of them: settling what is there")
+            self.setting.listener.say(
+                f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest"
+            )
         self._settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
         settled = {one.item.id for one in lost}
         return [item for item in items if item.id not in settled]
@@ -427,6 +429,10 @@ class TaskRun:
         before = self.steps[step].times if step in self.steps else 0
         self.steps[step] = Passed(before + 1, clock.utc())
         reached(step, home=self.setting.home, where=self._where())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _gone(name: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:
