@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.copying import HEADER, Copying
+from tests.faults.copying import HEADER, NAME, Copying
 from tests.faults.rows import FaultRow
 from tests.site import Site
 
@@ -121,7 +121,7 @@ def go_on(copying: Copying, change: Change, begin: int, row: FaultRow) -> None:
         assert str(copying.log) in said
         assert "--accept-gaps" in said
         assert copying.committed() == begin
-        copying.run("--accept-gaps")
+        assert f"gaps: 1 (waybill gaps {NAME})" in copying.run("--accept-gaps")
     copying.run()
     row.moves_again()
     copying.check(row, headers=1 + change.headers)
