@@ -25,6 +25,9 @@ from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.writing import QueueWriter, message_bytes
 
+LOOK_BACK = 10_000
+"""Messages of others behind our last settled one that are read before the first batch of a range: more of them would
+cost a busy topic more than it is worth to know of a request that its broker had kept back."""
 _SEPARATORS = "[\x01\x02]"
 
 
@@ -94,11 +97,15 @@ class RocketMQSink:
                 self._reached[queue] = writer.expected
 
     def _expected(self, client: Client, queue: Queue, wanted: OpenRange) -> int:
-        """The offset that the first batch of a range should get: behind what `find` has looked at, or the queue's end.
-        That may lag behind what this lane itself has written."""
+        """The offset that the first batch of a range should get: behind what `find` has looked at, else behind what
+        was settled last, so that a request which came later than that is seen. Where others have written much since,
+        the queue's end, which may lag behind what this lane itself has written."""
         scanned = wanted.found.scanned.get(str(queue)) if wanted.found else None
-        end = client.offsets.end(queue) if scanned is None else scanned
-        return max(end, self._reached.get(queue, 0))
+        if scanned is None:
+            end = client.offsets.end(queue)
+            settled = next((floor.position for floor in wanted.floors if floor.target == str(queue)), end)
+            scanned = settled if end - settled <= LOOK_BACK else end
+        return max(scanned, self._reached.get(queue, 0))
 
     def _queues(self, client: Client, brokers: Collection[str]) -> list[Queue]:
         """The topic's write queues, in an order that does not change. Creates the topic when that is wanted, but not

@@ -34,7 +34,6 @@ class QueueWriter:
         self._client = client
         self._queue = queue
         self._lineage = wanted.range.lineage(uid)
-        self._begin = wanted.range.begin
         self._send_timeout_s = send_timeout_s
         self._sender = client.sender(queue)
         self._marker = Marker(self._lineage)
@@ -96,12 +95,12 @@ class QueueWriter:
         self._foreign = []
 
     def _surplus_in(self, begin: int, end: int, deadline: float) -> int:
-        """Messages of this lineage in [begin, end) that a record at or behind the range's begin made."""
+        """Messages of this lineage in [begin, end): whatever record they are of, this writer has not sent them."""
         count = 0
         while begin < end:
             reader = self._client.read(self._queue, begin, end, deadline=deadline)
             for part in reader:
-                count += sum(1 for mark in ours(part.messages, [self._lineage]) if mark.offset >= self._begin)
+                count += sum(1 for _ in ours(part.messages, [self._lineage]))
             begin = reader.position
             if begin < end:  # acknowledged, but not visible yet
                 if clock.monotonic() >= deadline:

@@ -197,7 +197,7 @@ def test_a_copy_of_ours_that_comes_in_between_is_surplus(cluster: Cluster) -> No
         cluster.send(queue, [b"foreign"] * 3)
         assert writer.write(records([b"c"], first_offset=12), limit()) == 1
         delivered = writer.flush(limit())
-    assert delivered.surplus == 2
+    assert delivered.surplus == 3
     assert delivered.records == 3
     assert delivered.where == {str(queue): [[0, 2], [8, 9]]}
     assert delivered.behind == {str(queue): 9}
@@ -211,6 +211,17 @@ def test_a_late_copy_before_the_first_batch_is_surplus_too(cluster: Cluster) -> 
     cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
     with target.writer(lane(), planned) as writer:
         writer.write(records([b"a"]), limit())
+        assert writer.flush(limit()).surplus == 1
+
+
+def test_a_copy_that_came_after_the_last_settle_is_told_by_the_next_range(cluster: Cluster) -> None:
+    target = cluster.sink()
+    planned = cluster.planned(target, begin=10)
+    queue = cluster.queue(planned)
+    text = Coordinates(planned.range.lineage(UID), 5, 0).text()
+    cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
+    with cluster.sink().writer(lane(), planned) as writer:
+        writer.write(records([b"a"], first_offset=10), limit())
         assert writer.flush(limit()).surplus == 1
 
 
