@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
 
-from connect_core import stack
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.journeys import (
@@ -37,16 +36,6 @@ HELD = "a request was held until its sender was dead and its work taken over"
 BATCH = 1_000
 """What the sink sends at once."""
 MakeSite = Callable[..., Site]
-
-
-@pytest.fixture
-def proxy(rocketmq: RocketMQ) -> Iterator[RocketMQProxy]:
-    running = stack.load(rocketmq.home)
-    assert running is not None
-    port = running.part(stack.BROKER).ports["remoting"]
-    proxy = RocketMQProxy(rocketmq.name_servers[0], f"127.0.0.1:{port}")
-    yield proxy
-    proxy.close()
 
 
 def journey_through(proxy: RocketMQProxy, site: Site, reader: JavaReader) -> Inward:
@@ -153,6 +142,25 @@ def test_a_request_that_arrives_between_two_batches_is_repeated_and_told_as_surp
     held.release()
     second.release()
     assert ended(driver) in (0, *TRY_AGAIN)
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT._replace(repeated=BATCH, surplus=BATCH)
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_request_that_arrives_after_everything_was_settled_is_told_by_the_next_receipt(
+    site_on: MakeSite, java_reader: JavaReader, proxy: RocketMQProxy, database: str, row: FaultRow
+) -> None:
+    row.describe("send held back; forwarded when the next attempt has settled all", where=Inward.where)
+    row.condition, row.database = HELD, database
+    journey = journey_through(proxy, site_on(database), java_reader)
+    held = hold(proxy, journey, killed=False)
+    row.strikes()
+    run_until_done(journey)
+    assert settled_up(journey, row) == EXACT
+    held.release()
+    assert settled_up(journey, row) == EXACT._replace(repeated=BATCH)
+    journey.feed(journey.records, journey.records + BATCH)
     run_until_done(journey)
     row.moves_again()
     assert settled_up(journey, row) == EXACT._replace(repeated=BATCH, surplus=BATCH)

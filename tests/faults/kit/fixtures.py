@@ -1,4 +1,4 @@
-"""What fault tests may ask for: the Java reader, an engine to kill, and homes on either database with either engine."""
+"""What fault tests may ask for: the Java reader, a proxy, an engine to kill, homes on either database and engine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from connect_core import stack
 from tests.faults.kit.engines import Engine
+from tests.faults.kit.proxy import RocketMQProxy
 from tests.faults.kit.topics import JavaReader
 from tests.servers import RocketMQ
 from tests.site import Site, new_site
@@ -39,6 +40,17 @@ def own_engine(_own_engine: Engine) -> Engine:
     """This process's own, running whatever the test before has done to it."""
     _own_engine.start()
     return _own_engine
+
+
+@pytest.fixture
+def proxy(rocketmq: RocketMQ) -> Iterator[RocketMQProxy]:
+    """A line in front of this process's own broker; `proxy.address` is the name server to give to a connector."""
+    running = stack.load(rocketmq.home)
+    assert running is not None
+    port = running.part(stack.BROKER).ports["remoting"]
+    proxy = RocketMQProxy(rocketmq.name_servers[0], f"127.0.0.1:{port}")
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture

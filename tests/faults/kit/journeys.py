@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from connect_core.ledger import Ledger
 from connect_core.rocketmq import Client, ClientOptions
 from tests.faults.kit.checker import Account, Span, account
 from tests.faults.kit.processes import ended, stopped_at
@@ -24,9 +25,9 @@ TRY_AGAIN = (1, 3, 4)
 """Exit codes after which a scheduler runs a connector again: failed, something away, somebody else at work."""
 
 
-def numbered(partition: int, begin: int, end: int) -> list[bytes]:
-    """Records that say where they belong."""
-    return [b"partition %d record %07d %s" % (partition, n, b"x" * 20) for n in range(begin, end)]
+def numbered(partition: int, begin: int, end: int, record_bytes: int = 50) -> list[bytes]:
+    """Records of about that size that say where they belong."""
+    return [b"partition %d record %07d %s" % (partition, n, b"x" * (record_bytes - 28)) for n in range(begin, end)]
 
 
 class Journey(Protocol):
@@ -51,12 +52,13 @@ class Journey(Protocol):
 
 @dataclass
 class Inward:
-    """file → RocketMQ. A batch of the source is 8,000 lines, so that a range has two."""
+    """file → RocketMQ. A batch of the source is at most 4,000 lines, so that a range has two."""
 
     site: Site
     reader: JavaReader
-    records: int = 20_000
-    range_records: int = 9_000
+    records: int = 10_000
+    range_records: int = 4_500
+    record_bytes: int = 50
     partitions: int = PARTITIONS
     name_servers: str | list[str] = "${stack:name_servers}"
     name: str = "lines-in"
@@ -82,7 +84,7 @@ class Inward:
     def feed(self, begin: int, end: int) -> None:
         for number in range(self.partitions):
             with (self.folder / f"log-{number}.log").open("ab") as file:
-                file.write(b"".join(record + b"\n" for record in numbered(number, begin, end)))
+                file.write(b"".join(record + b"\n" for record in numbered(number, begin, end, self.record_bytes)))
 
     def source(self) -> dict[str, list[bytes]]:
         return {str(path): lines_of(path) for path in sorted(self.folder.iterdir())}
@@ -184,9 +186,13 @@ def run_until_done(journey: Journey, attempts: int = ATTEMPTS) -> list[int]:
 
 
 def receipts_of(journey: Journey) -> list[dict[str, object]]:
-    """As the command prints them."""
-    found: list[dict[str, object]] = journey.site.json("receipts", journey.name, "--last", "100000")["receipts"]
-    return found
+    """As the ledger has them, with the names under which the command prints them."""
+    with Ledger.open(journey.site.database_url) as ledger:
+        uid = ledger.connector(journey.name).uid
+        return [
+            {**vars(settled.receipt), "partition": settled.partition.key, "incarnation": settled.incarnation}
+            for settled in ledger.receipts(uid, limit=100_000)
+        ]
 
 
 def settled_up(journey: Journey, row: FaultRow) -> Account:
