@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 from enum import StrEnum
 from pathlib import Path
 
@@ -52,4 +53,5 @@ def _take_fault(fault: Path) -> None:
         return
     mine.write_text(str(os.getpid()))
     mine.rename(fault.with_name(f"{fault.name}.taken"))
-    os.kill(os.getpid(), _SIGNALS[action.strip()])
+    # To this thread, not to the process: that could let it go on for a moment, into a transaction, say.
+    signal.pthread_kill(threading.get_ident(), _SIGNALS[action.strip()])
