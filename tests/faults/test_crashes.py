@@ -36,6 +36,8 @@ POINTS = {
     "executed": "after the receipt, before settle",
     "settled": "after settle",
 }
+NO_WORKER_YET = ("before-planned", "planned", "found")
+"""In its first round a driver comes there before its engine has had anything to do for it."""
 VICTIMS = ("driver", "worker", "both", "server")
 WAYS = {"in": BOTH_WAYS[0], "out": BOTH_WAYS[1]}
 
@@ -47,7 +49,7 @@ def strike(journey: Journey, engine: Engine, step: str, victim: str, passes: int
     """
     driver, there = begun_and_stopped(journey, step, passes)
     workers = engine.workers() if there == driver.pid else [there]
-    assert workers
+    assert workers or victim in ("driver", "server")
     pids = {"driver": [driver.pid], "worker": workers, "both": [driver.pid, *workers], "server": [engine.pid]}
     row.strikes()
     processes.kill(*pids[victim])
@@ -78,11 +80,24 @@ def test_a_process_that_is_killed_loses_and_repeats_nothing(
     journey: Journey, own_engine: Engine, step: str, victim: str, row: FaultRow, seeded: random.Random
 ) -> None:
     row.describe(f"SIGKILL of {victim}, {POINTS[step]}", where=journey.where, database=database_of(journey.site))
-    strike(journey, own_engine, step, victim, seeded.randrange(2), row)
+    passes = 1 if step in NO_WORKER_YET and victim in ("worker", "both") else seeded.randrange(2)
+    strike(journey, own_engine, step, victim, passes, row)
     own_engine.start()
     run_until_done(journey)
     row.moves_again()
     assert settled_up(journey, row) == EXACT
+
+
+def _steps_behind(first: str) -> list[str]:
+    """What an attempt comes to; it looks for what is there when the one before it left something open."""
+    return [*POINTS, "found"] if first not in ("before-planned", "settled") else list(POINTS)
+
+
+def _fatal_victims(step: str) -> tuple[str, ...]:
+    """Those without whom a run cannot end well: idle workers are replaced."""
+    if step in ("batch-written", "before-receipt"):
+        return ("driver", "worker", "both")
+    return ("driver",) if step in NO_WORKER_YET else ("driver", "both")
 
 
 def _pairs() -> list[object]:
@@ -97,10 +112,10 @@ def _pairs() -> list[object]:
 def test_two_kills_in_a_row_lose_and_repeat_nothing(
     journey: Journey, own_engine: Engine, row: FaultRow, seeded: random.Random
 ) -> None:
-    """The second strikes the attempt that takes over from the first, as a rule while it looks for what is there."""
-    first, second = seeded.sample([*POINTS, "found"], 2)
-    first = "batch-written" if first == "found" else first  # only a second attempt has something to look for
-    victims = seeded.choices(("driver", "worker", "both"), k=2)
+    """The second strikes the attempt that takes over from the first."""
+    first = seeded.choice(list(POINTS))
+    second = seeded.choice([step for step in _steps_behind(first) if step != first])
+    victims = [seeded.choice(_fatal_victims(step)) for step in (first, second)]
     told = " and then ".join(
         f"of {victim}, {POINTS.get(step, 'after find')}" for step, victim in zip((first, second), victims, strict=True)
     )
