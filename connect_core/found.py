@@ -24,7 +24,8 @@ class Found:
     `hits` is an int64 array of shape (n, 4): offset, ordinal, index into `targets`, position; sorted by (offset,
     ordinal, position), one row for each copy. `scanned` maps each target to the position behind the last one looked
     at. `complete` when every target was looked through to the end it had when the search began. `unplaced` counts the
-    bytes that no receipt covers in a target that does not tell which records they are (a file).
+    bytes that no receipt covers in a target that does not tell which records they are (a file). `late` counts copies
+    of records before the range, which were settled before these came: surplus.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -32,8 +33,11 @@ class Found:
     targets: tuple[str, ...] = ()
     hits: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, _COLUMNS), dtype=np.int64))
     unplaced: int = 0
+    late: int = 0
 
-    def merged(self, rows: Sequence[tuple[int, int, str, int]], scanned: Mapping[str, int], complete: bool) -> Found:
+    def merged(
+        self, rows: Sequence[tuple[int, int, str, int]], scanned: Mapping[str, int], complete: bool, late: int = 0
+    ) -> Found:
         """With more rows (offset, ordinal, target, position) and the places reached by the slice that saw them."""
         targets = tuple(sorted({*self.targets, *(row[2] for row in rows)}))
         index = {name: i for i, name in enumerate(targets)}
@@ -43,7 +47,7 @@ class Found:
         new = np.array([(o, n, index[t], p) for o, n, t, p in rows], dtype=np.int64).reshape(-1, _COLUMNS)
         hits = np.concatenate([old, new])
         hits = hits[np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))]
-        return Found({**self.scanned, **scanned}, complete, targets, hits, self.unplaced)
+        return Found({**self.scanned, **scanned}, complete, targets, hits, self.unplaced, self.late + late)
 
     def present(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Boolean mask: which of these offsets (ordinal 0) are there."""
@@ -60,9 +64,9 @@ class Found:
         within = offsets[(offsets >= begin) & (offsets < end)]
         return int(within.max()) + 1 if len(within) else begin
 
-    def copies_beyond_one(self, end: int) -> int:
-        """How many records below `end` stand there more than once, each extra copy counted: surplus."""
-        return int((self.hits[:, 0] < end).sum()) - self.count_below(end)
+    def surplus(self, end: int) -> int:
+        """Copies of records below `end` beyond the first, those of records before the range included."""
+        return int((self.hits[:, 0] < end).sum()) - self.count_below(end) + self.late
 
     def lowest_from(self, end: int) -> dict[str, int]:
         """For each target, the lowest position of a record with offset >= `end`; targets without one are left out."""
@@ -74,7 +78,7 @@ class Found:
     def encode(self) -> bytes:
         """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
         head = {"scanned": dict(self.scanned), "complete": self.complete, "targets": self.targets}
-        head["unplaced"] = self.unplaced
+        head |= {"unplaced": self.unplaced, "late": self.late}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         return json.dumps(head).encode() + b"\n" + zlib.compress(np.ascontiguousarray(deltas).tobytes())
 
@@ -84,4 +88,5 @@ class Found:
         values = json.loads(head)
         deltas = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS, -1)
         hits = np.ascontiguousarray(np.cumsum(deltas, axis=1).T)
-        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits, values["unplaced"])
+        counts = (values["unplaced"], values["late"])
+        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits, *counts)

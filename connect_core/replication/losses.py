@@ -53,7 +53,7 @@ class Loss:
             emitted=already,
             delivered=0,
             already=already,
-            surplus=self._found().copies_beyond_one(end),
+            surplus=self._found().surplus(end),
             possible_repeats=0,
             bytes_read=None,
             bytes_written=0,

@@ -91,7 +91,7 @@ class Tally:
             emitted=self.passed,
             delivered=delivered.records,
             already=self.already,
-            surplus=delivered.surplus + (item.found.copies_beyond_one(self.end) if item.found else 0),
+            surplus=delivered.surplus + (item.found.surplus(self.end) if item.found else 0),
             possible_repeats=delivered.possible_repeats,
             bytes_read=self.bytes_read,
             bytes_written=delivered.bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 
@@ -148,10 +149,12 @@ def test_a_request_that_arrives_between_two_batches_is_repeated_and_told_as_surp
 
 
 @pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("killed_again", [False, True], ids=["", "killed again"])
 def test_a_request_that_arrives_after_everything_was_settled_is_told_by_the_next_receipt(
-    site_on: MakeSite, java_reader: JavaReader, proxy: RocketMQProxy, database: str, row: FaultRow
+    site_on: MakeSite, java_reader: JavaReader, proxy: RocketMQProxy, killed_again: bool, database: str, row: FaultRow
 ) -> None:
-    row.describe("send held back; forwarded when the next attempt has settled all", where=Inward.where)
+    more = ", then SIGKILL of the driver in the next range" if killed_again else ""
+    row.describe(f"send held back; forwarded when the next attempt has settled all{more}", where=Inward.where)
     row.condition, row.database = HELD, database
     journey = journey_through(proxy, site_on(database), java_reader)
     held = hold(proxy, journey, killed=False)
@@ -161,6 +164,9 @@ def test_a_request_that_arrives_after_everything_was_settled_is_told_by_the_next
     held.release()
     assert settled_up(journey, row) == EXACT._replace(repeated=BATCH)
     journey.feed(journey.records, journey.records + BATCH)
+    if killed_again:
+        journey.site.fault("executed")
+        assert ended(journey.site.start("run", journey.name)) == -signal.SIGKILL
     run_until_done(journey)
     row.moves_again()
     assert settled_up(journey, row) == EXACT._replace(repeated=BATCH, surplus=BATCH)

@@ -60,8 +60,13 @@ def test_bytes_without_coordinates_survive_the_ledger() -> None:
 
 def test_copies_beyond_one_are_counted_below_the_end_only() -> None:
     found = Found().merged([(1, 0, "q", 5), (1, 0, "q", 9), (2, 0, "q", 6), (8, 0, "q", 7), (8, 0, "q", 8)], {}, True)
-    assert found.copies_beyond_one(8) == 1
-    assert found.copies_beyond_one(9) == 2
+    assert found.surplus(8) == 1
+    assert found.surplus(9) == 2
+
+
+def test_late_copies_of_each_slice_are_surplus_and_survive_the_ledger() -> None:
+    found = Found.decode(Found().merged([], {}, False, late=2).encode()).merged([(8, 0, "q", 7)], {}, True, late=1)
+    assert found.surplus(9) == 3
 
 
 def test_nothing_found_is_small() -> None:

@@ -30,13 +30,16 @@ Row = tuple[int, int, str, int]
 @dataclass
 class _Sought:
     """One range in one queue. `begin` is where its scan goes on. `doubtful`: messages before that were deleted, and
-    nothing behind them has told yet whether any of this range can have been among them."""
+    nothing behind them has told yet whether any of this range can have been among them. `settled_before`: whatever is
+    before the range was settled before the place of its floor, so that what stands here of it is there again."""
 
     item: OpenRange
     lineage: Lineage
     begin: int
     doubtful: bool
+    settled_before: bool
     rows: list[Row] = field(default_factory=list)
+    late: int = 0
 
     def take(self, mark: Mark, target: str) -> None:
         if mark.position < self.begin:
@@ -46,6 +49,8 @@ class _Sought:
         self.doubtful = False
         if mark.offset >= self.item.range.begin:
             self.rows.append((mark.offset, mark.ordinal, target, mark.position))
+        elif self.settled_before:
+            self.late += 1
 
 
 def find(client: Client, search: Search) -> dict[int, Found]:
@@ -63,7 +68,7 @@ def find(client: Client, search: Search) -> dict[int, Found]:
                 raise _unknowable(str(queue), one)
             scanned = {str(queue): max(reached, one.begin), _doubt(queue): int(one.doubtful)}
             before = found[one.item.id]
-            found[one.item.id] = before.merged(one.rows, scanned, before.complete and complete)
+            found[one.item.id] = before.merged(one.rows, scanned, before.complete and complete, one.late)
     return found
 
 
@@ -77,7 +82,9 @@ def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
             if queue.topic == item.range.pins.target["topic"]:
                 begin = max(floor.position, scanned.get(floor.target, 0))
                 doubtful = bool(scanned.get(_doubt(queue), 0))
-                queues.setdefault(queue, []).append(_Sought(item, item.range.lineage(search.uid), begin, doubtful))
+                queues.setdefault(queue, []).append(
+                    _Sought(item, item.range.lineage(search.uid), begin, doubtful, not floor.ahead)
+                )
     return queues
 
 

@@ -84,6 +84,24 @@ def test_slices_go_on_where_the_last_one_stopped() -> None:
     assert seen == [(2, False), (4, False), (5, True)]
 
 
+def test_what_was_settled_and_stands_there_again_is_surplus() -> None:
+    item = open_range(1, 10, {0: 1})
+    mine = lineage(item)
+    cluster = cluster_of([marked(0, mine, 9), marked(1, mine, 9), marked(2, mine, 10), marked(3, mine, 10)])
+    found = search(cluster, item)[1]
+    assert (offsets(found), found.late) == ([10, 10], 1)
+    assert found.surplus(10) == 1
+    assert found.surplus(11) == 2
+
+
+def test_what_was_given_up_and_stands_before_the_range_is_no_surplus() -> None:
+    """After an abandoned range its records stand behind the floor, once."""
+    item = open_range(1, 10, {0: 0})
+    ahead = tuple(floor._replace(ahead=True) for floor in item.floors)
+    found = search(cluster_of([marked(0, lineage(item), 9)]), replace(item, floors=ahead))[1]
+    assert found.surplus(11) == 0
+
+
 def test_an_empty_stretch_is_complete_at_once() -> None:
     found = search(cluster_of([stored(0, b"x")]), open_range(1, 0, {0: 1}))[1]
     assert (found.complete, len(found.hits)) == (True, 0)
