@@ -1,8 +1,8 @@
 """The RocketMQ sink: each source partition goes to one queue of the topic, in order, exactly once.
 
-Exactly once, unless the broker, while it serves others, holds an accepted request of a dead sender longer than its send
-queue may (0.2 s); then it is repeated once and reported as surplus. Every message carries its coordinates, so that `find` can tell what
-of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
+Exactly once, unless the broker, while it serves others, holds an accepted request of a dead sender longer than its
+send queue may (0.2 s); then it is repeated once and reported as surplus. Every message carries its coordinates, so that
+`find` can tell what of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
 """
 
 from __future__ import annotations
