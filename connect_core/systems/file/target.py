@@ -123,6 +123,7 @@ class Target:
         reached = self.reached.seen_in(self._file)
         there = open_if_there(self.path)
         with there or nullcontext():
+            check(self.flushed, self.path, there)  # what stood there before this range was begun
             check(reached, self.path, there)
         self.reached = self.flushed = reached
 

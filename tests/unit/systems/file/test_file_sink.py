@@ -180,6 +180,17 @@ def test_a_file_renamed_while_it_is_written_gets_no_receipt(out: Path, filler: F
             writer.flush(limit())
 
 
+def test_a_file_cut_while_it_is_written_gets_no_receipt(out: Path, filler: Filler) -> None:
+    """The write behind the cut would leave a hole of zeros, and the bytes around it would look as they should."""
+    filler.run([b"settled"])
+    with filler.sink.writer(lane(), filler.plan()) as writer:
+        writer.write(records([b"before"]), limit())
+        os.truncate(out, 3)
+        writer.write(records([b"behind" * 1000]), limit())
+        with pytest.raises(TargetChanged, match="does not hold any more what was settled"):
+            writer.flush(limit())
+
+
 @contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
