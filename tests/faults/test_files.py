@@ -129,41 +129,30 @@ def go_on(copying: Copying, change: Change, begin: int, row: FaultRow) -> None:
     assert told == ([] if change.keeps else [(begin, None, change.reason)])
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_log_changed_between_two_runs(bare_site: Site, row: FaultRow, change: str) -> None:
-    made = CHANGES[change]
-    row.describe(f"log {made.words} between two runs", **WHERE)
-    copying = feed(bare_site)
+# ------------------------------------------------------------------------------------------------------------- moments
+
+
+def between_two_runs(copying: Copying, made: Change, row: FaultRow) -> None:
     begin = copying.committed()
     row.strikes()
     change_file(copying, made)
     go_on(copying, made, begin, row)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_log_changed_while_a_run_stands_still_behind_its_plan(bare_site: Site, row: FaultRow, change: str) -> None:
+def behind_its_plan(copying: Copying, made: Change, row: FaultRow) -> None:
     """The plan names bytes that are not what it saw, or not there any more."""
-    made = CHANGES[change]
-    row.describe(f"log {made.words} while the run stands still after `planned`", **WHERE)
-    copying = feed(bare_site)
     begin = copying.committed()
     with copying.stopped_at("planned") as driver:
         row.strikes()
         change_file(copying, made)
-    if made.keeps:
-        assert driver.returncode == 0
-    else:
-        assert driver.returncode == 1
+    assert driver.returncode == (0 if made.keeps else 1)
+    if not made.keeps:
         assert len(copying.delivered()) == READ + 1
     go_on(copying, made, begin, row)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_log_changed_while_it_is_read(bare_site: Site, row: FaultRow, change: str) -> None:
-    """The worker stands still between two batches: what it has read before is settled, the rest is told of."""
-    made = CHANGES[change]
-    row.describe(f"log {made.words} while its worker stands still between two batches", **WHERE)
-    copying = feed(bare_site)
+def while_it_is_read(copying: Copying, made: Change, row: FaultRow) -> None:
+    """What the worker has read before is settled, the rest is told of."""
     with copying.stopped_at("batch-written") as driver:
         row.strikes()
         made.make(copying)
@@ -176,34 +165,55 @@ def test_a_log_changed_while_it_is_read(bare_site: Site, row: FaultRow, change: 
     go_on(copying, made, copying.committed(), row)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_log_changed_after_its_worker_was_killed(bare_site: Site, row: FaultRow, change: str) -> None:
+def after_a_kill(copying: Copying, made: Change, row: FaultRow) -> None:
     """The target holds lines that no receipt covers, and the source cannot give them again: they stay where they are
-    until a person says that the run may set them aside."""
-    made = CHANGES[change]
-    row.describe(f"worker killed between two batches, then log {made.words}", **WHERE)
-    copying = feed(bare_site)
+    until a person says that the run may set them aside (rule 16)."""
     begin = copying.committed()
-    bare_site.fault("batch-written")
+    copying.site.fault("batch-written")
     copying.run(code=1)
     row.strikes()
     change_file(copying, made)
     if not made.keeps:
-        kept = copying.out.read_bytes()
-        said = copying.run(code=5)
-        unsettled = kept[begin:]
-        assert f"the last {len(unsettled)} bytes of {copying.out}, which no receipt covers" in said
-        assert copying.out.read_bytes() == kept
-        copying.run("--accept-gaps")
-        copying.append(10)
-        copying.run()
-        (aside,) = copying.out.parent.glob("*.unsettled-*")
-        assert aside.read_bytes() == unsettled
-        assert set(unsettled.splitlines()) <= set(copying.gone)
+        set_aside_by_a_person(copying, begin)
     copying.run()
     row.moves_again()
     copying.check(row, headers=1 + made.headers)
     assert [gap.gap.begin for gap in copying.gaps()] == ([] if made.keeps else [begin])
+
+
+def set_aside_by_a_person(copying: Copying, begin: int) -> None:
+    kept = copying.out.read_bytes()
+    unsettled = kept[begin:]
+    said = copying.run(code=5)
+    assert f"the last {len(unsettled)} bytes of {copying.out}, which no receipt covers" in said
+    assert copying.out.read_bytes() == kept
+    copying.run("--accept-gaps")
+    copying.append(10)
+    copying.run()
+    (aside,) = copying.out.parent.glob("*.unsettled-*")
+    assert aside.read_bytes() == unsettled
+    assert set(unsettled.splitlines()) <= set(copying.gone)
+
+
+MOMENTS = {
+    "between two runs": between_two_runs,
+    "while the run stands still after `planned`": behind_its_plan,
+    "while its worker stands still between two batches": while_it_is_read,
+    "after its worker was killed": after_a_kill,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_log_that_changes_is_gone_on_with_or_told_of(
+    bare_site: Site, row: FaultRow, moment: str, change: str
+) -> None:
+    made = CHANGES[change]
+    row.describe(f"log {made.words} {moment}", **WHERE)
+    MOMENTS[moment](feed(bare_site), made, row)
+
+
+# --------------------------------------------------------------------------------------------------------------- lines
 
 
 def test_a_log_that_was_cut(bare_site: Site, row: FaultRow) -> None:
