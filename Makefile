@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults guards bench docs lint stop clean ready ready-for-tests
+.PHONY: help demo test simulate faults guards bench docs lint stop clean ready ready-for-tests
 
 PYTHON ?=
 PYTEST_OPTIONS ?=
@@ -16,6 +16,9 @@ demo: ready  ## move log files through RocketMQ into one file, with crashes on t
 
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
 	@$(RUN) -m pytest -n 2 --dist loadfile $(PYTEST_OPTIONS)
+
+simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
+	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
 
 faults: ready-for-tests  ## the whole fault matrix with real servers, up to 90 minutes; SEED=n repeats one; writes docs/faults.md
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED))

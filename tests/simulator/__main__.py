@@ -1,0 +1,60 @@
+"""Many histories, or one of them again.
+
+`--histories 10000 [--seed N]` runs the seeds N, N + 1 and so on, prints what happened in how many of them, and ends
+with exit code 1 when a rule was broken. `--replay SEED` prints one history step by step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from multiprocessing import get_context
+
+from tests.simulator.report import table
+from tests.simulator.running import Result, replayed, simulated
+
+_SHOWN = 20
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
+    parser.add_argument("--histories", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=None, help="the first seed; by default one of the clock")
+    parser.add_argument("--replay", type=int, metavar="SEED", help="print this history step by step")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    if options.replay is not None:
+        return _replay(options.replay)
+    first = options.seed if options.seed is not None else int(time.time()) * 100_000
+    print(f"{options.histories} histories, seeds from {first}", flush=True)
+    started = time.monotonic()
+    results = _all(range(first, first + options.histories), options.processes)
+    print(table(results, time.monotonic() - started))
+    broken = [result for result in results if result.problems]
+    for result in broken[:_SHOWN]:
+        print(f"seed {result.seed}: {'; '.join(result.problems[:4])}")
+        print(f"  again, step by step: python -m tests.simulator --replay {result.seed}")
+    return 1 if broken else 0
+
+
+def _all(seeds: range, processes: int) -> list[Result]:
+    pool = get_context("spawn").Pool(processes)
+    try:
+        return list(pool.imap(simulated, seeds, chunksize=20))
+    finally:
+        pool.close()
+        pool.join()
+
+
+def _replay(seed: int) -> int:
+    trace, result = replayed(seed)
+    print("\n".join(trace))
+    for problem in result.problems:
+        print(f"BROKEN: {problem}")
+    return 1 if result.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""The engine: each lane is an actor of its own that does what a worker process does.
+
+It may start late, it refuses after its deadline, shares the lock files, dies at the absolute deadline whatever state
+it is in, and mostly soon after its driver. When one lane dies the driver hears of it at once; the others go on, and
+nobody takes their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from connect_core.contracts import Lane, Outcome, Search, Side, Sink, Source
+from connect_core.errors import EngineFailed, Failure, Fenced, Retriable
+from connect_core.found import Found
+from connect_core.replication.lane import move
+from connect_core.replication.locks import shared
+from tests.simulator.broker import Holder
+from tests.simulator.faults import ENGINE_LOST, LANE_LATE, LANE_QUEUED, Faults
+from tests.simulator.scheduler import Actor, Scheduler
+
+KERNEL_TIMER = True
+"""Without it the simulator must find what rule 2 prevents."""
+
+GRACE_NS = 1_500_000_000
+"""How long after their deadline a driver waits for its lanes."""
+
+_HEARD_S = 0.03
+"""How soon a worker dies after its driver, where it watches it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What engines run on. Workers are `pace` times slower than drivers, more or less: a retry may get less far."""
+
+    scheduler: Scheduler
+    faults: Faults
+    source: Callable[[], Source]
+    sink: Callable[[Side, Holder], Sink]
+    step: Callable[[str], None]
+    pace: float
+
+
+@dataclass
+class SimulatedEngine:
+    """A `contracts.Engine` of one driver. `writer` numbers the lease that the driver holds."""
+
+    place: Place
+    driver: Actor
+    writer: Callable[[], int]
+    kind: str = "simulated"
+    lanes: int = field(default=0, init=False)
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        scheduler = self.place.scheduler
+        self.place.step("starts lanes")
+        jobs = [_Job(self, lane) for lane in lanes]
+        for job in jobs:
+            self.lanes += 1
+            name = f"{self.driver.name}/lane {self.lanes}"
+            job.actor = scheduler.spawn(name, job.run, self._queued_s(job.lane.deadline_ns), self.driver)
+            job.actor.pace = self.place.pace * scheduler.chance.choice((0.1, 0.5, 1, 3))
+            job.actor.at_end.append(lambda: scheduler.wake(self.driver))
+            self._watch_driver(job.actor)
+        patience_ns = max(lane.deadline_ns for lane in lanes) + GRACE_NS
+        scheduler.at(patience_ns, lambda: scheduler.wake(self.driver))
+        while not all(job.actor.ended for job in jobs) and scheduler.boottime_ns() < patience_ns:
+            if any(job.actor.ended and job.outcomes is None for job in jobs):
+                break
+            scheduler.block()
+        self.place.step("hears of its lanes")
+        if any(job.outcomes is None for job in jobs):
+            raise EngineFailed("a worker died or does not end")
+        if self.place.faults.strikes(ENGINE_LOST, weight=2):
+            raise EngineFailed("the engine's answer was lost")
+        return [outcome for job in jobs for outcome in job.outcomes or ()]
+
+    def find(self, search: Search) -> dict[int, Found]:
+        self.place.step("starts a search")
+        holder = Holder(self.writer(), tuple(item.range.partition.id for item in search.ranges))
+        found = self.place.sink(search.sink, holder).find(search)
+        self.place.step("hears of its search")
+        if self.place.faults.strikes(ENGINE_LOST, weight=2):
+            raise EngineFailed("the engine's answer was lost")
+        return found
+
+    def _queued_s(self, deadline_ns: int) -> float:
+        """How long a lane waits for a free slot."""
+        chance, left_s = self.place.scheduler.chance, (deadline_ns - self.place.scheduler.now_ns) / 1e9
+        fault = self.place.faults.strikes(LANE_QUEUED, LANE_LATE, weight=3)
+        if fault == LANE_LATE:
+            return left_s + chance.uniform(0, 1)
+        return chance.uniform(0, left_s) if fault == LANE_QUEUED else chance.uniform(0.0005, 0.005)
+
+    def _watch_driver(self, worker: Actor) -> None:
+        """Two of three workers see the process of their driver; the others go on when it is dead."""
+        scheduler = self.place.scheduler
+        if scheduler.chance.random() < 0.67:
+            delay_s = scheduler.chance.uniform(0, _HEARD_S)
+            self.driver.at_end.append(lambda: scheduler.after(delay_s, lambda: scheduler.kill(worker, "driver ended")))
+
+
+class _Job:
+    """One lane and what came of it: None until it has answered."""
+
+    actor: Actor
+
+    def __init__(self, engine: SimulatedEngine, lane: Lane) -> None:
+        self._place, self.lane, self._writer = engine.place, lane, engine.writer()
+        self.outcomes: list[Outcome] | None = None
+
+    def run(self) -> None:
+        place, lane = self._place, self.lane
+        if place.scheduler.boottime_ns() >= lane.deadline_ns:
+            self._refuses(Retriable("the lane started after its deadline"))
+            return
+        with ExitStack() as held:
+            try:
+                held.enter_context(shared(lane.lock_paths))
+            except Fenced as refused:
+                self._refuses(refused)
+                return
+            if KERNEL_TIMER:
+                place.scheduler.at(lane.deadline_ns, lambda: place.scheduler.kill(self.actor, "its deadline"))
+            self.outcomes = self._worked()
+
+    def _worked(self) -> list[Outcome]:
+        place, lane = self._place, self.lane
+        place.step("starts")
+        holder = Holder(self._writer, tuple(item.range.partition.id for item in lane.ranges))
+        outcomes = move(lane, place.source(), place.sink(lane.sink, holder))
+        place.step("answers")
+        return outcomes
+
+    def _refuses(self, error: Retriable | Fenced) -> None:
+        self._place.scheduler.tell(f"refuses: {error}")
+        self.outcomes = [Outcome(item.id, None, Failure.of(error)) for item in self.lane.ranges]

@@ -1,0 +1,430 @@
+"""One history: a connector is run until all its records have arrived, whatever goes wrong on the way.
+
+Who starts runs (Airflow, a person), the drivers and the operators are actors; the workers come from the engine. When
+everything is settled and everybody has ended, `invariants` says whether the rules held.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from connect_core import clock
+from connect_core.config.resolving import Resolved
+from connect_core.contracts import LIVE
+from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooManyRejects, WaybillError
+from connect_core.ledger import Lease, task_lease_id
+from connect_core.observe import Step
+from connect_core.records import Partition
+from connect_core.replication.leasing import Times, Wanted, acquire, end_older_versions
+from connect_core.replication.task import Listener, Setting, TaskRun
+from tests.simulator import faults as kinds
+from tests.simulator import scenario as deeds
+from tests.simulator.broker import Broker, Holder, SimulatedSink
+from tests.simulator.engine import Place, SimulatedEngine
+from tests.simulator.faults import Faults
+from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
+from tests.simulator.processes import drop_locks
+from tests.simulator.scenario import Deed, Scenario, drawn, entry, resolved, revised
+from tests.simulator.scheduler import Actor, Scheduler
+from tests.simulator.source import Log, SimulatedSource
+
+TIMES = Times(ttl_s=3.0, margin_s=0.8, quantum_s=0.8)
+FIND_SLICE_S = 0.5
+MAX_ATTEMPTS = 60
+_LATENCIES_S = (0.0002, 0.0005, 0.001, 0.002)
+_OF_DRIVERS = (kinds.KILLED_DRIVER, kinds.STOPPED_DRIVER, kinds.ZOMBIE_DRIVER)
+_OF_WORKERS = (kinds.KILLED_WORKER, kinds.STOPPED_WORKER, kinds.ZOMBIE_WORKER)
+
+
+class SimulatedRun(TaskRun):
+    """The product's run; its steps are told, and are places where it can die."""
+
+    step: Callable[[str], None]
+
+    def _reached(self, step: Step) -> None:
+        self.step(f"reached {step}")
+
+
+@dataclass
+class History:
+    """Everything there is in one history. `alone` is the ledger without faults, for whoever looks on."""
+
+    seed: int
+    home: Path
+    database: Database
+    tracing: bool = False
+    scenario: Scenario | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        chance = random.Random(self.seed)
+        plan = self.scenario = self.scenario or drawn(chance)
+        self.plan = plan
+        self.scheduler = Scheduler(chance, tracing=self.tracing)
+        self.faults = Faults(self.scheduler, plan.faults)
+        self.broker = Broker(self.scheduler, self.faults, self.step)
+        self.logs = {Partition(key): Log(list(entries)) for key, entries in plan.logs.items()}
+        self.unfinished_deeds = len(plan.deeds)
+        self.holders = 0
+
+    # ------------------------------------------------------------------------------------------------ the whole of it
+
+    def run(self) -> None:
+        """Fills `problems` with what happened that must not happen; the rest is for `invariants`."""
+        _empty(self.home / "locks")
+        with clock.replaced_by(self.scheduler):
+            self.alone = self.database.begin_anew()
+            self.alone.apply(NAME, self.plan.document, who="simulator")
+            name_connector(self.database.connection, UID)
+            self.ledger = SimulatedLedger(self.database.engine, self.step, self.faults, self._look_at_floors)
+            for task in range(2):
+                self.scheduler.spawn(f"starter {task}", Starter(self, task).run)
+            for number, deed in enumerate(self.plan.deeds):
+                self.scheduler.spawn(f"operator {number}", Operator(self, deed).run, deed.at_s)
+            self.scheduler.run()
+            hung = self.scheduler.end()
+        self.problems += [f"{name} hangs" for name in hung]
+        self.problems += [f"{name} crashed: {crash!r}" for name, crash in self.scheduler.crashes]
+        self.problems += self.broker.faulty
+        if self.scheduler.exhausted:
+            self.problems.append("it goes round in circles")
+
+    def step(self, what: str) -> None:
+        """A moment passes; a process may be stopped or killed before and after."""
+        actor = self.scheduler.current
+        if actor is None:
+            return
+        self.scheduler.alive()
+        self.scheduler.tell(what)
+        if actor.name.startswith("driver"):
+            self._strike(actor)
+        self.scheduler.wait(self.scheduler.chance.choice(_LATENCIES_S) * actor.pace)
+
+    def _strike(self, actor: Actor) -> None:
+        """A driver that waits for its lanes is struck while they work."""
+        if actor.parent is None:
+            self._suffers(actor, self.faults.strikes(*_OF_DRIVERS, weight=0.25))
+            return
+        fault = self.faults.strikes(*_OF_WORKERS, *_OF_DRIVERS)
+        self._suffers(actor.parent if fault in _OF_DRIVERS else actor, fault)
+
+    def _suffers(self, actor: Actor, fault: str | None) -> None:
+        if fault in (kinds.KILLED_DRIVER, kinds.KILLED_WORKER):
+            self.scheduler.kill(actor, "SIGKILL")
+        elif fault in (kinds.STOPPED_DRIVER, kinds.STOPPED_WORKER):
+            self.scheduler.stop(actor, self.scheduler.chance.uniform(0.01, 0.7))
+        elif fault in (kinds.ZOMBIE_DRIVER, kinds.ZOMBIE_WORKER):
+            self.scheduler.stop(actor, self.scheduler.chance.uniform(2, 9))
+
+    # -------------------------------------------------------------------------------------------------- what is known
+
+    def over(self) -> bool:
+        """Nothing is left to do, and nobody will change anything."""
+        return not self.unfinished_deeds and not self.unfinished()
+
+    def unfinished(self) -> set[str]:
+        """The ids of the partitions that have an open range or are not committed to their end."""
+        committed = self.database.committed()
+        behind = {part.id for part, log in self.logs.items() if committed.get(part.id, log.oldest) != log.end}
+        return behind | self.database.open_ranges()
+
+    def newest(self) -> Resolved:
+        return resolved(self.alone.connector(NAME).document)
+
+    def place(self) -> Place:
+        return Place(
+            scheduler=self.scheduler,
+            faults=self.faults,
+            source=self.source,
+            sink=lambda side, holder: SimulatedSink(self.broker, side.options["topic"], side.options["queues"], holder),
+            step=self.step,
+            pace=self.plan.pace,
+        )
+
+    def source(self) -> SimulatedSource:
+        return SimulatedSource(self.logs, self.plan.source_batch, self.step, self.faults)
+
+    def holder(self) -> str:
+        self.holders += 1
+        return f"holder {self.holders}"
+
+    def revise(self, document: dict[str, object]) -> None:
+        self.alone.apply(NAME, document, who="operator")
+
+    def _look_at_floors(self) -> None:
+        """Rule 6: no floor is above an unsettled record of ours."""
+        self.problems += floor_faults(self)
+
+
+@dataclass
+class Starter:
+    """Who starts the runs of one task, one after the other, and sometimes a second one beside a living one."""
+
+    history: History
+    task: int
+
+    def run(self) -> None:
+        history, scheduler = self.history, self.history.scheduler
+        attempts = 0
+        while not history.over() and not history.problems:
+            if not self._is_wanted():
+                scheduler.wait(0.3)
+                continue
+            attempts += 1
+            if attempts > MAX_ATTEMPTS:
+                history.problems.append(f"task {self.task} is not done after {MAX_ATTEMPTS} runs")
+                return
+            done = self._one_run()
+            scheduler.wait(0.05 if done else scheduler.chance.choice((0.01, 0.2, 0.5, 1)))
+
+    def _is_wanted(self) -> bool:
+        """There is something to do for the task; sometimes it runs for nothing."""
+        database = self.history.database
+        if self.task >= database.tasks() or database.paused():
+            return False
+        shares = database.shares()
+        mine = any(shares.get(partition, self.task) == self.task for partition in self.history.unfinished())
+        return mine or self.history.scheduler.chance.random() < 0.1
+
+    def _one_run(self) -> bool:
+        """Until it has ended; one that is stopped is given up after a while. True when it did all there was."""
+        history, scheduler = self.history, self.history.scheduler
+        me = scheduler.current
+        assert me is not None
+        driver = Driver(history, self.task)
+        running = [driver.spawn()]
+        if history.faults.strikes(kinds.SECOND_RUN, weight=3):
+            running.append(Driver(history, self.task).spawn(scheduler.chance.uniform(0, 0.3)))
+        for actor in running:
+            actor.at_end.append(lambda: scheduler.wake(me))
+        while not all(actor.ended or actor.stopped_until_ns > scheduler.now_ns for actor in running):
+            scheduler.after(0.7, lambda: scheduler.wake(me))
+            scheduler.block()
+        return driver.done
+
+
+@dataclass
+class Driver:
+    """One run of one task, as a process."""
+
+    history: History
+    task: int
+    done: bool = False
+
+    def spawn(self, after_s: float = 0.0) -> Actor:
+        history = self.history
+        history.attempts += 1
+        self.actor = history.scheduler.spawn(f"driver {history.attempts}", self._run, after_s)
+        self.actor.at_end.append(lambda: drop_locks(self.actor.killed_by))
+        return self.actor
+
+    def _run(self) -> None:
+        history = self.history
+        try:
+            history.step("starts")
+            self._attempt()
+            history.scheduler.tell("is done")
+            self.done = True
+        except Retriable as error:
+            history.counts["runs that may be tried again"] += 1
+            history.scheduler.tell(f"fails: {error}")
+        except LeaseHeld as error:
+            history.counts["runs fenced" if isinstance(error, Fenced) else "runs refused"] += 1
+            history.scheduler.tell(f"is refused: {error}")
+        except (OffsetGone, TooManyRejects) as error:
+            history.scheduler.tell(f"needs a person: {error}")
+            Rescue(history).after(error)
+
+    def _attempt(self) -> None:
+        history, ledger = self.history, self.history.ledger
+        connector = ledger.connector(NAME)
+        if connector.target_state != "running":
+            history.scheduler.tell("is paused")
+            return
+        document = resolved(connector.document)
+        assignment = ledger.assign(UID, sorted(history.logs), document.tasks)
+        if self.task >= assignment.tasks:
+            return
+        place = history.place()
+        engine = SimulatedEngine(place, self.actor, lambda: run.held.leases[0].counter)
+        setting = Setting(
+            ledger=ledger,
+            connector=connector,
+            resolved=document,
+            resolve=lambda revision: resolved(ledger.document(UID, revision)),
+            engine=engine,
+            home=history.home,
+            times=TIMES,
+            lanes=history.plan.lanes,
+            find_slice_s=FIND_SLICE_S,
+            holder=history.holder(),
+            listener=Listener(self._says, lambda progress: None),
+        )
+        end_older_versions(
+            ledger,
+            UID,
+            assignment.version,
+            holder=setting.holder,
+            home=history.home,
+            times=TIMES,
+            say=self._says,
+        )
+        run = SimulatedRun(setting, assignment, self.task, place.source(), place.sink(document.sink, Holder()))
+        run.step = history.step
+        run.run()
+
+    def _says(self, text: str) -> None:
+        self.history.scheduler.tell(f"says: {text}")
+        for words, name in _TAKEOVERS.items():
+            self.history.counts[name] += words in text
+
+
+_TAKEOVERS = {
+    "its lock is free": "taken over by proof",
+    "gave no sign of life": "taken over after a time to live",
+    "were left open": "open ranges inherited",
+}
+
+
+@dataclass
+class Operator:
+    """Somebody does something at a moment; what is refused is refused."""
+
+    history: History
+    deed: Deed
+
+    def run(self) -> None:
+        history = self.history
+        history.counts[self.deed.kind] += 1
+        history.scheduler.tell(self.deed.kind)
+        try:
+            _DEEDS[self.deed.kind](self)
+        except WaybillError as refused:
+            history.counts[f"{self.deed.kind}, refused"] += 1
+            history.scheduler.tell(f"is refused: {refused}")
+        finally:
+            history.unfinished_deeds -= 1
+
+    def grow(self) -> None:
+        partition, log = self._log()
+        count = self._chance().randint(1, 20)
+        log.entries += [entry(self._chance(), partition.key, log.end + n, self.history.plan.odd) for n in range(count)]
+
+    def others_write(self) -> None:
+        queues = sorted(self.history.broker.queues)
+        for _ in range(self._chance().randint(1, 5)):
+            if queues:
+                self.history.broker.store_foreign(self._chance().choice(queues), self._chance().randint(1, 20))
+            self.history.scheduler.wait(self._chance().uniform(0, 0.05))
+
+    def expire(self) -> None:
+        _, log = self._log()
+        log.oldest = max(log.oldest, self._chance().randint(0, log.end))
+
+    def revise(self) -> None:
+        document = self.history.alone.connector(NAME).document
+        changed = revised(self._chance(), document)
+        if changed["topic"] == document["topic"]:
+            self.history.broker.create(document["topic"], changed["queues"])
+        self.history.revise(changed)
+
+    def pause(self) -> None:
+        self.history.alone.set_target_state(UID, "paused", who="operator")
+        self.history.scheduler.wait(self._chance().uniform(0.1, 2))
+        self.history.alone.set_target_state(UID, "running", who="operator")
+
+    def set_offset(self) -> None:
+        self._change(abandon=False)
+
+    def abandon(self) -> None:
+        self._change(abandon=True)
+
+    def undo(self) -> None:
+        """A change, and after a while the change of the change."""
+        partition, log = self._log()
+        with_leases(self.history, partition, lambda leases: self._set(leases, partition, log, abandon=False))
+        self.history.scheduler.wait(self._chance().uniform(0.01, 1))
+        with_leases(self.history, partition, lambda leases: self._undone(leases, partition))
+
+    def _undone(self, leases: list[Lease], partition: Partition) -> None:
+        self.history.ledger.undo_offset(leases, UID, LIVE, partition, who="operator")
+
+    def _change(self, abandon: bool) -> None:
+        partition, log = self._log()
+        with_leases(self.history, partition, lambda leases: self._set(leases, partition, log, abandon))
+
+    def _set(self, leases: list[Lease], partition: Partition, log: Log, abandon: bool) -> None:
+        offset = self._chance().randint(0, log.end)
+        self.history.ledger.set_offset(leases, UID, LIVE, partition, offset, who="operator", why="", abandon=abandon)
+
+    def _chance(self) -> random.Random:
+        return self.history.scheduler.chance
+
+    def _log(self) -> tuple[Partition, Log]:
+        partition = self._chance().choice(sorted(self.history.logs))
+        return partition, self.history.logs[partition]
+
+
+_DEEDS: dict[str, Callable[[Operator], None]] = {
+    deeds.GROW: Operator.grow,
+    deeds.FOREIGN: Operator.others_write,
+    deeds.EXPIRE: Operator.expire,
+    deeds.REVISE: Operator.revise,
+    deeds.PAUSE: Operator.pause,
+    deeds.SET: Operator.set_offset,
+    deeds.ABANDON: Operator.abandon,
+    deeds.UNDO: Operator.undo,
+}
+
+
+def with_leases(history: History, partition: Partition, change: Callable[[list[Lease]], object]) -> None:
+    """As `waybill offsets` does it: with the lease of the task that has the partition."""
+    assignment = history.ledger.assignment(UID)
+    if not assignment.version:
+        assignment = history.ledger.assign(UID, sorted(history.logs), history.newest().tasks)
+    lease_id = task_lease_id(UID, LIVE, assignment.version, assignment.shares[partition].task)
+    held = acquire(
+        history.ledger,
+        [Wanted(lease_id, UID, LIVE, assignment.version)],
+        holder=history.holder(),
+        home=history.home,
+        times=TIMES,
+        say=history.scheduler.tell,
+    )
+    try:
+        change(held.leases)
+    finally:
+        held.release()
+
+
+@dataclass
+class Rescue:
+    """What a person does when a run says that one is needed; always, so that every history comes to an end."""
+
+    history: History
+
+    def after(self, error: OffsetGone | TooManyRejects) -> None:
+        history = self.history
+        document = history.alone.connector(NAME).document
+        if isinstance(error, TooManyRejects):
+            history.revise({**document, "tolerance": -1})
+        elif document["on_gap"] == "fail":
+            history.revise({**document, "on_gap": "skip"})
+
+
+def _empty(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
+
+
+def floor_faults(history: History) -> list[str]:
+    from tests.simulator.invariants import floors_above_unsettled
+
+    return floors_above_unsettled(history)

@@ -1,0 +1,112 @@
+"""The source: a few partitions in memory whose positions count records. They have holes, records that cannot be read
+and records that no target takes; they grow while they are read, and their oldest records expire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from connect_core.contracts import Bounds, Gap, Json, Limit, Position, Range, Reject, SourceBatch
+from connect_core.errors import OffsetGone, Unreachable
+from connect_core.records import RECORD_SCHEMA, Partition
+from tests.simulator.faults import CONFIRM_FAILED, SOURCE_AWAY, Faults
+
+HOLE, UNREADABLE, TOO_LARGE, PLAIN = "hole", "unreadable", "too large", "plain"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands at one position."""
+
+    kind: str
+    body: bytes
+    key: str | None = None
+
+
+@dataclass
+class Log:
+    """One partition: `oldest` is the lowest position that can still be read."""
+
+    entries: list[Entry] = field(default_factory=list)
+    oldest: int = 0
+
+    @property
+    def end(self) -> int:
+        return len(self.entries)
+
+    def readable(self, begin: int, end: int) -> list[int]:
+        return [n for n in range(begin, end) if self.entries[n].kind in (PLAIN, TOO_LARGE)]
+
+    def records(self, offsets: Sequence[int]) -> pa.RecordBatch:
+        rows = [self.entries[n] for n in offsets]
+        count = len(rows)
+        nothing = pa.nulls(count, pa.string())
+        columns = {
+            "topic": nothing,
+            "key": pa.array([row.key for row in rows], pa.string()),
+            "tags": nothing,
+            "value": pa.array([row.body for row in rows], pa.binary()),
+            "headers": pa.nulls(count, pa.binary()),
+            "offset": pa.array(offsets, pa.int64()),
+            "timestamp": pa.nulls(count, pa.timestamp("ms", tz="UTC")),
+            "operation": pa.array([0] * count, pa.int8()),
+        }
+        return pa.RecordBatch.from_arrays([columns[name] for name in RECORD_SCHEMA.names], schema=RECORD_SCHEMA)
+
+
+class SimulatedSource:
+    """A `contracts.Source` over the logs."""
+
+    def __init__(self, logs: Mapping[Partition, Log], batch: int, step: Callable[[str], None], faults: Faults) -> None:
+        self._logs, self._batch, self._step, self._faults = logs, batch, step, faults
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        return sorted(self._logs)
+
+    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        self._ask()
+        return {partition: _bounds(self._logs[partition], position) for partition, position in known.items()}
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        log = self._logs[wanted.partition]
+        last = min(wanted.end, wanted.begin + wanted.max_records)
+        for begin in range(wanted.begin, last, self._batch):
+            self._ask()
+            if limit.quantum_left_s() <= 0:
+                return
+            if begin < log.oldest:
+                raise OffsetGone("expired", where=f"{wanted.partition.key}, offset {begin}")
+            yield _batch(log, begin, min(begin + self._batch, last))
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        self._ask()
+        return {"before": end - 1}
+
+    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+        self._step("tells the source")
+        if self._faults.strikes(CONFIRM_FAILED):
+            raise Unreachable("the source cannot be told")
+
+    def _ask(self) -> None:
+        self._step("asks the source")
+        if self._faults.strikes(SOURCE_AWAY):
+            raise Unreachable("the source does not answer")
+
+
+def _bounds(log: Log, position: Position | None) -> Bounds:
+    begin = log.oldest if position is None else position.offset
+    if begin >= log.oldest:
+        return Bounds(0, min(begin, log.end), log.oldest, log.end)
+    return Bounds(0, log.oldest, log.oldest, log.end, gaps=(Gap(0, begin, log.oldest, "expired"),))
+
+
+def _batch(log: Log, begin: int, end: int) -> SourceBatch:
+    unreadable = tuple(
+        Reject(n, 0, "read", "Unreadable", "it cannot be read", log.entries[n].body)
+        for n in range(begin, end)
+        if log.entries[n].kind == UNREADABLE
+    )
+    absent = sum(1 for n in range(begin, end) if log.entries[n].kind == HOLE)
+    return SourceBatch(log.records(log.readable(begin, end)), end, absent, unreadable)
