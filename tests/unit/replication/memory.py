@@ -92,9 +92,10 @@ class MemorySink:
     broken: bool = False
     hated: frozenset[bytes] = frozenset()
     closed: bool = False
+    alone: bool = False
 
     def exclusive(self, task: int) -> tuple[str, ...]:
-        return ()
+        return ("memory",) if self.alone else ()
 
     def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
         return Targets({})

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from connect_core.contracts import Lane, Outcome
-from connect_core.errors import EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
+from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.observe import Step
 from connect_core.replication.task import Listener, TaskRun
 from tests.unit.replication.dying import Killed, Mortal
@@ -93,6 +93,20 @@ def test_a_run_beside_a_living_one_is_refused(world: World) -> None:
     first.held.release()
     world.run()
     world.check()
+
+
+def test_a_target_for_one_writer_is_that_of_the_connector_that_wrote_it(world: World) -> None:
+    """Rule 16, also when the other one is not at work: each would take the other's records for its own."""
+    world.sink.alone = True
+    world.run()
+    other = replace(world, connector=world.ledger.apply("other", {"name": "other"}, who="tests").connector)
+    with pytest.raises(ConfigError, match="connector orders writes this target"):
+        other.run()
+    world.source.bodies.append(b"more")
+    world.run()
+    world.check()
+    world.ledger.delete(world.connector.uid, who="tests")
+    other.run()
 
 
 def test_a_silent_holder_whose_lock_proves_nothing_is_waited_for(world: World) -> None:
