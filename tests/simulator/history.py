@@ -14,7 +14,7 @@ from pathlib import Path
 
 from connect_core import clock
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import LIVE
+from connect_core.contracts import LIVE, OpenRange
 from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooManyRejects, WaybillError
 from connect_core.ledger import Lease, task_lease_id
 from connect_core.observe import Step
@@ -44,9 +44,15 @@ class SimulatedRun(TaskRun):
     """The product's run; its steps are told, and are places where it can die."""
 
     step: Callable[[str], None]
+    counts: Counter[str]
 
     def _reached(self, step: Step) -> None:
         self.step(f"reached {step}")
+
+    def _inherited(self) -> list[OpenRange]:
+        inherited = super()._inherited()
+        self.counts["runs that inherit open ranges"] += bool(inherited)
+        return inherited
 
 
 @dataclass
@@ -276,7 +282,7 @@ class Driver:
             say=self._says,
         )
         run = SimulatedRun(setting, assignment, self.task, place.source(), place.sink(document.sink, Holder()))
-        run.step = history.step
+        run.step, run.counts = history.step, history.counts
         run.run()
 
     def _says(self, text: str) -> None:
@@ -288,7 +294,6 @@ class Driver:
 _TAKEOVERS = {
     "its lock is free": "taken over by proof",
     "gave no sign of life": "taken over after a time to live",
-    "were left open": "open ranges inherited",
 }
 
 

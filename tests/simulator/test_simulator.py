@@ -20,7 +20,7 @@ def test_no_rule_is_broken() -> None:
         if result.problems:
             broken[seed] = result.problems
     assert broken == {}, "step by step: python -m tests.simulator --replay SEED"
-    for what in ("taken over by proof", "taken over after a time to live", "open ranges inherited", "runs refused"):
+    for what in ("taken over by proof", "taken over after a time to live", "runs that inherit open ranges", "runs refused"):
         assert happened[what], f"{what}: not once, so nothing was tried"
 
 
