@@ -20,7 +20,8 @@ def test_no_rule_is_broken() -> None:
         if result.problems:
             broken[seed] = result.problems
     assert broken == {}, "step by step: python -m tests.simulator --replay SEED"
-    for what in ("taken over by proof", "taken over after a time to live", "runs that inherit open ranges", "runs refused"):
+    wanted = ("taken over by proof", "taken over after a time to live", "runs that inherit open ranges", "runs refused")
+    for what in wanted:
         assert happened[what], f"{what}: not once, so nothing was tried"
 
 
