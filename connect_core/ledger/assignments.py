@@ -91,19 +91,32 @@ class Assignments(Transactions):
             return _newest(connection, uid) if version is None else _stored(connection, uid, version)
 
 
+# Built once: building a statement costs more than running it.
+_NEWEST = sa.select(sa.func.max(ASSIGNMENTS.c.version)).where(ASSIGNMENTS.c.uid == sa.bindparam("connector"))
+_TASKS = sa.select(ASSIGNMENTS.c.tasks).where(
+    ASSIGNMENTS.c.uid == sa.bindparam("connector"), ASSIGNMENTS.c.version == sa.bindparam("wanted")
+)
+_SHARES = (
+    sa.select(ASSIGNMENT_SHARES)
+    .where(
+        ASSIGNMENT_SHARES.c.uid == sa.bindparam("connector"),
+        ASSIGNMENT_SHARES.c.version == sa.bindparam("wanted"),
+    )
+    .order_by(ASSIGNMENT_SHARES.c.slot)
+)
+
+
 def _newest(connection: Connection, uid: str) -> Assignment:
-    newest = connection.scalar(sa.select(sa.func.max(ASSIGNMENTS.c.version)).where(ASSIGNMENTS.c.uid == uid))
+    newest = connection.scalar(_NEWEST, {"connector": uid})
     return _stored(connection, uid, newest or 0)
 
 
 def _stored(connection: Connection, uid: str, version: int) -> Assignment:
-    query = sa.select(ASSIGNMENTS.c.tasks).where(ASSIGNMENTS.c.uid == uid, ASSIGNMENTS.c.version == version)
-    tasks = connection.scalar(query)
+    wanted = {"connector": uid, "wanted": version}
+    tasks = connection.scalar(_TASKS, wanted)
     if tasks is None:
         return Assignment(0, 0, {})
-    table = ASSIGNMENT_SHARES
-    shares = sa.select(table).where(table.c.uid == uid, table.c.version == version).order_by(table.c.slot)
-    found = {Partition(row.partition_key): Share(row.slot, row.task) for row in connection.execute(shares)}
+    found = {Partition(row.partition_key): Share(row.slot, row.task) for row in connection.execute(_SHARES, wanted)}
     return Assignment(version, tasks, found)
 
 

@@ -64,6 +64,8 @@ _CONNECTOR = sa.select(CONNECTORS, CONNECTOR_REVISIONS.c.document).join(
     (CONNECTOR_REVISIONS.c.uid == CONNECTORS.c.uid) & (CONNECTOR_REVISIONS.c.revision == CONNECTORS.c.revision),
 )
 
+_LIVE = _CONNECTOR.where(CONNECTORS.c.live_name == sa.bindparam("wanted"))
+
 
 def locked(connection: Connection, uid: str) -> None:
     """Holds the connector's row until the transaction ends: one change of its plan of work at a time.
@@ -165,7 +167,7 @@ def _lock_name(connection: Connection, name: str) -> None:
 
 
 def _live(connection: Connection, name: str) -> Connector | None:
-    row = connection.execute(_CONNECTOR.where(CONNECTORS.c.live_name == name)).one_or_none()
+    row = connection.execute(_LIVE, {"wanted": name}).one_or_none()
     return None if row is None else _connector_of(row)
 
 

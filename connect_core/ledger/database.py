@@ -34,7 +34,7 @@ LOCK_LIMIT_S = 12
 """How long a transaction waits for a lock: longer than a stopped session can keep it."""
 
 _WRITES = "ledger_writes"
-_MANY = 500
+MANY = 500
 
 _PASSING = {"40001", "40P01", "55P03"}
 """PostgreSQL: serialization failure, deadlock, lock not available."""
@@ -187,7 +187,7 @@ class Transactions:
 
 def among(column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
     """`column IN values`, or no condition when there are too many for a statement: the caller picks what it wants."""
-    return column.in_(values) if len(values) <= _MANY else sa.true()
+    return column.in_(values) if len(values) <= MANY else sa.true()
 
 
 def upsert(connection: Connection, table: sa.Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:

@@ -75,6 +75,7 @@ def fence(connection: Connection, leases: Sequence[Lease]) -> None:
         _touch(connection, lease)
 
 
+_BY_ID = sa.select(LEASES).where(LEASES.c.id == sa.bindparam("lease_id"))
 _TOUCH = (
     LEASES.update()
     .where(
@@ -89,7 +90,7 @@ _TOUCH = (
 
 def _touch(connection: Connection, lease: Lease, **values: object) -> None:
     held = {"lease_id": lease.id, "held_epoch": lease.epoch, "held_by": lease.holder}
-    if connection.execute(_TOUCH.values(**values) if values else _TOUCH, held).rowcount != 1:
+    if connection.execute(_TOUCH, held | values).rowcount != 1:
         raise Fenced(
             f"epoch {lease.epoch} of the lease is over: it was taken over or released",
             where=lease.id,
@@ -103,7 +104,7 @@ class Leases(Transactions):
     def lease(self, lease_id: str) -> LeaseState | None:
         """The lease as it stands; None when nobody ever took it."""
         with self._read() as connection:
-            row = connection.execute(sa.select(LEASES).where(LEASES.c.id == lease_id)).one_or_none()
+            row = connection.execute(_BY_ID, {"lease_id": lease_id}).one_or_none()
         return None if row is None else _state_of(row)
 
     def live_leases(self, uid: str, stream: str = LIVE) -> list[LeaseState]:

@@ -18,7 +18,7 @@ from connect_core.errors import DataError
 from connect_core.found import Found
 from connect_core.ledger.auditing import note
 from connect_core.ledger.continuity import continues
-from connect_core.ledger.database import Transactions, among, now, upsert
+from connect_core.ledger.database import MANY, Transactions, among, now, upsert
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row, target_id
 from connect_core.ledger.tables import CONNECTORS, FLOORS, OFFSETS, RANGES
@@ -31,6 +31,19 @@ _FLOORS = (
     sa.select(FLOORS)
     .where(FLOORS.c.uid == sa.bindparam("connector"), FLOORS.c.stream == sa.bindparam("of_stream"))
     .order_by(FLOORS.c.partition_id, FLOORS.c.target)
+)
+_COMMITTED = sa.select(OFFSETS).where(
+    OFFSETS.c.uid == sa.bindparam("connector"), OFFSETS.c.stream == sa.bindparam("of_stream")
+)
+_COMMITTED_OF = _COMMITTED.where(OFFSETS.c.partition_id.in_(sa.bindparam("wanted", expanding=True)))
+_OPEN = (
+    sa.select(RANGES)
+    .where(
+        RANGES.c.uid == sa.bindparam("connector"),
+        RANGES.c.stream == sa.bindparam("of_stream"),
+        RANGES.c.open_key.is_not(None),
+    )
+    .order_by(RANGES.c.id)
 )
 _INSERT = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
 
@@ -146,8 +159,9 @@ def abandon_range(connection: Connection, range_id: int, who: str, why: str) -> 
 def committed(
     connection: Connection, uid: str, stream: str, partitions: Sequence[Partition]
 ) -> dict[Partition, Position | None]:
-    query = sa.select(OFFSETS).where(OFFSETS.c.uid == uid, OFFSETS.c.stream == stream)
-    rows = connection.execute(query.where(among(OFFSETS.c.partition_id, [one.id for one in partitions])))
+    wanted = [partition.id for partition in partitions]
+    query = _COMMITTED_OF if len(wanted) <= MANY else _COMMITTED
+    rows = connection.execute(query, {"connector": uid, "of_stream": stream, "wanted": wanted})
     known = {row.partition_id: position_of(row) for row in rows}
     return {partition: known.get(partition.id) for partition in partitions}
 
@@ -157,8 +171,7 @@ def open_range_ids(connection: Connection, uid: str, stream: str, partition: Par
 
 
 def _open_rows(connection: Connection, uid: str, stream: str, partition_ids: set[str] | None) -> Sequence[Any]:
-    query = sa.select(RANGES).where(RANGES.c.uid == uid, RANGES.c.stream == stream, RANGES.c.open_key.is_not(None))
-    rows = connection.execute(query.order_by(RANGES.c.id)).all()
+    rows = connection.execute(_OPEN, {"connector": uid, "of_stream": stream}).all()
     return rows if partition_ids is None else [row for row in rows if row.partition_id in partition_ids]
 
 

@@ -46,22 +46,26 @@ class Runs(Transactions):
         ended_at = now()
         stored = None if failure is None else asdict(failure)
         with self._write() as connection:
-            ended = RUNS.update().where(RUNS.c.id == run_id)
-            if not connection.execute(
-                ended.values(state=state, failure=stored, summary=summary, ended_at=ended_at)
-            ).rowcount:
+            ended = {"state": state, "failure": stored, "summary": summary, "ended_at": ended_at}
+            if not connection.execute(_ENDED, {"run_id": run_id, **ended}).rowcount:
                 raise _no_run(run_id)
             if state == "done":
-                connection.execute(_older_and_silent(run_id).values(state="lost", ended_at=ended_at))
+                lost = {"run_id": run_id, "state": "lost", "ended_at": ended_at}
+                connection.execute(_OLDER_AND_SILENT, lost)
 
 
-def _older_and_silent(run_id: str) -> sa.Update:
-    this = sa.select(RUNS).where(RUNS.c.id == run_id).subquery()
+def _older_and_silent() -> sa.Update:
+    this = sa.select(RUNS).where(RUNS.c.id == sa.bindparam("run_id")).subquery()
     same_task = (
         sa.tuple_(RUNS.c.uid, RUNS.c.stream, RUNS.c.task)
         == sa.select(this.c.uid, this.c.stream, this.c.task).scalar_subquery()
     )
-    return RUNS.update().where(same_task, RUNS.c.state == "running", RUNS.c.id < run_id)
+    return RUNS.update().where(same_task, RUNS.c.state == "running", RUNS.c.id < sa.bindparam("run_id"))
+
+
+# Built once: building a statement costs more than running it.
+_ENDED = RUNS.update().where(RUNS.c.id == sa.bindparam("run_id"))
+_OLDER_AND_SILENT = _older_and_silent()
 
 
 def _no_run(run_id: str) -> ConfigError:
