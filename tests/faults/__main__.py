@@ -25,32 +25,35 @@ PAGE = ROOT / "docs" / "faults.md"
 
 @dataclass
 class Table:
-    """Collects the rows of the session's tests, in the order of their names."""
+    """Collects the rows of the session's tests, in the order of their names. A row comes with the report of the
+    teardown, a failure with that of any phase."""
 
-    rows: dict[str, tuple[str, dict[str, object]]] = field(default_factory=dict)
+    rows: dict[str, dict[str, object]] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         from tests.faults.rows import PROPERTY  # not before pytest has loaded it, which rewrites its assertions
 
+        if report.failed:
+            self.failed.add(report.nodeid)
         told = dict(report.user_properties).get(PROPERTY)
         if isinstance(told, dict):
-            outcome = "failed" if report.failed or self.rows.get(report.nodeid, ("", {}))[0] == "failed" else "passed"
-            self.rows[report.nodeid] = (outcome, told)
+            self.rows[report.nodeid] = told
 
     def page(self, seed: int, seconds: float) -> str:
         """The page as Markdown."""
-        failed = sum(1 for outcome, _ in self.rows.values() if outcome == "failed")
         head = (
             "# What was broken, and what became of it\n\n"
             "Written by `make faults`: real brokers, Spark, databases and processes on one machine. Lost and"
             " repeated are counted record by record, the target against the source, beside what the receipts say;"
             " seconds run from the fault to the next settled receipt, process start included.\n\n"
             f"{datetime.date.today().isoformat()}, commit {_commit()}, seed {seed}, {len(self.rows)} faults in"
-            f" {seconds / 60:.0f} min, {failed} failed.\n\n"
+            f" {seconds / 60:.0f} min, {len(self.failed)} failed.\n\n"
         )
         columns = ("fault", "where", "database", "lost", "repeated", "reordered", "surplus", "seconds", "condition")
         lines = ["| " + " | ".join((*columns, "result")) + " |", "|" + "---|" * (len(columns) + 1)]
-        for _, (outcome, told) in sorted(self.rows.items()):
+        for test, told in sorted(self.rows.items()):
+            outcome = "failed" if test in self.failed else "passed"
             cells = ["" if told[column] is None else str(told[column]) for column in columns]
             lines.append("| " + " | ".join((*cells, outcome)) + " |")
         return head + "\n".join(lines) + "\n"
