@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,8 +56,9 @@ class Site:
             "WAYBILL_DATABASE_URL": self.database_url,
         }
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        command = [str(Path(sys.executable).with_name("waybill")), *words]
+    def start(self, *words: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """`before` is a command that starts ours, as `nice` does."""
+        command = [*before, str(Path(sys.executable).with_name("waybill")), *words]
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -75,9 +76,14 @@ class Site:
         return json.loads(self.waybill(*words, "--json"))
 
     def apply(self, name: str, document: dict) -> None:  # type: ignore[type-arg]
-        path = self.folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump({"version": 1, "name": name, **document}))
-        self.waybill("apply", str(path))
+        self.apply_all({name: document})
+
+    def apply_all(self, documents: dict[str, dict]) -> None:  # type: ignore[type-arg]
+        """Documents by name, with one command."""
+        paths = [self.folder / f"{name}.yaml" for name in documents]
+        for path, (name, document) in zip(paths, documents.items(), strict=True):
+            path.write_text(yaml.safe_dump({"version": 1, "name": name, **document}))
+        self.waybill("apply", *map(str, paths))
 
     def fault(self, step: str, action: str = "kill", passes: int = 0) -> Path:
         """The next process that reaches the step (after letting it pass `passes` times) gets the signal."""

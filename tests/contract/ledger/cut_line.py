@@ -1,4 +1,5 @@
-"""A Unix socket in front of PostgreSQL that cuts the line when a COMMIT passes: before it, or before its answer."""
+"""A Unix socket in front of PostgreSQL that cuts the line when a COMMIT passes: before it, or behind it, before its
+answer."""
 
 from __future__ import annotations
 
@@ -14,18 +15,24 @@ _CHUNK_BYTES = 1 << 16
 
 class CutLine:
     """Listens in `folder`, forwards to the server whose socket is in `server_folder`. `cut` makes it ready to cut the
-    next COMMIT, once; until then it only forwards."""
+    next COMMIT, once, or that of the next transaction with a statement that begins as told; until then it only
+    forwards. `struck` is set when it has."""
 
     def __init__(self, folder: Path, server_folder: str) -> None:
+        self.folder = folder
         self._server = f"{server_folder}/.s.PGSQL.5432"
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / ".s.PGSQL.5432"))
         self._listener.listen()
         self._cut: Literal["before", "behind"] | None = None
+        self._statement = b""
+        self.struck = threading.Event()
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
-    def cut(self, where: Literal["before", "behind"]) -> None:
+    def cut(self, where: Literal["before", "behind"], statement: str = "") -> None:
+        self._statement = statement.encode()
+        self.struck.clear()
         self._cut = where
 
     def close(self) -> None:
@@ -51,12 +58,16 @@ class CutLine:
         muted = threading.Event()
         answers = threading.Thread(target=_forward_answers, args=(server, client, muted))
         answers.start()
+        seen = False
         with client, server, suppress(OSError):
             while data := client.recv(_CHUNK_BYTES):
-                cut = self._cut if _COMMIT in data else None
+                seen = seen or self._statement in data
+                cut = self._cut if _COMMIT in data and seen else None
+                seen = seen and _COMMIT not in data
                 if cut:
                     self._cut = None
                     muted.set()
+                    self.struck.set()
                 if cut != "before":
                     server.sendall(data)
                 if cut:
