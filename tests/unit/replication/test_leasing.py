@@ -1,0 +1,158 @@
+"""When a lease may be taken and let go, and until when lanes may write under it, on a clock that moves as told."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from connect_core import clock
+from connect_core.errors import LeaseHeld
+from connect_core.ledger import Lease, LeaseState, Ledger, target_lease_id
+from connect_core.replication.leasing import Held, Times, Wanted, acquire
+from tests.unit.replication.world import World
+
+TIMES = Times(ttl_s=15, margin_s=4, quantum_s=5)
+FILE = target_lease_id("/data/out.log")
+
+
+@dataclass
+class Told:
+    """Moves when somebody sleeps; does what is to be done at a moment as soon as it has come."""
+
+    seconds: float = 1000.0
+    agenda: dict[float, Callable[[], object]] = field(default_factory=dict)
+
+    def boottime_ns(self) -> int:
+        return int(self.seconds * 1e9)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def utc(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        for moment in sorted(moment for moment in self.agenda if moment <= self.seconds):
+            self.agenda.pop(moment)()
+
+    def after(self, seconds: float, deed: Callable[[], object]) -> None:
+        self.agenda[self.seconds + seconds] = deed
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    made = Told()
+    with clock.replaced_by(made):
+        yield made
+
+
+def taken_by(world: World, holder: str, said: list[str] | None = None) -> Held:
+    say = (said if said is not None else []).append
+    return acquire(world.ledger, [Wanted(FILE)], holder=holder, home=world.home, times=TIMES, say=say)
+
+
+def state(world: World) -> LeaseState:
+    seen = world.ledger.lease(FILE)
+    assert seen is not None
+    return seen
+
+
+@contextmanager
+def lane_of(held: Held) -> Iterator[Callable[[], None]]:
+    """A lane that shares the lock of an epoch; what is yielded ends it."""
+    descriptor = os.open(held.locks[0].path, os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    open_ones = [descriptor]
+
+    def end() -> None:
+        while open_ones:
+            os.close(open_ones.pop())
+
+    yield end
+    end()
+
+
+# --------------------------------------------------------------------------------------------------------------- taking
+
+
+@pytest.mark.parametrize("after_s", [0.1, 7, 14.9])
+def test_a_holder_that_gives_a_sign_of_life_within_a_time_to_live_keeps_its_lease(
+    world: World, told: Told, after_s: float
+) -> None:
+    first = taken_by(world, "first")
+    told.after(after_s, first.renew)
+    with pytest.raises(LeaseHeld, match="first works on this"):
+        taken_by(world, "second")
+    assert (state(world).epoch, state(world).holder) == (1, "first")
+
+
+def test_a_silent_holder_whose_lock_is_held_loses_its_lease_after_a_whole_time_to_live(
+    world: World, told: Told
+) -> None:
+    taken_by(world, "first")
+    began = told.seconds
+    second = taken_by(world, "second")
+    assert told.seconds >= began + TIMES.ttl_s
+    assert second.leases[0].epoch == 2
+
+
+def test_a_holder_that_is_provably_gone_is_not_waited_for(world: World, told: Told) -> None:
+    for lock in taken_by(world, "first").locks:
+        lock.close()  # as the kernel does with the process
+    began = told.seconds
+    assert taken_by(world, "second").leases[0].epoch == 2
+    assert told.seconds == began
+
+
+# ---------------------------------------------------------------------------------------------------------- letting go
+
+
+def test_a_lease_is_not_let_go_while_a_lane_works_under_it(world: World, told: Told) -> None:
+    held = taken_by(world, "first")
+    with lane_of(held):
+        held.release()
+        assert not state(world).released
+
+
+def test_a_lease_is_let_go_as_soon_as_its_last_lane_has_ended(world: World, told: Told) -> None:
+    held = taken_by(world, "first")
+    began = told.seconds
+    with lane_of(held) as end:
+        told.after(3, end)
+        held.release()
+    assert state(world).released
+    assert told.seconds < began + 4
+
+
+# ------------------------------------------------------------------------------------------------------------ deadlines
+
+
+@dataclass
+class SlowLedger:
+    """Renews leases a few seconds after it was asked to."""
+
+    told: Told
+    deadlines: list[int] = field(default_factory=list)
+
+    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> None:
+        self.deadlines.append(deadline_ns)
+        self.told.sleep(3)
+
+
+def test_lanes_end_a_margin_before_their_lease_counted_from_before_it_was_renewed(tmp_path: Path, told: Told) -> None:
+    """A challenger counts from when it sees the renewal, which is later: there is nothing that both may do."""
+    ledger = SlowLedger(told)
+    leases = [Lease(FILE, 1, "first", 1), Lease(f"{FILE}2", 1, "first", 2)]
+    asked = told.seconds
+    deadline = Held(cast(Ledger, ledger), TIMES, tmp_path, leases, []).renew()
+    assert deadline == int((asked + TIMES.ttl_s - TIMES.margin_s) * 1e9)
+    assert ledger.deadlines == [deadline, deadline]
