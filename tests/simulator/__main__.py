@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from multiprocessing import get_context
 
 from tests.simulator.report import table
@@ -34,18 +35,27 @@ def main() -> int:
     print(table(results, time.monotonic() - started))
     broken = [result for result in results if result.problems]
     for result in broken[:_SHOWN]:
-        print(f"seed {result.seed}: {'; '.join(result.problems[:4])}")
-        print(f"  again, step by step: python -m tests.simulator --replay {result.seed}")
+        print(f"step by step: python -m tests.simulator --replay {result.seed}")
     return 1 if broken else 0
 
 
 def _all(seeds: range, processes: int) -> list[Result]:
     pool = get_context("spawn").Pool(processes)
     try:
-        return list(pool.imap(simulated, seeds, chunksize=20))
+        return list(_told(pool.imap(simulated, seeds, chunksize=20)))
     finally:
         pool.close()
         pool.join()
+
+
+def _told(results: Iterable[Result]) -> Iterator[Result]:
+    """Says how far it is; what is broken is told at once."""
+    for count, result in enumerate(results, 1):
+        if result.problems:
+            print(f"seed {result.seed}: {'; '.join(result.problems[:4])}", flush=True)
+        if count % 1000 == 0:
+            print(f"{count:,} histories", flush=True)
+        yield result
 
 
 def _replay(seed: int) -> int:

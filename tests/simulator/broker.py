@@ -22,7 +22,7 @@ from tests.simulator.faults import BROKER_AWAY, SEND_HELD, SEND_LOST, SEND_ORPHA
 from tests.simulator.scheduler import Actor, Scheduler
 
 BROKER = "broker-a"
-SEND_TIMEOUT_S = 0.6
+SEND_TIMEOUT_S = 0.5
 _PULL = 16
 _VISIBLE_AFTER_S = (0.0002, 0.0002, 0.001, 0.001, 0.022, 0.4)
 """Between the answer to a send and the moment at which what was sent can be seen."""

@@ -32,7 +32,7 @@ from tests.simulator.scenario import Deed, Scenario, drawn, entry, resolved, rev
 from tests.simulator.scheduler import Actor, Scheduler
 from tests.simulator.source import Log, SimulatedSource
 
-TIMES = Times(ttl_s=3.0, margin_s=0.8, quantum_s=0.8)
+TIMES = Times(ttl_s=2.5, margin_s=0.7, quantum_s=0.7)
 FIND_SLICE_S = 0.5
 MAX_ATTEMPTS = 60
 _LATENCIES_S = (0.0002, 0.0005, 0.001, 0.002)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from connect_core.contracts import LIVE, Receipt
 from connect_core.digest import RecordDigest
@@ -20,191 +21,207 @@ from tests.simulator.history import History
 from tests.simulator.ledger import UID
 from tests.simulator.source import HOLE, PLAIN, Log
 
+_ALL = 1_000_000
+
 
 @dataclass(frozen=True)
-class Expected:
-    """For each position of one partition, how many copies may stand in the target: at least, and at most."""
+class Story:
+    """One partition: its source, what the ledger tells of it (`steps` are the moves of its offset), and what stands in
+    the target, queue by queue."""
 
-    least: list[int]
-    most: list[int]
-    moved_back: bool
+    partition: Partition
+    log: Log
+    receipts: list[SettledRange]
+    steps: list[OffsetStep]
+    gaps: set[tuple[int, int | None]]
+    dead: set[int]
+    stored: list[tuple[Queue, Stored]]
+    floors: dict[Queue, int]
+
+    @cached_property
+    def moved(self) -> bool:
+        """A person moved the offset: what was given up may be in the target, what is read again is there twice."""
+        return any(step.kind != "settled" for step in self.steps)
+
+    @cached_property
+    def moved_back(self) -> bool:
+        return any(step.kind != "settled" and _offset(step.after) < _offset(step.before) for step in self.steps)
+
+    @cached_property
+    def settled(self) -> Counter[int]:
+        """How many receipts cover each offset."""
+        spans = [(_offset(step.before), _offset(step.after)) for step in self.steps if step.kind == "settled"]
+        return Counter(offset for begin, end in spans for offset in range(begin, end))
+
+    @cached_property
+    def copies(self) -> Counter[int]:
+        return Counter(one.offset for _, one in self.stored)
+
+    @cached_property
+    def held(self) -> Counter[int]:
+        """Copies that came under the stated condition."""
+        return Counter(one.offset for _, one in self.stored if one.held)
+
+    def plain(self, offset: int) -> bool:
+        """Whether there is a record that the target can take."""
+        return self.log.entries[offset].kind == PLAIN and offset not in self.dead
 
 
 def faults_of(history: History) -> list[str]:
     """Everything that does not hold after a history."""
     found = list(history.problems)
-    receipts = history.alone.receipts(UID, stream=LIVE, limit=None)
-    repeated, condition = 0, _has_condition(history)
-    for partition, log in history.logs.items():
-        settled = [one for one in reversed(receipts) if one.partition == partition]
-        steps = history.alone.offset_history(UID, partition, limit=10_000)
-        expected = expected_copies(history, partition, log, steps, condition)
-        copies = Counter(one.offset for _, one in stored_of(history, partition))
-        found += _miscounted(partition, log, expected, copies, condition)
-        found += _out_of_order(history, partition, expected)
-        found += _chain_faults(history, partition, steps)
-        found += [fault for one in settled for fault in _receipt_faults(partition, log, one)]
-        repeated += 0 if expected.moved_back else repeats_looked_at(history, partition)
-    told = sum(one.receipt.surplus for one in receipts)
-    history.counts["repeated records looked at"] += repeated
-    history.counts["surplus told"] += told
-    found += _surplus_faults(history, repeated, told)
+    repeated = told = 0
+    moved = held = False
+    for story in _stories(history):
+        found += _miscounted(story)
+        found += _out_of_order(story)
+        found += _chain_faults(story)
+        found += [fault for one in story.receipts for fault in _receipt_faults(story, one)]
+        repeated += repeats_looked_at(story)
+        told += sum(one.receipt.surplus for one in story.receipts)
+        moved, held = moved or story.moved, held or bool(story.held)
+    found += _surplus_faults(repeated, told, moved, held)
     found += _ledger_faults(history)
+    history.counts["repeated records looked at"] += 0 if moved else repeated
+    history.counts["surplus told"] += 0 if moved else told
     return found
 
 
-def stored_of(history: History, partition: Partition) -> Iterator[tuple[Queue, Stored]]:
-    for queue in sorted(history.broker.queues):
-        for one in history.broker.queues[queue]:
-            if one.partition_id == partition.id:
-                yield queue, one
-
-
-def _has_condition(history: History) -> bool:
-    return any(one.held for log in history.broker.queues.values() for one in log)
-
-
-def expected_copies(
-    history: History, partition: Partition, log: Log, steps: list[OffsetStep], condition: bool
-) -> Expected:
-    """From the ledger's own history of the partition: what was settled must be there once; what was settled again
-    after an operator moved the offset back may be there once more; what was left out may have been delivered by an
-    attempt that was given up, but only where an operator moved the offset."""
-    covered = [0] * log.end
-    moved_back = False
-    moved = any(step.kind != "settled" for step in steps)
-    for step in steps:
-        before, after = _offset(step.before), _offset(step.after)
-        if step.kind == "settled":
-            for n in range(before, after):
-                covered[n] += 1
-        else:
-            moved_back = moved_back or after < before
-    dead = {letter.offset for letter in history.alone.dead_letters(UID, 10_000) if letter.partition == partition}
-    plain = [log.entries[n].kind == PLAIN and n not in dead for n in range(log.end)]
-    least = [int(bool(covered[n]) and plain[n]) for n in range(log.end)]
-    left_out = int(moved or condition)
-    most = [(covered[n] or left_out) if plain[n] else 0 for n in range(log.end)]
-    return Expected(least, most, moved_back)
+def _stories(history: History) -> Iterator[Story]:
+    receipts = history.alone.receipts(UID, stream=LIVE, limit=None)
+    steps = history.alone.offset_history(UID, limit=_ALL)
+    gaps, letters = history.alone.gaps(UID), history.alone.dead_letters(UID, limit=_ALL)
+    floors = history.database.floors()
+    for partition, log in history.logs.items():
+        queues = sorted(history.broker.queues)
+        yield Story(
+            partition=partition,
+            log=log,
+            receipts=[one for one in reversed(receipts) if one.partition == partition],
+            steps=[step for step in steps if step.partition == partition],
+            gaps={(one.gap.begin, one.gap.end) for one in gaps if one.partition == partition},
+            dead={one.offset for one in letters if one.partition == partition},
+            stored=[
+                (queue, one)
+                for queue in queues
+                for one in history.broker.queues[queue]
+                if one.partition_id == partition.id
+            ],
+            floors={queue: floors.get((partition.id, str(queue)), 0) for queue in queues},
+        )
 
 
 def _offset(position: object) -> int:
     return 0 if position is None else position.offset  # type: ignore[attr-defined]
 
 
-def _miscounted(
-    partition: Partition, log: Log, expected: Expected, copies: Counter[int], condition: bool
-) -> Iterator[str]:
-    for n in range(log.end):
-        if copies[n] < expected.least[n]:
-            yield f"{partition.key}:{n} is lost"
-        elif copies[n] > expected.most[n] and not (condition and expected.most[n]):
-            yield f"{partition.key}:{n} is there {copies[n]} times"
+def _miscounted(story: Story) -> Iterator[str]:
+    """What was settled is there once. What was settled again after a person moved the offset back may be there once
+    more, and what was left out then may have been delivered before; and copies that the broker held back add up."""
+    for n in range(story.log.end):
+        plain, copies = story.plain(n), story.copies[n]
+        least = int(plain and story.settled[n] > 0)
+        most = (story.settled[n] or int(story.moved)) + story.held[n] if plain else 0
+        if copies < least:
+            yield f"{story.partition.key}:{n} is lost"
+        elif copies > most:
+            yield f"{story.partition.key}:{n} is there {copies} times"
 
 
-def _out_of_order(history: History, partition: Partition, expected: Expected) -> list[str]:
-    """First copies of a partition's records ascend in each queue, unless an operator moved the offset back."""
-    if expected.moved_back:
-        return []
+def _out_of_order(story: Story) -> Iterator[str]:
+    """First copies ascend in each queue, unless a person moved the offset back."""
     last: dict[Queue, int] = {}
     seen: set[int] = set()
-    found = []
-    for queue, one in stored_of(history, partition):
-        if one.offset in seen or one.held:
+    for queue, one in story.stored:
+        if one.offset in seen or one.held or story.moved_back:
             continue
         seen.add(one.offset)
         if one.offset < last.get(queue, -1):
-            found.append(f"{partition.key}:{one.offset} stands behind {last[queue]} in {queue}")
+            yield f"{story.partition.key}:{one.offset} stands behind {last[queue]} in {queue}"
         last[queue] = one.offset
-    return found
 
 
-def _chain_faults(history: History, partition: Partition, steps: list[OffsetStep]) -> Iterator[str]:
-    """Receipts join: each begins where the one before it ended, where an operator put it, or behind a gap told. What
-    was never read, or is again as if it never was, begins anywhere."""
-    gaps = {(told.gap.begin, told.gap.end) for told in history.alone.gaps(UID) if told.partition == partition}
-    place: int | None = None
-    for step in steps:
+def _chain_faults(story: Story) -> Iterator[str]:
+    """Receipts join: each begins where the one before it ended, where a person put it, or behind a gap told. What was
+    never read, or is again as if it never was, begins anywhere."""
+    key, place = story.partition.key, None
+    for step in story.steps:
         before = _offset(step.before)
-        if place is not None and before != place and (place, before) not in gaps:
-            yield f"{partition.key}: {step.kind} goes on at {before}, the step before it ended at {place}"
+        if place is not None and before != place and (place, before) not in story.gaps:
+            yield f"{key}: {step.kind} goes on at {before}, the step before it ended at {place}"
         place = None if step.after is None else step.after.offset
-    if (history.logs[partition].oldest if place is None else place) != history.logs[partition].end:
-        yield f"{partition.key}: the last receipt ends at {place} of {history.logs[partition].end}"
+    if (story.log.oldest if place is None else place) != story.log.end:
+        yield f"{key}: the last receipt ends at {place} of {story.log.end}"
 
 
-def _receipt_faults(partition: Partition, log: Log, one: SettledRange) -> Iterator[str]:
-    receipt, where = one.receipt, f"receipt {one.receipt.begin} to {one.receipt.end} of {partition.key}"
+def _receipt_faults(story: Story, one: SettledRange) -> Iterator[str]:
+    receipt, where = one.receipt, f"receipt {one.receipt.begin} to {one.receipt.end} of {story.partition.key}"
     for fault in receipt.identity_faults():
         yield f"{where}: {fault}"
     if receipt.reconstructed:
         return
-    entries = log.entries[receipt.begin : receipt.end]
+    entries = story.log.entries[receipt.begin : receipt.end]
     absent = sum(1 for entry in entries if entry.kind == HOLE)
     rejected = sum(1 for entry in entries if entry.kind not in (HOLE, PLAIN))
     if (receipt.absent, receipt.rejected) != (absent, rejected):
         yield f"{where}: {receipt.absent} absent and {receipt.rejected} rejected, not {absent} and {rejected}"
-    if receipt.end - receipt.begin != receipt.read + receipt.absent:
-        yield f"{where}: read {receipt.read} and absent {receipt.absent} do not make its length"
-    yield from _digest_faults(where, partition, log, receipt)
+    if receipt.read is None or receipt.end - receipt.begin != receipt.read + absent:
+        yield f"{where}: read {receipt.read} and absent {absent} do not make its length"
+    yield from _digest_faults(where, story, receipt)
 
 
-def _digest_faults(where: str, partition: Partition, log: Log, receipt: Receipt) -> Iterator[str]:
-    readable = log.readable(receipt.begin, receipt.end)
-    plain = [n for n in readable if log.entries[n].kind == PLAIN]
-    if _digest(partition, log, readable) != receipt.digest_read:
+def _digest_faults(where: str, story: Story, receipt: Receipt) -> Iterator[str]:
+    readable = story.log.readable(receipt.begin, receipt.end)
+    plain = [n for n in readable if story.log.entries[n].kind == PLAIN]
+    if _digest(story, readable) != receipt.digest_read:
         yield f"{where}: its digest of what was read is not that of the source"
-    if _digest(partition, log, plain) != receipt.digest_sent:
+    if _digest(story, plain) != receipt.digest_sent:
         yield f"{where}: its digest of what was sent is not that of the source"
 
 
-def _digest(partition: Partition, log: Log, offsets: list[int]) -> str:
-    digest = RecordDigest(Lineage(UID, LIVE, partition.id, 0))
-    digest.add(log.records(offsets))
+def _digest(story: Story, offsets: list[int]) -> str:
+    digest = RecordDigest(Lineage(UID, LIVE, story.partition.id, 0))
+    digest.add(story.log.records(offsets))
     return digest.text()
 
 
-def repeats_looked_at(history: History, partition: Partition) -> int:
-    """Copies beyond the first that stand before the place up to which the connector has looked or written last. Those
-    behind it came later; the next range tells of them."""
-    floors = history.database.floors()
+def repeats_looked_at(story: Story) -> int:
+    """Copies that no receipt accounts for: beyond the first, or of a record that was told as a gap before it came. Only
+    before the place up to which the connector has looked or written last: the next range tells of those behind it."""
     seen: set[int] = set()
     repeated = 0
-    for queue, one in stored_of(history, partition):
-        if one.offset in seen and one.message.queue_offset < floors.get((partition.id, str(queue)), 0):
-            repeated += 1
+    for queue, one in story.stored:
+        too_many = one.offset in seen or not story.settled[one.offset]
+        repeated += too_many and one.message.queue_offset < story.floors[queue]
         seen.add(one.offset)
     return repeated
 
 
-def _surplus_faults(history: History, repeated: int, told: int) -> Iterator[str]:
-    if not _has_condition(history) and told:
+def _surplus_faults(repeated: int, told: int, moved: bool, held: bool) -> Iterator[str]:
+    if told and not held:
         yield f"{told} surplus told, and nothing was held by the broker"
-    if told != repeated and not history.database.moved():
+    if told != repeated and not moved:
         yield f"{repeated} repeated records were looked at, {told} are told as surplus"
 
 
 def _ledger_faults(history: History) -> Iterator[str]:
     for item in history.alone.open_ranges(UID, LIVE):
         yield f"range {item.id} of {item.range.partition.key} is open"
-    letters = Counter(
-        (letter.partition, letter.offset, letter.stage) for letter in history.alone.dead_letters(UID, 10_000)
-    )
+    stored = history.alone.dead_letters(UID, limit=_ALL)
+    letters = Counter((letter.partition, letter.offset, letter.stage) for letter in stored)
     for (partition, offset, _), count in letters.items():
         if count > 1 or history.logs[partition].entries[offset].kind in (PLAIN, HOLE):
             yield f"{partition.key}:{offset} is {count} times a dead letter"
 
 
-def floors_above_unsettled(history: History) -> list[str]:
-    """Called whenever offsets or floors moved. Where an operator moved an offset back, repeated records stand below the
-    floors on purpose."""
+def floors_above_unsettled(history: History) -> Iterator[str]:
+    """Rule 6, called whenever offsets or floors have moved. Where a person moved an offset back, repeated records stand
+    below the floors on purpose."""
     floors, committed, moved = history.database.floors(), history.database.committed(), history.database.moved()
-    found = []
     for queue, log in history.broker.queues.items():
         for one in log:
             if not one.partition_id or one.partition_id in moved or one.offset < committed.get(one.partition_id, 0):
                 continue
             floor, place = floors.get((one.partition_id, str(queue))), one.message.queue_offset
             if floor is None or floor > place:
-                found.append(f"{one.message.body[:9]!r} stands unsettled at {place} of {queue}, its floor is {floor}")
-    return found
+                yield f"{one.message.body[:9]!r} stands unsettled at {place} of {queue}, its floor is {floor}"

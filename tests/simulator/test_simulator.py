@@ -9,7 +9,7 @@ from collections import Counter
 
 from tests.simulator.running import replayed, simulated
 
-FIRST_SEED, HISTORIES = 20_000, 100
+FIRST_SEED, HISTORIES = 20_000, 200
 
 
 def test_no_rule_is_broken() -> None:
@@ -29,9 +29,6 @@ def test_a_seed_gives_the_same_history_in_every_process() -> None:
     """Also with other hashes of strings, on which the order of sets depends."""
     seed = next(seed for seed in range(FIRST_SEED, FIRST_SEED + HISTORIES) if len(replayed(seed)[0]) > 300)
     command = [sys.executable, "-m", "tests.simulator", "--replay", str(seed)]
-    told = [
-        subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": hashes}, capture_output=True, check=True).stdout
-        for hashes in ("1", "2")
-    ]
-    here = "\n".join(replayed(seed)[0]) + "\n"
-    assert told == [here.encode()] * 2
+    other = os.environ | {"PYTHONHASHSEED": "1"}
+    told = subprocess.run(command, env=other, capture_output=True, check=True, text=True).stdout
+    assert told.splitlines() == replayed(seed)[0]
