@@ -58,7 +58,8 @@ class _Send:
 @dataclass
 class Broker:
     """`looked` is, by partition, the newest writer that has begun to look or to write; `faulty` are the sentences
-    about writes that came after it."""
+    about writes that came after it. `looked_ahead` are the partitions that were looked for from a floor behind which
+    settled records stand: there `find` cannot tell a copy that came late."""
 
     scheduler: Scheduler
     faults: Faults
@@ -66,6 +67,7 @@ class Broker:
     queues: dict[Queue, list[Stored]] = field(default_factory=dict)
     looked: dict[str, int] = field(default_factory=dict)
     faulty: list[str] = field(default_factory=list)
+    looked_ahead: set[str] = field(default_factory=set)
     away_until_ns: int = 0
     _visible_ns: int = 0
 

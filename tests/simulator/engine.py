@@ -39,6 +39,7 @@ class Place:
     source: Callable[[], Source]
     sink: Callable[[Side, Holder], Sink]
     step: Callable[[str], None]
+    looks: Callable[[Search], None]
     pace: float
 
 
@@ -79,6 +80,7 @@ class SimulatedEngine:
     def find(self, search: Search) -> dict[int, Found]:
         self.place.step("starts a search")
         holder = Holder(self.writer(), tuple(item.range.partition.id for item in search.ranges))
+        self.place.looks(search)
         found = self.place.sink(search.sink, holder).find(search)
         self.place.step("hears of its search")
         if self.place.faults.strikes(ENGINE_LOST, weight=2):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from connect_core import clock
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import LIVE, OpenRange
+from connect_core.contracts import LIVE, OpenRange, Search
 from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooManyRejects, WaybillError
 from connect_core.ledger import Lease, task_lease_id
 from connect_core.observe import Step
@@ -150,8 +150,14 @@ class History:
             source=self.source,
             sink=lambda side, holder: SimulatedSink(self.broker, side.options["topic"], side.options["queues"], holder),
             step=self.step,
+            looks=self._looks,
             pace=self.plan.pace,
         )
+
+    def _looks(self, search: Search) -> None:
+        self.broker.looked_ahead |= {
+            item.range.partition.id for item in search.ranges if any(floor.ahead for floor in item.floors)
+        }
 
     def source(self) -> SimulatedSource:
         return SimulatedSource(self.logs, self.plan.source_batch, self.step, self.faults)
