@@ -14,6 +14,7 @@ from tests.faults.kit.journeys import (
     TRY_AGAIN,
     Inward,
     begun_and_stopped,
+    begun_and_trapped,
     run_until_done,
     settled_up,
 )
@@ -58,8 +59,7 @@ def test_a_worker_killed_right_after_a_send_repeats_nothing(
     row.describe("SIGKILL of the worker right after a send", where=Inward.where, database=database)
     journey = journey_through(proxy, site_on(database), java_reader)
     trap = proxy.set(Trap(sends_to(journey.site.topic), passes, first=kill_sender))
-    driver = journey.site.start("run", journey.name)
-    trap.wait()
+    driver = begun_and_trapped(journey, trap)
     row.strikes()
     assert ended(driver) in TRY_AGAIN
     run_until_done(journey)
@@ -76,8 +76,7 @@ def test_an_answer_that_never_comes_repeats_nothing(
     row.describe(f"answer to a send swallowed, {how}", where=Inward.where, database=database)
     journey = journey_through(proxy, site_on(database), java_reader)
     trap = proxy.set(Trap(sends_to(journey.site.topic), passes=1, answer=False, cut=cut))
-    driver = journey.site.start("run", journey.name)
-    trap.wait()
+    driver = begun_and_trapped(journey, trap)
     row.strikes()
     assert ended(driver) in TRY_AGAIN
     run_until_done(journey)
@@ -138,8 +137,7 @@ def test_a_request_that_arrives_between_two_batches_is_repeated_and_told_as_surp
     held = hold(proxy, journey, killed=False)
     row.strikes()
     second = proxy.set(Trap(sends_to(journey.site.topic), passes=1, forward=False))
-    driver = journey.site.start("run", journey.name)
-    second.wait()
+    driver = begun_and_trapped(journey, second)
     held.release()
     second.release()
     assert ended(driver) in (0, *TRY_AGAIN)
@@ -189,8 +187,7 @@ def test_a_broker_that_stands_still_with_a_send_in_flight_repeats_nothing(
     with ExitStack() as paused:
         trap = Trap(sends_to(journey.site.topic), passes, first=lambda _: paused.enter_context(rocketmq.paused()))
         proxy.set(trap)
-        driver = journey.site.start("run", journey.name)
-        trap.wait()
+        driver = begun_and_trapped(journey, trap)
         row.strikes()
         assert ended(driver) in TRY_AGAIN
         assert ended(journey.site.start("run", journey.name)) in TRY_AGAIN
@@ -205,7 +202,6 @@ def hold(proxy: RocketMQProxy, journey: Inward, killed: bool) -> Trap:
     if killed:
         trap.first = kill_sender
     proxy.set(trap)
-    driver = journey.site.start("run", journey.name)
-    trap.wait()
+    driver = begun_and_trapped(journey, trap)
     assert ended(driver) in TRY_AGAIN
     return trap

@@ -14,7 +14,8 @@ from typing import Protocol
 from connect_core.ledger import Ledger
 from connect_core.rocketmq import Client, ClientOptions
 from tests.faults.kit.checker import Account, Span, account
-from tests.faults.kit.processes import ended, stopped_at
+from tests.faults.kit.processes import ended, stopped_at, wait_for
+from tests.faults.kit.proxy import Trap
 from tests.faults.kit.topics import JavaReader, fill, records_of
 from tests.faults.rows import FaultRow
 from tests.site import Site
@@ -173,6 +174,17 @@ def begun_and_stopped(journey: Journey, step: str, passes: int = 0) -> tuple[sub
         assert fault.exists()
         driver = journey.site.start("run", journey.name)
     raise AssertionError(f"nobody came to {step} in {ATTEMPTS} runs")
+
+
+def begun_and_trapped(journey: Journey, trap: Trap) -> subprocess.Popen[str]:
+    """Starts a run, again when one fails before, until a request of it is caught; returns the run."""
+    for _ in range(ATTEMPTS):
+        driver = journey.site.start("run", journey.name)
+        wait_for(lambda driver=driver: trap.caught or driver.poll() is not None, "a request to catch")
+        if trap.caught:
+            return driver
+        assert ended(driver) in TRY_AGAIN, "the run ended and no such request had come"
+    raise AssertionError(f"no such request came in {ATTEMPTS} runs")
 
 
 def run_until_done(journey: Journey, attempts: int = ATTEMPTS) -> list[int]:
