@@ -26,6 +26,7 @@ from tests.simulator import scenario as deeds
 from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.engine import Place, SimulatedEngine
 from tests.simulator.faults import Faults
+from tests.simulator.floors import above_unsettled
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
 from tests.simulator.processes import drop_locks
 from tests.simulator.scenario import Deed, Scenario, drawn, entry, resolved, revised
@@ -170,8 +171,7 @@ class History:
         self.alone.apply(NAME, document, who="operator")
 
     def _look_at_floors(self) -> None:
-        """Rule 6: no floor is above an unsettled record of ours."""
-        self.problems += floor_faults(self)
+        self.problems += above_unsettled(self.broker, self.database)
 
 
 @dataclass
@@ -433,9 +433,3 @@ def _empty(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.iterdir():
         file.unlink()
-
-
-def floor_faults(history: History) -> list[str]:
-    from tests.simulator.invariants import floors_above_unsettled
-
-    return floors_above_unsettled(history)

@@ -212,16 +212,3 @@ def _ledger_faults(history: History) -> Iterator[str]:
     for (partition, offset, _), count in letters.items():
         if count > 1 or history.logs[partition].entries[offset].kind in (PLAIN, HOLE):
             yield f"{partition.key}:{offset} is {count} times a dead letter"
-
-
-def floors_above_unsettled(history: History) -> Iterator[str]:
-    """Rule 6, called whenever offsets or floors have moved. Where a person moved an offset back, repeated records stand
-    below the floors on purpose."""
-    floors, committed, moved = history.database.floors(), history.database.committed(), history.database.moved()
-    for queue, log in history.broker.queues.items():
-        for one in log:
-            if not one.partition_id or one.partition_id in moved or one.offset < committed.get(one.partition_id, 0):
-                continue
-            floor, place = floors.get((one.partition_id, str(queue))), one.message.queue_offset
-            if floor is None or floor > place:
-                yield f"{one.message.body[:9]!r} stands unsettled at {place} of {queue}, its floor is {floor}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from connect_core.config.resolving import Resolved
 from connect_core.contracts import Json, Side
@@ -122,7 +122,3 @@ def resolved(document: Json) -> Resolved:
         tolerance=document["tolerance"],
         on_gap=document["on_gap"],
     )
-
-
-def without_faults(scenario: Scenario) -> Scenario:
-    return replace(scenario, faults=FaultPlan(frozenset(), 0, 0, 0))
