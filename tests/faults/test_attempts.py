@@ -89,7 +89,7 @@ def test_a_topic_changed_in_the_document_between_two_attempts(
     site: Site, java_reader: JavaReader, row: FaultRow
 ) -> None:
     """Rule 8: what is open is finished in the topic it was planned for; the next plan goes to the new one."""
-    journey = Inward(site, java_reader, partitions=1)
+    journey = Inward(site, java_reader, partitions=1, records=20_000, range_records=9_000)
     row.describe("worker killed, then another topic in the document", where=journey.where, database=database_of(site))
     lines = journey.source().popitem()[1]
     site.fault("before-receipt")

@@ -127,8 +127,9 @@ def start_queued(journey: Journey) -> subprocess.Popen[str]:
 def start_changed(journey: Journey, *change: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.faults.kit.programs", *change, "run", journey.name]
     site = journey.site
+    environment = {**site.environment(), "PYTHONPATH": str(Path(__file__).parents[2])}
     return subprocess.Popen(
-        command, cwd=site.folder, env=site.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, cwd=site.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 

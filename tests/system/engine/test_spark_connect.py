@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 WORKER_LIMIT_KB = 300 * 1024
 
 
-def pid_in(note: Path, limit_s: float = 20) -> int:
+def pid_in(note: Path, limit_s: float = 60) -> int:
     until = time.monotonic() + limit_s
     while not (note.exists() and note.read_text()) and time.monotonic() < until:
         time.sleep(0.02)
