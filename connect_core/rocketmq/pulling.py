@@ -24,7 +24,7 @@ from connect_core.rocketmq.wire.header import Command
 from connect_core.rocketmq.wire.stored_message import StoredMessage, decode_messages
 
 DEFAULT_GROUP = "WAYBILL"
-MAX_MESSAGES = 1024
+MAX_MESSAGES = 4096
 """What is asked for; the broker's own caps (32 hot, 8 cold by default) are usually lower."""
 SUSPEND_GRANULARITY_S = 5.0
 """Brokers look only this often whether a suspended pull's time is up."""

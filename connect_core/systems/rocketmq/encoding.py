@@ -1,4 +1,4 @@
-"""Columns of bodies and properties -> the body of one batch send. No Python code runs per message.
+"""Columns of bodies and properties -> bodies of batch sends. No Python code runs per message.
 
 The same bytes as `wire.batch_entries.encode_batch` makes of lists.
 """
@@ -14,16 +14,25 @@ from connect_core.rocketmq.wire.batch_entries import ENTRY_OVERHEAD, MAX_ENTRIES
 from connect_core.systems.rocketmq.marking import fixed, joined
 
 
-def encode_columns(bodies: pa.Array, properties: pa.Array) -> Batch:
-    """Raises ValueError for too many messages, or properties that the broker would damage its queue with."""
-    count = len(bodies)
+def encode_entries(bodies: pa.Array, properties: pa.Array) -> pa.Array:
+    """For each row its entry in a batch. Raises ValueError for properties that would damage the broker's queue."""
     sizes, lengths = (pc.binary_length(column).to_numpy() for column in (bodies, properties))
-    if count > MAX_ENTRIES or lengths.max(initial=0) > MAX_PROPERTIES_BYTES:
-        raise ValueError(f"{count} messages with properties of up to {lengths.max(initial=0)} bytes in one batch")
-    heads = np.zeros((count, 5), dtype=">i4")  # total, magic, checksum (the broker computes it), flag, body length
+    if lengths.max(initial=0) > MAX_PROPERTIES_BYTES:
+        raise ValueError(f"Properties of {lengths.max()} bytes in a batch")
+    heads = np.zeros((len(bodies), 5), dtype=">i4")  # total, magic, checksum (the broker's affair), flag, body length
     heads[:, 0] = ENTRY_OVERHEAD + sizes + lengths
     heads[:, 4] = sizes
-    texts = fixed(np.ascontiguousarray(lengths.astype(">i2")).view(np.uint8).reshape(count, 2))
-    messages = joined(fixed(heads.view(np.uint8)), bodies, texts, properties)
-    _, _, data = messages.buffers()
-    return Batch(count, bytes(memoryview(data)[: int(heads[:, 0].sum())]) if count else b"")
+    texts = fixed(np.ascontiguousarray(lengths.astype(">i2")).view(np.uint8).reshape(-1, 2))
+    return joined(fixed(heads.view(np.uint8)), bodies, texts, properties)
+
+
+def batch_of(entries: pa.Array) -> Batch:
+    """Entries back to back, as one request takes them. Raises ValueError for too many."""
+    count = len(entries)
+    if count > MAX_ENTRIES:
+        raise ValueError(f"{count} messages in one batch")
+    if not count:
+        return Batch(0, b"")
+    _, places, data = entries.buffers()
+    begin, end = np.frombuffer(places, dtype=np.int32)[[entries.offset, entries.offset + count]]
+    return Batch(count, bytes(memoryview(data)[begin:end]))

@@ -7,7 +7,7 @@ user's own properties come first in the string: of equal names readers take the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,13 @@ from connect_core.records import COORDINATES_PROPERTY, Lineage
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import KEYS, TAGS, UNIQUE_KEY
 
+Cells = NDArray[np.uint8]
+"""Equally long values, a row each."""
+
 _NAME_END, _PAIR_END = b"\x01", b"\x02"
 _EMPTY = pa.scalar(b"", pa.binary())
-_HEX = np.frombuffer(b"0123456789ABCDEF", dtype=np.uint8)
+_HEX_OF_BYTE = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
+"""Two digits, as they stand in memory."""
 _COORDINATES = COORDINATES_PROPERTY.encode() + _NAME_END
 
 MARK_BYTES = 512
@@ -48,10 +52,12 @@ class Marker:
             return pa.array([], type=pa.binary())
         ordinals = self._ordinals(offsets)
         self._last = (int(offsets[-1]), int(ordinals[-1]))
-        made = [self._id, _hex_digits(offsets, 12), b"0000" + self._coordinates, _decimals(offsets), b":0\x02"]
+        pieces = [self._id, _hex_digits(offsets, 12), b"0000" + self._coordinates, _digits(offsets), b":0\x02"]
         if ordinals.any():
-            made[2:] = [_hex_digits(ordinals, 4), self._coordinates, made[3], b":", _decimals(ordinals), _PAIR_END]
-        return joined(*_user_properties(records), *made)
+            pieces[2:] = [_hex_digits(ordinals, 4), self._coordinates, pieces[3], b":", _digits(ordinals), _PAIR_END]
+        user = list(_user_properties(records))
+        own = _side_by_side(pieces, len(offsets))
+        return joined(*user, own) if user else own
 
     def _ordinals(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each row how many rows right before it have the same offset."""
@@ -68,20 +74,37 @@ def joined(*pieces: pa.Array | bytes) -> pa.Array:
     return pc.binary_join_element_wise(*parts, _EMPTY)
 
 
-def fixed(cells: NDArray[np.uint8]) -> pa.Array:
+def fixed(cells: Cells) -> pa.Array:
     """The rows of a matrix of bytes as values."""
     count, width = cells.shape
     ends = np.arange(0, count * width + 1, width, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(cells)])
 
 
-def _hex_digits(numbers: NDArray[np.int64], width: int) -> pa.Array:
-    shifts = np.arange(4 * (width - 1), -1, -4)
-    return fixed(_HEX[(numbers[:, None] >> shifts) & 15])
+def _side_by_side(pieces: Sequence[bytes | Cells | pa.Array], rows: int) -> pa.Array:
+    """The pieces of each row, one behind the other. Without Arrow's columns all rows are equally long: one matrix."""
+    if any(isinstance(piece, pa.Array) for piece in pieces):
+        return joined(*(fixed(piece) if isinstance(piece, np.ndarray) else piece for piece in pieces))
+    widths = [piece.shape[1] if isinstance(piece, np.ndarray) else len(piece) for piece in pieces]
+    cells = np.empty((rows, sum(widths)), dtype=np.uint8)
+    for piece, end, width in zip(pieces, np.cumsum(widths), widths, strict=True):
+        cells[:, end - width : end] = np.frombuffer(piece, dtype=np.uint8) if isinstance(piece, bytes) else piece
+    return fixed(cells)
 
 
-def _decimals(numbers: NDArray[np.int64]) -> pa.Array:
-    return pc.cast(pa.array(numbers), pa.string()).cast(pa.binary())
+def _hex_digits(numbers: NDArray[np.int64], width: int) -> Cells:
+    """The last `width` digits, an even number of them."""
+    octets = numbers.astype(">i8").view(np.uint8).reshape(-1, 8)
+    return _HEX_OF_BYTE[octets[:, 8 - width // 2 :]].view(np.uint8)
+
+
+def _digits(numbers: NDArray[np.int64]) -> Cells | pa.Array:
+    """Decimal, without leading zeros: cells when all numbers are equally long, as those of most batches are."""
+    text = pc.cast(pa.array(numbers), pa.string())
+    width = len(str(numbers.max()))
+    if pc.sum(pc.binary_length(text)).as_py() != width * len(numbers):
+        return text.cast(pa.binary())
+    return np.frombuffer(text.buffers()[2], dtype=np.uint8, count=width * len(numbers)).reshape(-1, width)
 
 
 def _user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
@@ -89,8 +112,8 @@ def _user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
     if records.column("headers").null_count < len(records):
         yield pc.fill_null(records.column("headers"), b"")
     for column, name in (("key", KEYS), ("tags", TAGS)):
-        values = records.column(column).cast(pa.binary())
-        if values.null_count < len(records):
+        if records.column(column).null_count < len(records):
+            values = records.column(column).cast(pa.binary())
             given = pc.if_else(pc.equal(values, _EMPTY), pa.scalar(None, pa.binary()), values)
             yield pc.fill_null(joined(f"{name}\x01".encode(), given, _PAIR_END), b"")
 

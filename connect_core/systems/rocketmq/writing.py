@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from connect_core import clock
 from connect_core.contracts import Delivered, Limit, OpenRange
 from connect_core.errors import Retriable
-from connect_core.rocketmq import Acknowledged, Client, Queue
-from connect_core.systems.rocketmq.encoding import encode_columns
+from connect_core.rocketmq import Acknowledged, Batch, Client, Queue
+from connect_core.systems.rocketmq.encoding import batch_of, encode_entries
 from connect_core.systems.rocketmq.marking import MARK_BYTES, Marker, ours
 
 BATCH_RECORDS = 1_000
@@ -46,11 +46,12 @@ class QueueWriter:
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         """Takes whole batches while there is time for one more send: each is sent as soon as the last is stored."""
+        entries = encode_entries(pc.fill_null(records.column("value"), b""), self._marker.properties(records))
         taken = 0
         for rows in batch_sizes(records):
             if limit.quantum_left_s() <= 0 or limit.left_s() <= self._send_timeout_s:
                 break
-            self._send(records.slice(taken, rows), limit)
+            self._send(batch_of(entries.slice(taken, rows)), limit)
             taken += rows
         return taken
 
@@ -66,9 +67,7 @@ class QueueWriter:
             surplus=self._surplus,
         )
 
-    def _send(self, records: pa.RecordBatch, limit: Limit) -> None:
-        bodies = pc.fill_null(records.column("value"), b"")
-        batch = encode_columns(bodies, self._marker.properties(records))
+    def _send(self, batch: Batch, limit: Limit) -> None:
         self._count(self._sender.submit(batch, deadline=self._deadline(limit)))
         self._bytes += len(batch.body)
 
