@@ -7,6 +7,7 @@ convention the first of `leases` is the one of the run's task, whose epoch is re
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,6 +45,27 @@ _OPEN = (
         RANGES.c.open_key.is_not(None),
     )
     .order_by(RANGES.c.id)
+)
+_AHEAD = sa.select(FLOORS.c.partition_id).where(
+    FLOORS.c.uid == sa.bindparam("connector"), FLOORS.c.stream == sa.bindparam("of_stream"), FLOORS.c.ahead
+)
+_NEWEST = (
+    sa.select(sa.func.max(RANGES.c.id))
+    .where(RANGES.c.uid == sa.bindparam("connector"), RANGES.c.stream == sa.bindparam("of_stream"))
+    .where(RANGES.c.partition_id.in_(_AHEAD))
+    .group_by(RANGES.c.partition_id)
+)
+_GOES_ON_THERE = (
+    (OFFSETS.c.uid == RANGES.c.uid)
+    & (OFFSETS.c.stream == RANGES.c.stream)
+    & (OFFSETS.c.partition_id == RANGES.c.partition_id)
+    & (OFFSETS.c.incarnation == RANGES.c.incarnation)
+    & (OFFSETS.c.next_offset == RANGES.c.end_offset)
+)
+_CLOSED_SHORT = (
+    sa.select(RANGES)
+    .join(OFFSETS, _GOES_ON_THERE)
+    .where(RANGES.c.id.in_(_NEWEST), RANGES.c.state == "settled", RANGES.c.end_offset < RANGES.c.planned_end)
 )
 _INSERT = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
 
@@ -89,6 +111,13 @@ class Ranges(Transactions):
             )
             for row in rows
         ]
+
+    def rests(self, uid: str, stream: str) -> list[Range]:
+        """What is left of ranges that closed short while records of ours stand further on in a target (a floor is
+        `ahead`): from their end on, with their pins and what their limits leave. Only of ranges that are the newest of
+        their partition, and where nobody has moved the offset since."""
+        with self._read() as connection:
+            return [_rest_of(row) for row in connection.execute(_CLOSED_SHORT, {"connector": uid, "of_stream": stream})]
 
     def plan(
         self,
@@ -142,6 +171,18 @@ class Ranges(Transactions):
         with self._write() as connection:
             fence(connection, leases)
             abandon_range(connection, range_id, who, why)
+
+
+def _rest_of(row: Any) -> Range:
+    read = row.passed if row.read is None else row.read
+    return replace(
+        range_of(row),
+        begin=row.end_offset,
+        max_records=max(row.max_records - read, 1),
+        max_bytes=max(row.max_bytes - (row.bytes_read or 0), 1),
+        evidence=row.end_evidence,
+        gaps=(),
+    )
 
 
 def abandon_range(connection: Connection, range_id: int, who: str, why: str) -> None:

@@ -107,6 +107,7 @@ class TaskRun:
     ) -> None:
         self.setting, self.assignment, self.task, self.stream = setting, assignment, task, stream
         self.ledger, self.uid = setting.ledger, setting.connector.uid
+        self._revision = setting.connector.revision
         self.source, self.sink = source, sink
         self.slots = {part: share.slot for part, share in assignment.shares.items() if share.task == task}
         self.goals: dict[Partition, Goal] = {}
@@ -139,7 +140,7 @@ class TaskRun:
     def _move(self) -> None:
         pending = self._inherited()
         while True:
-            pending = pending or self._planned()
+            pending = pending or self._rests() or self._planned()
             if not pending:
                 return
             pending = self._close_empty(pending)
@@ -212,6 +213,23 @@ class TaskRun:
         if gap and not self._gaps_accepted():
             raise _gone(self.setting.connector.name, self._where(), partition, (gap,), loss.seen.begin)
 
+    def _rests(self) -> list[OpenRange]:
+        """What is left of ranges that closed short while records of ours stand further on in their targets, opened
+        again up to where they were planned to end. They are finished with what they pinned, and settled from the
+        target where the source has lost them: a new revision, and a gap, start behind them (rule 8)."""
+        mine = [one for one in self.ledger.rests(self.uid, self.stream) if one.partition in self.slots]
+        revision = min((one.pins.revision for one in mine), default=0)  # what is moved together has one revision
+        rests = [
+            replace(one, pins=self._pins(revision, one.pins.target)) for one in mine if one.pins.revision == revision
+        ]
+        if not rests:
+            return []
+        self.targets = self.targets or self._look_at_targets()
+        self.held.renew()
+        opened = self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, rests, [])
+        self._reached(Step.PLANNED)
+        return self._without_lost(self._search(opened))
+
     def _planned(self) -> list[OpenRange]:
         """The next ranges, committed as planned before anything is written; looked for where records may be ahead."""
         with self._timed("bounds"):
@@ -219,8 +237,8 @@ class TaskRun:
         if not any(seen.end > seen.begin or seen.gaps for seen in bounds.values()):
             return []
         self.targets = self.targets or self._look_at_targets()
-        pins = Pins(self.setting.connector.revision, self._pipeline().digest(), self.targets.pins, code_version())
         limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
+        pins = self._pins(self._revision, self.targets.pins)
         ranges = plan_ranges(self.stream, bounds, self.slots, self.goals, limits, pins)
         if not ranges:
             return []
@@ -231,6 +249,9 @@ class TaskRun:
         ahead = [item for item in opened if any(floor.ahead for floor in item.floors)]
         found = {item.id: item for item in self._search(ahead)} if ahead else {}
         return [found.get(item.id, item) for item in opened]
+
+    def _pins(self, revision: int, target: Json) -> Pins:
+        return Pins(revision, Pipeline(self._resolved_for(revision).pipeline).digest(), target, code_version())
 
     def _close_empty(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """Settles the ranges that only tell of gaps; returns the others."""
@@ -262,7 +283,9 @@ class TaskRun:
             )
 
     def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
-        single = self.targets is not None and self.targets.single_lane
+        # What targets of another revision demand is not known: one lane is right for all of them.
+        of_another = pending[0].range.pins.revision != self._revision
+        single = of_another or (self.targets is not None and self.targets.single_lane)
         deadline = self.held.renew()
         lanes = [self._lane(items, deadline) for items in split_lanes(pending, 1 if single else self.setting.lanes)]
         with self._timed("execute"):
@@ -374,10 +397,7 @@ class TaskRun:
         self._reached(Step.CONFIRMED)
 
     def _resolved_for(self, revision: int) -> Resolved:
-        return self.setting.resolved if revision == self.setting.connector.revision else self.setting.resolve(revision)
-
-    def _pipeline(self) -> Pipeline:
-        return Pipeline(self.setting.resolved.pipeline)
+        return self.setting.resolved if revision == self._revision else self.setting.resolve(revision)
 
     def _check_pipelines(self, items: Sequence[OpenRange]) -> None:
         for item in items:

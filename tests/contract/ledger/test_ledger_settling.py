@@ -77,6 +77,34 @@ def test_floors_of_a_receipt_replace_the_old_ones(worker: Worker) -> None:
     assert worker.ledger.floors(worker.uid, LIVE) == [after, keep]
 
 
+AHEAD = Floor(Q0.id, "copy:0", 70, ahead=True)
+
+
+def test_the_rest_of_a_range_that_closed_short(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0, 0, 100))
+    worker.settle(Outcome(opened.id, receipt(0, 70, floors=(AHEAD,))))
+    rest = replace(opened.range, begin=70, max_records=930, max_bytes=(1 << 20) - 14_000, evidence={"last": 69})
+    assert worker.ledger.rests(worker.uid, LIVE) == [rest]
+    [again] = worker.plan(rest)
+    assert worker.ledger.rests(worker.uid, LIVE) == []  # it is open, and what is open is not left over
+    worker.settle(Outcome(again.id, receipt(70, 100, floors=(AHEAD._replace(ahead=False),))))
+    assert worker.ledger.rests(worker.uid, LIVE) == []
+
+
+@pytest.mark.parametrize("what", ["nothing ahead", "closed at its end", "another partition", "moved", "given up"])
+def test_where_nothing_is_left_of_a_range(worker: Worker, what: str) -> None:
+    ahead = {"nothing ahead": AHEAD._replace(ahead=False), "another partition": AHEAD._replace(partition_id=Q1.id)}
+    [opened] = worker.plan(planned(Q0, 0, 100))
+    if what == "given up":
+        worker.ledger.abandon([worker.lease], opened.id, who="ann", why="again")
+    else:
+        end = 100 if what == "closed at its end" else 70
+        worker.settle(Outcome(opened.id, receipt(0, end, floors=(ahead.get(what, AHEAD),))))
+    if what == "moved":
+        worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, 90, who="ann", why="those are not wanted")
+    assert worker.ledger.rests(worker.uid, LIVE) == []
+
+
 def test_lanes_that_share_a_floor_settle_together_and_the_last_word_stands(worker: Worker) -> None:
     first, second = worker.plan(planned(Q0), planned(Q1))
     worker.settle(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from connect_core.contracts import Json, Side
-from connect_core.errors import EngineFailed, PipelineChanged
+from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
+from connect_core.records import Partition
 from connect_core.replication.task import Setting, TaskRun
 from tests.unit.replication.world import MEMORY, World
 
+TWO = [MEMORY, Partition("another")]
 OLD, NEW = Side("memory", {"colour": "old"}), Side("memory", {"colour": "new"})
 
 
-def attempt(world: World, sink: Side, pipeline: Json | None = None) -> None:
+def attempt(world: World, sink: Side, pipeline: Json | None = None, partitions: Sequence[Partition] = [MEMORY]) -> None:
     """One attempt with the newest document, whose sink has these options; older revisions keep theirs."""
-    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    assignment = world.ledger.assign(world.connector.uid, partitions, 1)
     TaskRun(_setting(world, sink, pipeline), assignment, 0, world.source, world.sink).run()
 
 
@@ -71,3 +74,61 @@ def test_the_attempts_of_a_range_keep_its_pins(world: World) -> None:
     attempt(world, NEW)
     ranges = [item for lane in world.engine.lanes for item in lane.ranges if item.id == planned.id]
     assert [item.range.pins for item in ranges] == [planned.range.pins] * 2
+
+
+def test_a_new_revision_starts_behind_the_records_that_stand_ahead(world: World) -> None:
+    """Attempt 1 delivers 100 of 200 and dies; attempt 2 finds them and closes its range short, at 70; then the document
+    names another target. 70 to 100 stand in the old one, so the rest of that range still goes there."""
+    die_half_way(world)
+    world.sink.room, world.source.gone = 0, 70
+    with pytest.raises(OffsetGone):
+        attempt(world, OLD)
+    assert world.committed() == 70
+    world.sink.room, world.source.gone = 1 << 30, None
+    change_the_document(world)
+    world.source.bodies += [b"more"] * 50
+    attempt(world, NEW)
+    world.check()
+    revisions = [(row.receipt.end, row.pins.revision) for row in world.ledger.receipts(world.connector.uid)]
+    assert sorted(revisions) == [(70, 1), (200, 1), (250, 2)]
+    assert [lane.sink for lane in world.engine.lanes][-2:] == [OLD, NEW]
+
+
+def test_what_stands_ahead_is_no_gap_when_the_source_has_lost_it(world: World) -> None:
+    """As above, but then the source has only what is behind 90: 70 to 90 are in the target, and so accounted for."""
+    die_half_way(world)
+    world.sink.room, world.source.gone = 0, 70
+    with pytest.raises(OffsetGone):
+        attempt(world, OLD)
+    world.sink.room, world.source.gone, world.source.oldest = 1 << 30, None, 90
+    attempt(world, OLD)
+    assert [offset for offset, _ in world.sink.rows] == list(range(200))
+    assert [(one.begin, one.end, one.reconstructed) for one in world.receipts()] == [
+        (0, 70, False),
+        (70, 90, True),
+        (90, 200, False),
+    ]
+
+
+def test_an_offset_that_a_person_moved_does_not_go_on_in_the_old_target(world: World) -> None:
+    die_half_way(world)
+    world.sink.room, world.source.gone = 0, 70
+    with pytest.raises(OffsetGone):
+        attempt(world, OLD)
+    world.sink.room, world.source.gone = 1 << 30, None
+    change_the_document(world)
+    lease = world.ledger.take("a person's", None, "tests", uid=world.connector.uid)
+    world.ledger.set_offset([lease], world.connector.uid, "live", MEMORY, 100, who="tests", why="30 are not wanted")
+    attempt(world, NEW)
+    assert [lane.sink for lane in world.engine.lanes] == [OLD, OLD, NEW]
+
+
+def test_targets_of_another_revision_are_written_by_one_lane(world: World) -> None:
+    """What they demand is not known to the run: they may be one file, where the document names a topic now."""
+    world.engine.dies_after = 10
+    with pytest.raises(EngineFailed):
+        attempt(world, OLD, partitions=TWO)
+    assert [len(lane.ranges) for lane in world.engine.lanes] == [1]
+    change_the_document(world)
+    attempt(world, NEW, partitions=TWO)
+    assert [len(lane.ranges) for lane in world.engine.lanes] == [1, 2]
