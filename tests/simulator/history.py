@@ -67,6 +67,7 @@ class History:
     scenario: Scenario | None = None
     counts: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
+    drivers: list[Actor] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -132,8 +133,9 @@ class History:
     # -------------------------------------------------------------------------------------------------- what is known
 
     def over(self) -> bool:
-        """Nothing is left to do, and nobody will change anything."""
-        return not self.unfinished_deeds and not self.unfinished()
+        """Nothing is left to do, and nobody will change anything; a run that is stopped may still."""
+        idle = all(driver.ended for driver in self.drivers)
+        return idle and not self.unfinished_deeds and not self.unfinished()
 
     def unfinished(self) -> set[str]:
         """The ids of the partitions that have an open range or are not committed to their end."""
@@ -233,6 +235,7 @@ class Driver:
         history = self.history
         history.attempts += 1
         self.actor = history.scheduler.spawn(f"driver {history.attempts}", self._run, after_s)
+        history.drivers.append(self.actor)
         self.actor.at_end.append(lambda: drop_locks(self.actor.killed_by))
         return self.actor
 

@@ -37,6 +37,7 @@ class Story:
     dead: set[int]
     stored: list[tuple[Queue, Stored]]
     floors: dict[Queue, int]
+    abandoned: list[tuple[int, int]]
 
     @cached_property
     def moved(self) -> bool:
@@ -52,6 +53,11 @@ class Story:
         """How many receipts cover each offset."""
         spans = [(_offset(step.before), _offset(step.after)) for step in self.steps if step.kind == "settled"]
         return Counter(offset for begin, end in spans for offset in range(begin, end))
+
+    @cached_property
+    def given_up(self) -> Counter[int]:
+        """How many ranges that a person gave up cover each offset: each may have delivered it once."""
+        return Counter(offset for begin, end in self.abandoned for offset in range(begin, end))
 
     @cached_property
     def copies(self) -> Counter[int]:
@@ -108,6 +114,7 @@ def _stories(history: History) -> Iterator[Story]:
                 if one.partition_id == partition.id
             ],
             floors={queue: floors.get((partition.id, str(queue)), 0) for queue in queues},
+            abandoned=history.database.given_up(partition.id),
         )
 
 
@@ -117,11 +124,11 @@ def _offset(position: object) -> int:
 
 def _miscounted(story: Story) -> Iterator[str]:
     """What was settled is there once. What was settled again after a person moved the offset back may be there once
-    more, and what was left out then may have been delivered before; and copies that the broker held back add up."""
+    more, and so is what a range delivered that was given up; and copies that the broker held back add up."""
     for n in range(story.log.end):
         plain, copies = story.plain(n), story.copies[n]
         least = int(plain and story.settled[n] > 0)
-        most = (story.settled[n] or int(story.moved)) + story.held[n] if plain else 0
+        most = story.settled[n] + story.given_up[n] + story.held[n] if plain else 0
         if copies < least:
             yield f"{story.partition.key}:{n} is lost"
         elif copies > most:

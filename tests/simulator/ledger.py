@@ -127,6 +127,11 @@ class Database:
         rows = self.connection.execute("SELECT partition_id, target, position FROM floors")
         return {(partition_id, target): position for partition_id, target, position in rows}
 
+    def given_up(self, partition_id: str) -> list[tuple[int, int]]:
+        """The ranges of a partition that a person gave up: what of them was delivered is in no receipt."""
+        query = "SELECT begin_offset, planned_end FROM ranges WHERE state = 'abandoned' AND partition_id = ?"
+        return list(self.connection.execute(query, (partition_id,)))
+
     def moved(self) -> set[str]:
         """The ids of the partitions whose offset was moved by a person."""
         return {row[0] for row in self.connection.execute("SELECT partition_id FROM offset_changes")}

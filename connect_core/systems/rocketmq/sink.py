@@ -23,7 +23,7 @@ from connect_core.systems.rocketmq.connecting import Connecting, check_registere
 from connect_core.systems.rocketmq.finding import find, rewound, visible_ends
 from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
-from connect_core.systems.rocketmq.writing import QueueWriter, message_bytes
+from connect_core.systems.rocketmq.writing import QueueWriter, Span, message_bytes, uncovered
 
 LOOK_BACK = 10_000
 """Messages of others behind our last settled one that are read before the first batch of a range: more of them would
@@ -38,7 +38,7 @@ class RocketMQSink:
         self._options = options
         self._connecting = Connecting(options.name_servers, resources, options.send_timeout_s)
         self._ends: dict[Queue, int] = {}
-        self._reached: dict[Queue, int] = {}
+        self._written: dict[Queue, list[Span]] = {}
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         """None: several connectors may write to one topic, each finds its own messages."""
@@ -89,23 +89,26 @@ class RocketMQSink:
         queue = _queue_for(wanted.range)
         with self._connecting.client() as client:
             with telling_who_is_away(client, [queue.broker]):
-                expected = self._expected(client, queue, wanted)
+                begin = self._looked_at(client, queue, wanted)
+                own = self._written.setdefault(queue, [])
+                expected = max([begin, *(end for _, end in own)])
                 writer = QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
+                writer.look_between(*uncovered(begin, expected, own))
             try:
                 yield writer
             finally:
-                self._reached[queue] = writer.expected
+                own += writer.written()
 
-    def _expected(self, client: Client, queue: Queue, wanted: OpenRange) -> int:
-        """The offset that the first batch of a range should get: behind what `find` has looked at, else behind what
-        was settled last, so that a request which came later than that is seen. Where others have written much since,
-        the queue's end, which may lag behind what this lane itself has written."""
+    def _looked_at(self, client: Client, queue: Queue, wanted: OpenRange) -> int:
+        """Where a range begins to look for copies of its partition's records: behind what `find` has looked at, else
+        behind what was settled last, so that a request which came later than that is seen. Where others have written
+        much since, the queue's end. Batches of this lane for other partitions are not read back."""
         scanned = wanted.found.scanned.get(str(queue)) if wanted.found else None
-        if scanned is None:
-            end = client.offsets.end(queue)
-            settled = next((floor.position for floor in wanted.floors if floor.target == str(queue)), end)
-            scanned = settled if end - settled <= LOOK_BACK else end
-        return max(scanned, self._reached.get(queue, 0))
+        if scanned is not None:
+            return scanned
+        end = client.offsets.end(queue)
+        settled = next((floor.position for floor in wanted.floors if floor.target == str(queue)), end)
+        return settled if end - settled <= LOOK_BACK else end
 
     def _queues(self, client: Client, brokers: Collection[str]) -> list[Queue]:
         """The topic's write queues, in an order that does not change. Creates the topic when that is wanted, but not

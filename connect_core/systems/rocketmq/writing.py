@@ -24,6 +24,9 @@ BATCH_RECORDS = 1_000
 BATCH_BYTES = 768 * 1024
 _POLL_S = 0.005
 
+Span = tuple[int, int]
+"""Offsets of a queue from the first (included) to the second (excluded)."""
+
 
 class QueueWriter:
     """A `contracts.Writer` for one range. `expected` is the offset that the next batch should get."""
@@ -39,7 +42,7 @@ class QueueWriter:
         self._marker = Marker(self._lineage)
         self.expected = expected
         self._written: list[list[int]] = []
-        self._foreign: list[tuple[int, int]] = []
+        self._foreign: list[Span] = []
         self._records = 0
         self._bytes = 0
         self._surplus = 0
@@ -54,6 +57,14 @@ class QueueWriter:
             self._send(batch_of(entries.slice(taken, rows)), limit)
             taken += rows
         return taken
+
+    def look_between(self, *spans: Span) -> None:
+        """`flush` looks through these as well: what came before the first batch."""
+        self._foreign += spans
+
+    def written(self) -> list[Span]:
+        """Where the acknowledged batches stand."""
+        return [(begin, end) for begin, end in self._written]
 
     def flush(self, limit: Limit) -> Delivered:
         self._count(self._sender.finish(deadline=self._deadline(limit)))
@@ -110,6 +121,16 @@ class QueueWriter:
                     )
                 clock.sleep(_POLL_S)
         return count
+
+
+def uncovered(begin: int, end: int, spans: Sequence[Span]) -> Sequence[Span]:
+    """What of [begin, end) is in none of the spans, which may overlap and come in any order."""
+    rest: list[Span] = []
+    for span_begin, span_end in sorted(spans):
+        if begin < min(span_begin, end):
+            rest.append((begin, min(span_begin, end)))
+        begin = max(begin, span_end)
+    return [*rest, (begin, end)] if begin < end else rest
 
 
 def message_bytes(records: pa.RecordBatch) -> np.ndarray:

@@ -225,6 +225,22 @@ def test_a_copy_that_came_after_the_last_settle_is_told_by_the_next_range(cluste
         assert writer.flush(limit()).surplus == 1
 
 
+def test_a_late_copy_is_told_by_its_own_partition_whoever_writes_behind_it(cluster: Cluster) -> None:
+    """Two partitions share a queue and a lane. The copy stands before the batches of the other, which goes first."""
+    target = cluster.sink(queues=1)
+    other, mine = cluster.planned(target), cluster.planned(target, begin=10, slot=1)
+    queue = cluster.queue(mine)
+    text = Coordinates(mine.range.lineage(UID), 5, 0).text()
+    cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
+    told = []
+    one_lane = cluster.sink(queues=1)
+    for planned in (other, mine):
+        with one_lane.writer(lane(), planned) as writer:
+            writer.write(records([b"a", b"b"], first_offset=planned.range.begin), limit())
+            told.append(writer.flush(limit()).surplus)
+    assert told == [0, 1]
+
+
 def test_no_more_is_taken_than_there_is_time_for(cluster: Cluster) -> None:
     target = cluster.sink()
     planned = cluster.planned(target)

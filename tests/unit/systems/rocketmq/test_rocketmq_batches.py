@@ -51,3 +51,12 @@ def test_keys_with_separators_are_unfit() -> None:
 
 def test_no_rows_are_fit() -> None:
     assert unfit({}, records([])) == []
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=4))
+def test_what_no_span_covers(begin: int, end: int, ends: list[tuple[int, int]]) -> None:
+    spans = [(low, high) for low, high in ends if low < high]
+    covered = {place for span in spans for place in range(*span)}
+    rest = writing.uncovered(begin, end, spans)
+    assert [place for span in rest for place in range(*span)] == [n for n in range(begin, end) if n not in covered]
+    assert all(low < high for low, high in rest)
