@@ -30,6 +30,7 @@ from tests.site import Site, new_site
 
 pytestmark = pytest.mark.fault
 
+COSTLY = pytest.mark.fault(costly=True)
 WHERE = "file → file"
 LIMIT_S = 120.0
 SHORT = {
@@ -298,11 +299,13 @@ def read_until(run: subprocess.Popen[str], words: str) -> None:
 # ------------------------------------------------------------------------------------------------ many on one database
 
 
-@pytest.mark.timeout(600)  # twenty runs, each with a process of its own for the work
-@pytest.mark.parametrize("at_once", [2, 5])
-def test_twenty_connectors_share_one_sqlite_file(bare_site: Site, at_once: int, row: FaultRow) -> None:
-    row.describe(f"20 connectors, {at_once} drivers at once, on one file", where=WHERE, database="SQLite")
-    names = [f"copy-{number:02}" for number in range(20)]
+@pytest.mark.timeout(600)  # up to twenty runs, each with a process of its own for the work
+@pytest.mark.parametrize(
+    ("connectors", "at_once"), [(6, 3), pytest.param(20, 2, marks=COSTLY), pytest.param(20, 5, marks=COSTLY)]
+)
+def test_connectors_share_one_sqlite_file(bare_site: Site, connectors: int, at_once: int, row: FaultRow) -> None:
+    row.describe(f"{connectors} connectors, {at_once} drivers at once, on one file", where=WHERE, database="SQLite")
+    names = [f"copy-{number:02}" for number in range(connectors)]
     feed(bare_site, names)
     row.strikes()
     with ThreadPoolExecutor(at_once) as drivers:

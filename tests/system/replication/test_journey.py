@@ -1,13 +1,10 @@
-"""file -> RocketMQ -> file with the command, a real broker, real Spark and PostgreSQL: whole, appended to, and killed.
+"""file -> RocketMQ -> file with the command, a real broker, real Spark and PostgreSQL, whole and appended to.
 
 Every test ends with the same question: is each line there once, in its order, and do the receipts say so.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -96,39 +93,3 @@ def test_out_to_a_file(site: Site, lines_out: str) -> None:
     _check_receipts(site, lines_out, len(fed))
     (lag,) = site.json("lag", lines_out)["connectors"]
     assert lag["lag"] == 0
-
-
-def test_a_driver_killed_while_its_worker_goes_on(site: Site, lines_in: str) -> None:
-    """The worker outlives its driver: the next run waits for it, then finds what it wrote."""
-    stopped = site.fault("batch-written", "stop")
-    driver = site.start("run", lines_in)
-    _wait_until(lambda: not stopped.exists())
-    driver.kill()
-    driver.communicate()
-    site.waybill("run", lines_in)  # the stopped worker is killed by its timer, or its time to live passes
-    fed = _source_lines(site)
-    _check(site.messages(), fed)
-    _check_receipts(site, lines_in, len(fed))
-
-
-def test_two_runs_at_once(site: Site, lines_in: str) -> None:
-    """The second is told that somebody works on this, and changes nothing."""
-    stopped = site.fault("planned", "stop")
-    first = site.start("run", lines_in)
-    _wait_until(lambda: not stopped.exists())
-    second = site.start("run", lines_in)
-    assert second.stderr is not None
-    assert "waiting for" in second.stderr.readline()
-    os.kill(first.pid, signal.SIGCONT)
-    out, err = second.communicate(timeout=60)
-    assert second.returncode == 4, out + err
-    out, err = first.communicate(timeout=60)
-    assert first.returncode == 0, out + err
-    _check(site.messages(), _source_lines(site))
-
-
-def _wait_until(condition) -> None:  # type: ignore[no-untyped-def]
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until, "it did not happen within 60 s"
-        time.sleep(0.02)
