@@ -10,13 +10,10 @@ import pyarrow.compute as pc
 from connect_core.contracts import Delivered, Limit
 from connect_core.systems.file.target import Target
 
-_NOTHING = pa.scalar(b"", pa.binary())
-_LINE_FEED = pa.scalar(b"\n", pa.binary())
-
 
 def lines(values: pa.Array) -> memoryview:
     """Each value and a line feed, back to back; a null is an empty line."""
-    joined = pc.binary_join_element_wise(pc.fill_null(values, b""), _NOTHING, _LINE_FEED)
+    joined = pc.binary_join_element_wise(pc.fill_null(values, b""), b"", b"\n")
     return _bytes_of(joined)
 
 

@@ -23,7 +23,6 @@ Cells = NDArray[np.uint8]
 """Equally long values, a row each."""
 
 _NAME_END, _PAIR_END = b"\x01", b"\x02"
-_EMPTY = pa.scalar(b"", pa.binary())
 _HEX_OF_BYTE = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 """Two digits, as they stand in memory."""
 _COORDINATES = COORDINATES_PROPERTY.encode() + _NAME_END
@@ -71,7 +70,7 @@ class Marker:
 def joined(*pieces: pa.Array | bytes) -> pa.Array:
     """The pieces of each row, one behind the other; bytes stand in every row."""
     parts = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
-    return pc.binary_join_element_wise(*parts, _EMPTY)
+    return pc.binary_join_element_wise(*parts, b"")
 
 
 def fixed(cells: Cells) -> pa.Array:
@@ -114,7 +113,7 @@ def _user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
     for column, name in (("key", KEYS), ("tags", TAGS)):
         if records.column(column).null_count < len(records):
             values = records.column(column).cast(pa.binary())
-            given = pc.if_else(pc.equal(values, _EMPTY), pa.scalar(None, pa.binary()), values)
+            given = pc.if_else(pc.equal(values, b""), pa.scalar(None, pa.binary()), values)
             yield pc.fill_null(joined(f"{name}\x01".encode(), given, _PAIR_END), b"")
 
 
