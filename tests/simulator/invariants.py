@@ -124,11 +124,12 @@ def _offset(position: object) -> int:
 
 def _miscounted(story: Story) -> Iterator[str]:
     """What was settled is there once. What was settled again after a person moved the offset back may be there once
-    more, and so is what a range delivered that was given up; and copies that the broker held back add up."""
+    more, and so is what a range delivered that was given up. What a person moved the offset past may be there as well.
+    Copies that the broker held back add up."""
     for n in range(story.log.end):
         plain, copies = story.plain(n), story.copies[n]
         least = int(plain and story.settled[n] > 0)
-        most = story.settled[n] + story.given_up[n] + story.held[n] if plain else 0
+        most = max(story.settled[n] + story.given_up[n], int(story.moved)) + story.held[n] if plain else 0
         if copies < least:
             yield f"{story.partition.key}:{n} is lost"
         elif copies > most:
