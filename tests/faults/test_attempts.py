@@ -79,16 +79,9 @@ def test_a_topic_changed_in_the_document_when_a_part_was_settled(
     their range is finished there."""
     journey = Inward(site, java_reader, partitions=1, records=20_000, range_records=15_000)
     row.describe("as above, then another topic in the document", where=journey.where, database=database_of(site))
-    lines = journey.source().popitem()[1]
     part = settled_in_part(site, journey, row)
     new = name_another_topic(site, journey)
-    site.waybill("run", journey.name)
-    row.moves_again()
-    (old,), (rest,) = java_reader.records(site.topic).values(), java_reader.records(new).values()
-    assert [*old, *rest] == lines
-    assert len(old) == 15_000
-    row.lost = row.repeated = row.reordered = row.surplus = 0
-    told = site.json("receipts", journey.name)["receipts"]
+    told = finished_in_both(journey, row, new, old_records=15_000)
     assert {(receipt["revision"], receipt["begin"] < part["end"]) for receipt in told} == {
         (1, True),
         (1, False),
@@ -132,19 +125,25 @@ def test_a_topic_changed_in_the_document_between_two_attempts(
     """Rule 8: what is open is finished in the topic it was planned for; the next plan goes to the new one."""
     journey = Inward(site, java_reader, partitions=1, records=20_000, range_records=9_000)
     row.describe("worker killed, then another topic in the document", where=journey.where, database=database_of(site))
-    lines = journey.source().popitem()[1]
     site.fault("before-receipt")
     site.waybill("run", journey.name, code=1)
     row.strikes()
     new = name_another_topic(site, journey)
-    site.waybill("run", journey.name)
-    row.moves_again()
-    (old,), (rest,) = java_reader.records(site.topic).values(), java_reader.records(new).values()
-    assert [*old, *rest] == lines
-    assert len(old) == 9_000
-    row.lost = row.repeated = row.reordered = row.surplus = 0
-    told = site.json("receipts", journey.name)["receipts"]
+    told = finished_in_both(journey, row, new, old_records=9_000)
     assert sorted((receipt["revision"], receipt["read"]) for receipt in told) == [(1, 9_000), (2, 11_000)]
+
+
+def finished_in_both(journey: Inward, row: FaultRow, new: str, old_records: int) -> list[dict[str, Any]]:
+    """Runs on: the lines are in the old topic and then in the `new` one, each once and in order. The receipts."""
+    journey.site.waybill("run", journey.name)
+    row.moves_again()
+    old, rest = (journey.reader.records(topic).popitem()[1] for topic in (journey.site.topic, new))
+    assert [*old, *rest] == journey.source().popitem()[1]
+    assert len(old) == old_records
+    row.lost = row.repeated = row.reordered = row.surplus = 0
+    told = journey.site.json("receipts", journey.name)["receipts"]
+    assert isinstance(told, list)
+    return told
 
 
 def killed(site: Site) -> Copying:

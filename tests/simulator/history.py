@@ -67,7 +67,6 @@ class History:
     scenario: Scenario | None = None
     counts: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
-    drivers: list[Actor] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -134,7 +133,7 @@ class History:
 
     def over(self) -> bool:
         """Nothing is left to do, and nobody will change anything; a run that is stopped may still."""
-        idle = all(driver.ended for driver in self.drivers)
+        idle = all(actor.ended for actor in self.scheduler.actors if actor.name.startswith("driver"))
         return idle and not self.unfinished_deeds and not self.unfinished()
 
     def unfinished(self) -> set[str]:
@@ -235,7 +234,6 @@ class Driver:
         history = self.history
         history.attempts += 1
         self.actor = history.scheduler.spawn(f"driver {history.attempts}", self._run, after_s)
-        history.drivers.append(self.actor)
         self.actor.at_end.append(lambda: drop_locks(self.actor.killed_by))
         return self.actor
 

@@ -23,7 +23,7 @@ from connect_core.systems.rocketmq.marking import MARK_BYTES, Marker, ours
 BATCH_RECORDS = 1_000
 BATCH_BYTES = 768 * 1024
 ENCODED_RECORDS = 4_000
-"""Several batches at once: a call costs as much as a hundred records. Not more, because nothing is sent meanwhile."""
+"""Several batches at once, which takes fewer calls. Not more, because nothing is sent meanwhile."""
 _POLL_S = 0.005
 
 Span = tuple[int, int]

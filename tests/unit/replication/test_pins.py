@@ -17,7 +17,9 @@ TWO = [MEMORY, Partition("another")]
 OLD, NEW = Side("memory", {"colour": "old"}), Side("memory", {"colour": "new"})
 
 
-def attempt(world: World, sink: Side, pipeline: Json | None = None, partitions: Sequence[Partition] = [MEMORY]) -> None:
+def attempt(
+    world: World, sink: Side, pipeline: Json | None = None, partitions: Sequence[Partition] = (MEMORY,)
+) -> None:
     """One attempt with the newest document, whose sink has these options; older revisions keep theirs."""
     assignment = world.ledger.assign(world.connector.uid, partitions, 1)
     TaskRun(_setting(world, sink, pipeline), assignment, 0, world.source, world.sink).run()
@@ -37,6 +39,16 @@ def die_half_way(world: World) -> None:
     world.engine.dies_after = 100
     with pytest.raises(EngineFailed):
         attempt(world, OLD)
+
+
+def close_short(world: World) -> None:
+    """Attempt 1 delivers 100 of 200 and dies; attempt 2 finds them, and closes its range at 70."""
+    die_half_way(world)
+    world.sink.room, world.source.gone = 0, 70
+    with pytest.raises(OffsetGone):
+        attempt(world, OLD)
+    assert world.committed() == 70
+    world.sink.room, world.source.gone = 1 << 30, None
 
 
 def test_a_document_changed_between_two_attempts_counts_behind_the_open_ranges_only(world: World) -> None:
@@ -77,14 +89,8 @@ def test_the_attempts_of_a_range_keep_its_pins(world: World) -> None:
 
 
 def test_a_new_revision_starts_behind_the_records_that_stand_ahead(world: World) -> None:
-    """Attempt 1 delivers 100 of 200 and dies; attempt 2 finds them and closes its range short, at 70; then the document
-    names another target. 70 to 100 stand in the old one, so the rest of that range still goes there."""
-    die_half_way(world)
-    world.sink.room, world.source.gone = 0, 70
-    with pytest.raises(OffsetGone):
-        attempt(world, OLD)
-    assert world.committed() == 70
-    world.sink.room, world.source.gone = 1 << 30, None
+    """70 to 100 stand in the old target when the document names another, so the rest of that range still goes there."""
+    close_short(world)
     change_the_document(world)
     world.source.bodies += [b"more"] * 50
     attempt(world, NEW)
@@ -95,12 +101,9 @@ def test_a_new_revision_starts_behind_the_records_that_stand_ahead(world: World)
 
 
 def test_what_stands_ahead_is_no_gap_when_the_source_has_lost_it(world: World) -> None:
-    """As above, but then the source has only what is behind 90: 70 to 90 are in the target, and so accounted for."""
-    die_half_way(world)
-    world.sink.room, world.source.gone = 0, 70
-    with pytest.raises(OffsetGone):
-        attempt(world, OLD)
-    world.sink.room, world.source.gone, world.source.oldest = 1 << 30, None, 90
+    """The source has only what is behind 90 then: 70 to 90 are in the target, and so accounted for."""
+    close_short(world)
+    world.source.oldest = 90
     attempt(world, OLD)
     assert [offset for offset, _ in world.sink.rows] == list(range(200))
     assert [(one.begin, one.end, one.reconstructed) for one in world.receipts()] == [
@@ -111,11 +114,7 @@ def test_what_stands_ahead_is_no_gap_when_the_source_has_lost_it(world: World) -
 
 
 def test_an_offset_that_a_person_moved_does_not_go_on_in_the_old_target(world: World) -> None:
-    die_half_way(world)
-    world.sink.room, world.source.gone = 0, 70
-    with pytest.raises(OffsetGone):
-        attempt(world, OLD)
-    world.sink.room, world.source.gone = 1 << 30, None
+    close_short(world)
     change_the_document(world)
     lease = world.ledger.take("a person's", None, "tests", uid=world.connector.uid)
     world.ledger.set_offset([lease], world.connector.uid, "live", MEMORY, 100, who="tests", why="30 are not wanted")
