@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from connect_core.ledger.assignments import Assignment, Assignments, Share
-from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision
+from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision, Standing
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.history import (
     CommittedOffset,
@@ -46,6 +46,7 @@ __all__ = [
     "Run",
     "SettledRange",
     "Share",
+    "Standing",
     "StoredGap",
     "check",
     "target_lease_id",

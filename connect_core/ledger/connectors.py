@@ -22,7 +22,7 @@ from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.differences import differences
-from connect_core.ledger.tables import CONNECTOR_REVISIONS, CONNECTORS
+from connect_core.ledger.tables import ASSIGNMENTS, CONNECTOR_REVISIONS, CONNECTORS
 
 TARGET_STATES = ("running", "paused", "stopped")
 
@@ -59,12 +59,28 @@ class Revision:
     applied_at: datetime
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What a run must know of its connector at each range boundary. `version` is that of the newest assignment."""
+
+    target_state: str
+    revision: int
+    deleted: bool
+    version: int
+
+
 _CONNECTOR = sa.select(CONNECTORS, CONNECTOR_REVISIONS.c.document).join(
     CONNECTOR_REVISIONS,
     (CONNECTOR_REVISIONS.c.uid == CONNECTORS.c.uid) & (CONNECTOR_REVISIONS.c.revision == CONNECTORS.c.revision),
 )
 
 _LIVE = _CONNECTOR.where(CONNECTORS.c.live_name == sa.bindparam("wanted"))
+_STANDING = sa.select(
+    CONNECTORS.c.target_state,
+    CONNECTORS.c.revision,
+    CONNECTORS.c.deleted_at,
+    sa.select(sa.func.max(ASSIGNMENTS.c.version)).where(ASSIGNMENTS.c.uid == CONNECTORS.c.uid).scalar_subquery(),
+).where(CONNECTORS.c.uid == sa.bindparam("connector"))
 
 
 def locked(connection: Connection, uid: str) -> None:
@@ -109,6 +125,15 @@ class Connectors(Transactions):
             query = query.where(CONNECTORS.c.live_name.is_not(None))
         with self._read() as connection:
             return [_connector_of(row) for row in connection.execute(query)]
+
+    def standing(self, uid: str) -> Standing:
+        """Raises ConfigError for an unknown uid; a deleted connector is known."""
+        with self._read() as connection:
+            row = connection.execute(_STANDING, {"connector": uid}).one_or_none()
+        if row is None:
+            raise _unknown_uid(uid)
+        state, revision, deleted_at, version = row
+        return Standing(state, revision, deleted_at is not None, version or 0)
 
     def document(self, uid: str, revision: int) -> Json:
         """One revision of a document. Raises ConfigError when there is none."""

@@ -111,15 +111,23 @@ def _acquire_one(
 
 
 def end_older_versions(
-    ledger: Ledger, uid: str, version: int, *, holder: str, home: Path, times: Times, say: Callable[[str], None]
+    ledger: Ledger,
+    uid: str,
+    version: int,
+    *,
+    stream: str = LIVE,
+    holder: str,
+    home: Path,
+    times: Times,
+    say: Callable[[str], None],
 ) -> None:
     """Releases what holders of an older assignment version left behind (rule 11): waits until each is provably over.
 
     Whoever owns their partitions now inherits their open ranges. Raises LeaseHeld when one of them is alive.
     """
-    for seen in ledger.live_leases(uid, LIVE):
+    for seen in ledger.live_leases(uid, stream):
         if seen.version is not None and seen.version < version:
-            older = Wanted(seen.id, uid, LIVE, seen.version)
+            older = Wanted(seen.id, uid, stream, seen.version)
             acquire(ledger, [older], holder=holder, home=home, times=times, say=say).release()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from connect_core import systems
 from connect_core.config import revealed
-from connect_core.contracts import Receipt
+from connect_core.contracts import LIVE, Receipt
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Assignment
 from connect_core.observe import write_metrics
@@ -29,19 +29,31 @@ class RunSummary:
 
 def run_connector(setting: Setting) -> RunSummary:
     """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
-    connector = setting.connector
-    if connector.target_state != "running":
-        raise ConfigError(
-            f"connector {connector.name} is {connector.target_state}",
-            next_step=f"Start it again with `waybill connectors resume {connector.name}`",
-        )
+    _require_running(setting)
     assignment = _assigned(setting)
     with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:
         running = [pool.submit(_run_task, setting, assignment, task) for task in range(assignment.tasks)]
     errors = [error for future in running if (error := future.exception())]
     if errors:
         raise max(errors, key=_gravity)
-    return RunSummary(connector.name, tuple(future.result() for future in running))
+    return RunSummary(setting.connector.name, tuple(future.result() for future in running))
+
+
+def run_task(setting: Setting, task: int) -> TaskSummary | None:
+    """One task of a run whose other tasks have processes of their own. None when the partitions are shared by fewer
+    tasks than that: there is nothing for it to do."""
+    _require_running(setting)
+    assignment = _assigned(setting)
+    return _run_task(setting, assignment, task) if task < assignment.tasks else None
+
+
+def _require_running(setting: Setting) -> None:
+    connector = setting.connector
+    if setting.stream == LIVE and connector.target_state != "running":
+        raise ConfigError(
+            f"connector {connector.name} is {connector.target_state}",
+            next_step=f"Start it again with `waybill connectors resume {connector.name}`",
+        )
 
 
 def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummary:
@@ -67,6 +79,7 @@ def _assigned(setting: Setting) -> Assignment:
         setting.ledger,
         uid,
         assignment.version,
+        stream=setting.stream,
         holder=setting.holder,
         home=setting.home,
         times=setting.times,

@@ -79,6 +79,11 @@ class Setting:
     find_slice_s: float
     holder: str
     listener: Listener
+    stream: str = LIVE
+    attempt_of: str | None = None
+    """What this run is a part or an attempt of elsewhere: the run of a scheduler."""
+    halted: Callable[[], str] = lambda: ""
+    """Why the run shall end at the next range boundary though the ledger does not say so; empty: it goes on."""
     accept_gaps: bool = False
     """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
 
@@ -103,9 +108,8 @@ class TaskRun:
         task: int,
         source: Source,
         sink: Sink,
-        stream: str = LIVE,
     ) -> None:
-        self.setting, self.assignment, self.task, self.stream = setting, assignment, task, stream
+        self.setting, self.assignment, self.task, self.stream = setting, assignment, task, setting.stream
         self.ledger, self.uid = setting.ledger, setting.connector.uid
         self._revision = setting.connector.revision
         self.source, self.sink = source, sink
@@ -117,9 +121,11 @@ class TaskRun:
 
     def run(self) -> TaskSummary:
         """Raises what stopped it, after everything that was durable has been settled and the leases are let go."""
-        self.summary = TaskSummary(
-            self.task, self.ledger.begin_run(self.uid, self.stream, task=self.task, engine=self.setting.engine.kind)
+        setting = self.setting
+        run_id = self.ledger.begin_run(
+            self.uid, self.stream, task=self.task, engine=setting.engine.kind, attempt_of=setting.attempt_of
         )
+        self.summary = TaskSummary(self.task, run_id)
         try:
             with self._timed("lease"):
                 self.held = self._acquire()
@@ -159,9 +165,20 @@ class TaskRun:
                     next_step="The target or the source is very slow; raise quantum_s and lease_ttl_s",
                 )
             pending = [item for item in pending if item.id not in closed]
-            if self.ledger.connector(self.setting.connector.name).target_state != "running":
-                self.setting.listener.say("paused: ends at a range boundary")
+            if why := self._halted():
+                self.setting.listener.say(f"{why}: ends at a range boundary")
                 return
+
+    def _halted(self) -> str:
+        """Why this run ends here though there may be more to move; empty when it goes on."""
+        standing = self.ledger.standing(self.uid)
+        if standing.deleted:
+            return "deleted"
+        if standing.version > self.assignment.version:
+            return "its partitions were shared out anew"
+        if self.stream == LIVE and standing.target_state != "running":
+            return standing.target_state
+        return self.setting.halted()
 
     def _acquire(self) -> Held:
         version = self.assignment.version

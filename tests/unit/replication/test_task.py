@@ -3,7 +3,7 @@ driver or the worker can stop, and what the next attempt makes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -174,14 +174,38 @@ def test_a_range_that_begins_with_a_reject_is_finished_once_the_document_tolerat
     assert world.committed() == 200
 
 
-def test_paused_in_mid_run(world: World) -> None:
+def _paused(world: World) -> None:
+    world.ledger.set_target_state(world.connector.uid, "paused", who="tests")
+
+
+def _shared_out_anew(world: World) -> None:
+    world.ledger.assign(world.connector.uid, [MEMORY], 2)
+
+
+def _deleted(world: World) -> None:
+    world.ledger.delete(world.connector.uid, who="tests")
+
+
+@pytest.mark.parametrize("happens", [_paused, _shared_out_anew, _deleted])
+def test_what_happens_to_a_connector_in_mid_run_ends_the_run_at_a_range_boundary(
+    world: World, happens: Callable[[World], None]
+) -> None:
     execute = world.engine.execute
 
-    def pause(lanes: Sequence[Lane]) -> list[Outcome]:
-        world.ledger.set_target_state(world.connector.uid, "paused", who="tests")
+    def happening(lanes: Sequence[Lane]) -> list[Outcome]:
+        happens(world)
         return execute(lanes)
 
-    world.engine.execute = pause  # type: ignore[method-assign]
+    world.engine.execute = happening  # type: ignore[method-assign]
     world.sink.room = 50
     world.run()
     assert world.committed() == 50
+
+
+def test_who_started_a_run_can_end_it_at_a_range_boundary(world: World) -> None:
+    world.sink.room = 50
+    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    setting = replace(world.setting(), halted=lambda: "paused in Airflow")
+    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    assert world.committed() == 50
+    assert world.said[-1] == "paused in Airflow: ends at a range boundary"
