@@ -19,7 +19,8 @@ from connect_core.errors import ConfigError
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.contracts import Position
-    from connect_core.ledger import Assignment, Connector, Lease
+    from connect_core.ledger import Connector, Lease
+    from connect_core.planning import Assignment
     from connect_core.records import Partition
 
 app = typer.Typer(no_args_is_help=True, help="Where reading goes on, and moving it by hand.")
@@ -139,7 +140,7 @@ def _assignment(opened: Session, connector: Connector) -> Assignment:
 
     resolved = opened.resolved(connector)
     partitions = systems.source(revealed(resolved.source)).partitions([])
-    return opened.ledger.assign(connector.uid, partitions, resolved.tasks)
+    return opened.ledger.assign(connector.uid, partitions, resolved.tasks, resolved.assignment)
 
 
 def _partition(assignment: Assignment, key: str) -> Partition:

@@ -110,6 +110,10 @@ class ConnectorDocument(_Part):
     source: Endpoint = Field(description="Where records are read: {SYSTEM: {options}}.")
     sink: Endpoint = Field(description="Where records are written: {SYSTEM: {options}}.")
     tasks: int = Field(default=1, ge=1, le=1000, strict=True, description="How many tasks share the partitions.")
+    assignment: Literal["even", "consistent-hash"] = Field(
+        default="even",
+        description="How partitions are shared out: even, or consistent-hash, which moves few when tasks changes.",
+    )
     schedule: Schedule = Field(
         default_factory=lambda: Schedule(manual=True), description="When runs begin; manual when left out."
     )

@@ -33,6 +33,7 @@ class Resolved:
     range_bytes: int
     tolerance: int
     on_gap: str
+    assignment: str = "even"
 
 
 def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, uid: str) -> Resolved:
@@ -62,6 +63,7 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
         range_bytes=document.limits.range_bytes,
         tolerance=document.errors.tolerance,
         on_gap=document.errors.on_gap,
+        assignment=document.assignment,
     )
 
 

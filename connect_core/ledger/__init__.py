@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from connect_core.ledger.assignments import Assignment, Assignments, Share
+from connect_core.ledger.assignments import Assignments
 from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision, Standing
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.history import (
@@ -33,7 +33,6 @@ from connect_core.ledger.settling import Settling
 
 __all__ = [
     "Applied",
-    "Assignment",
     "CommittedOffset",
     "Connector",
     "DeadLetter",
@@ -45,7 +44,6 @@ __all__ = [
     "Revision",
     "Run",
     "SettledRange",
-    "Share",
     "Standing",
     "StoredGap",
     "check",

@@ -1,15 +1,11 @@
-"""Which task has which partition, in versions (rule 11). Called by the driver and by the makers of DAGs.
+"""Which task has which partition, in versions (rule 11), as `planning.assigning` shares them out. Called by the driver.
 
-A partition keeps its slot for ever and its task for as long as the number of tasks stays. New partitions join the
-current version: nobody had them before. Another number of tasks makes a new version, whose tasks may only start when
-no lease of an older one is live (`leases.Leases.take`).
+The tasks of a new version may only start when no lease of an older one is live (`leases.Leases.take`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -17,67 +13,26 @@ from sqlalchemy import Connection
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.tables import ASSIGNMENT_SHARES, ASSIGNMENTS
+from connect_core.planning import Assignment, Share, assigned
 from connect_core.records import Partition
-
-
-class Share(NamedTuple):
-    """`slot` numbers the partitions of a connector in order of appearance; `task` is the one that has it."""
-
-    slot: int
-    task: int
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """One version: `version` 0 stands for "nothing was assigned yet"."""
-
-    version: int
-    tasks: int
-    shares: dict[Partition, Share]
-
-
-def assigned(current: Assignment, partitions: Iterable[Partition], tasks: int) -> Assignment:
-    """The assignment that holds when these partitions are there and this many tasks share them. Pure.
-
-    The same for any order of the input. Partitions that are gone keep their share: they may come back.
-    """
-    if tasks < 1:
-        raise ValueError(f"{tasks} tasks cannot share partitions")
-    if current.version and tasks == current.tasks:
-        return Assignment(current.version, tasks, _joined(current.shares, partitions, tasks))
-    slots = sorted((share.slot, partition) for partition, share in current.shares.items())
-    evenly = {partition: Share(slot, place % tasks) for place, (slot, partition) in enumerate(slots)}
-    return Assignment(current.version + 1, tasks, _joined(evenly, partitions, tasks))
-
-
-def _joined(shares: Mapping[Partition, Share], partitions: Iterable[Partition], tasks: int) -> dict[Partition, Share]:
-    joined = dict(shares)
-    load = [0] * tasks
-    for share in shares.values():
-        load[share.task] += 1
-    for partition in sorted(set(partitions) - shares.keys()):
-        task = load.index(min(load))
-        joined[partition] = Share(len(joined), task)
-        load[task] += 1
-    return joined
 
 
 class Assignments(Transactions):
     """The assignments' part of the ledger."""
 
-    def assign(self, uid: str, partitions: Sequence[Partition], tasks: int) -> Assignment:
-        """Gives each new partition a slot and a task; makes a new version when the number of tasks has changed.
+    def assign(self, uid: str, partitions: Sequence[Partition], tasks: int, strategy: str = "even") -> Assignment:
+        """Gives each new partition a slot and a task; makes a new version when number of tasks or strategy changed.
 
         Writes nothing when nothing is new. Raises ConfigError for an unknown uid.
         """
         with self._read() as connection:
             current = _newest(connection, uid)
-        if assigned(current, partitions, tasks) == current:
+        if assigned(current, partitions, tasks, strategy) == current:
             return current
         with self._write() as connection:
             locked(connection, uid)
             current = _newest(connection, uid)
-            wanted = assigned(current, partitions, tasks)
+            wanted = assigned(current, partitions, tasks, strategy)
             _store(connection, uid, current, wanted)
             return wanted
 
@@ -93,7 +48,7 @@ class Assignments(Transactions):
 
 # Built once: building a statement costs more than running it.
 _NEWEST = sa.select(sa.func.max(ASSIGNMENTS.c.version)).where(ASSIGNMENTS.c.uid == sa.bindparam("connector"))
-_TASKS = sa.select(ASSIGNMENTS.c.tasks).where(
+_VERSION = sa.select(ASSIGNMENTS.c.tasks, ASSIGNMENTS.c.strategy).where(
     ASSIGNMENTS.c.uid == sa.bindparam("connector"), ASSIGNMENTS.c.version == sa.bindparam("wanted")
 )
 _SHARES = (
@@ -113,19 +68,18 @@ def _newest(connection: Connection, uid: str) -> Assignment:
 
 def _stored(connection: Connection, uid: str, version: int) -> Assignment:
     wanted = {"connector": uid, "wanted": version}
-    tasks = connection.scalar(_TASKS, wanted)
-    if tasks is None:
+    version_row = connection.execute(_VERSION, wanted).one_or_none()
+    if version_row is None:
         return Assignment(0, 0, {})
     found = {Partition(row.partition_key): Share(row.slot, row.task) for row in connection.execute(_SHARES, wanted)}
-    return Assignment(version, tasks, found)
+    return Assignment(version, version_row.tasks, found, version_row.strategy)
 
 
 def _store(connection: Connection, uid: str, current: Assignment, wanted: Assignment) -> None:
     same = wanted.version == current.version
     if not same:
-        connection.execute(
-            ASSIGNMENTS.insert().values(uid=uid, version=wanted.version, tasks=wanted.tasks, created_at=now())
-        )
+        row = {"uid": uid, "version": wanted.version, "tasks": wanted.tasks, "strategy": wanted.strategy}
+        connection.execute(ASSIGNMENTS.insert().values(**row, created_at=now()))
     rows = [
         {
             "uid": uid,

@@ -107,6 +107,7 @@ ASSIGNMENTS = sa.Table(
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("tasks", sa.Integer, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("strategy", sa.String(32), nullable=False, server_default="even"),
 )
 
 ASSIGNMENT_SHARES = sa.Table(

@@ -1,6 +1,8 @@
-"""Planning: bounds -> ranges, ranges -> lanes. Pure: no clock, no I/O, the same input gives the same plan."""
+"""Planning: partitions -> tasks, bounds -> ranges, ranges -> lanes. Pure: no clock, no I/O,
+the same input gives the same plan."""
 
+from connect_core.planning.assigning import Assignment, Share, assigned
 from connect_core.planning.lanes import split_lanes
 from connect_core.planning.ranges import Goal, RangeLimits, plan_ranges
 
-__all__ = ["Goal", "RangeLimits", "plan_ranges", "split_lanes"]
+__all__ = ["Assignment", "Goal", "RangeLimits", "Share", "assigned", "plan_ranges", "split_lanes"]

@@ -10,8 +10,8 @@ from connect_core import systems
 from connect_core.config import revealed
 from connect_core.contracts import LIVE, Receipt
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
-from connect_core.ledger import Assignment
 from connect_core.observe import write_metrics
+from connect_core.planning import Assignment
 from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.task import Setting, TaskRun, TaskSummary
 
@@ -74,7 +74,7 @@ def _assigned(setting: Setting) -> Assignment:
     with ExitStack() as resources:
         source = systems.source(revealed(setting.resolved.source), resources)
         partitions = source.partitions(list(setting.ledger.partitions(uid)))
-    assignment = setting.ledger.assign(uid, partitions, setting.resolved.tasks)
+    assignment = setting.ledger.assign(uid, partitions, setting.resolved.tasks, setting.resolved.assignment)
     end_older_versions(
         setting.ledger,
         uid,

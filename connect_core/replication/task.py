@@ -34,10 +34,10 @@ from connect_core.contracts import (
     Targets,
 )
 from connect_core.errors import ConfigError, Failure, OffsetGone, PipelineChanged, Retriable
-from connect_core.ledger import Assignment, Connector, Ledger, target_lease_id, task_lease_id
+from connect_core.ledger import Connector, Ledger, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
-from connect_core.planning import Goal, RangeLimits, plan_ranges, split_lanes
+from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, split_lanes
 from connect_core.records import Partition
 from connect_core.replication.leasing import Held, Times, Wanted, acquire
 from connect_core.replication.losses import Loss, losses

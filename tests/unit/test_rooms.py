@@ -16,7 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
     "pipeline": set(),
     "planning": set(),
-    "ledger": set(),
+    "ledger": {"planning"},
     "observe": set(),
     "systems": {"rocketmq"},
     "config": {"systems", "stack"},

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from connect_core.errors import ConfigError
-from connect_core.ledger import Assignment, Ledger, Share
+from connect_core.ledger import Ledger
+from connect_core.planning import Assignment, Share
 from connect_core.records import Partition
 
 
@@ -76,3 +77,11 @@ def test_drivers_that_assign_at_once_agree(ledger: Ledger, uid: str) -> None:
     for assignment in seen:
         assert assignment.version == 1
         assert assignment.shares.items() <= final.shares.items()
+
+
+def test_another_strategy_is_a_new_version_and_is_remembered(ledger: Ledger, uid: str) -> None:
+    first = ledger.assign(uid, parts("a", "b"), 2)
+    second = ledger.assign(uid, parts("a", "b"), 2, "consistent-hash")
+    assert (first.strategy, second.strategy, second.version) == ("even", "consistent-hash", 2)
+    assert ledger.assignment(uid) == second
+    assert ledger.assignment(uid, 1) == first

@@ -104,7 +104,10 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("tasks: 0"), "tasks: line 11: input should be greater than or equal to 1, found 0"),
         (_with("tasks: '2'"), "tasks: line 11: input should be a valid integer, found '2'"),
         (_with("tasks: ${env:TASKS}"), "tasks: line 11: input should be a valid integer"),
-        (_with("task: 2"), 'task: line 12: unknown key "task"; did you mean tasks? (known: alerts, description,'),
+        (
+            _with("task: 2"),
+            'task: line 12: unknown key "task"; did you mean tasks? (known: alerts, assignment, description,',
+        ),
         (_with("schedule: {}"), "schedule: line 11: needs exactly one of every, cron, continuous, on_change, manual"),
         (_with("schedule: {every: 30s, manual: true}"), "every and manual are given"),
         (_with("schedule: {every: 30x}"), "schedule.every: line 11: '30x' is not a duration"),
