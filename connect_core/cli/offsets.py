@@ -159,15 +159,16 @@ def _leases(
     from connect_core.contracts import LIVE
     from connect_core.ledger import task_lease_id
     from connect_core.replication.leasing import Wanted, acquire
+    from connect_core.replication.setting import holder, times
 
     task = assignment.shares[partition].task
     lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)
     held = acquire(
         opened.ledger,
         [Wanted(lease_id, connector.uid, LIVE, assignment.version)],
-        holder=session.holder(),
+        holder=holder(),
         home=home,
-        times=session.times(opened.settings),
+        times=times(opened.settings),
         say=output.notice,
     )
     try:

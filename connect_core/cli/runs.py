@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +17,8 @@ from connect_core.cli.progress import listening
 from connect_core.errors import Unreachable
 
 if TYPE_CHECKING:
-    from connect_core.cli.session import Session
     from connect_core.contracts import Engine
-    from connect_core.ledger import Connector
     from connect_core.replication.run import RunSummary
-    from connect_core.replication.task import Listener, Setting
 
 Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
 
@@ -42,12 +38,15 @@ def run(
 ) -> None:
     """Run a connector once, here and now: moves what is there, then ends."""
     from connect_core.replication.run import run_connector
+    from connect_core.replication.setting import setting_for
 
     begun = time.monotonic()
     with session.working(engine or None) as (opened, home):
         connector = opened.ledger.connector(name)
         with listening(quiet=as_json) as listener, _engine(opened.settings.engine, home) as found:
-            setting = replace(_setting(opened, home, connector, found, listener), accept_gaps=accept_gaps)
+            setting = setting_for(
+                opened.ledger, opened.settings, home, connector, found, listener, accept_gaps=accept_gaps
+            )
             summary = run_connector(setting)
     told = _summary(summary, time.monotonic() - begun)
     output.emit(as_json, told, lambda: _show_summary(told))
@@ -72,25 +71,6 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
 
     told = {"connector": name, "state": connector.target_state, "lag": sum(p.lag for p in previews)}
     output.emit(as_json, {**told, "partitions": previews}, for_people)
-
-
-def _setting(opened: Session, home: Path, connector: Connector, engine: Engine, listener: Listener) -> Setting:
-    from connect_core.replication.task import Setting
-
-    settings = opened.settings
-    return Setting(
-        ledger=opened.ledger,
-        connector=connector,
-        resolved=opened.resolved(connector),
-        resolve=lambda revision: opened.resolved(connector, revision),
-        engine=engine,
-        home=home,
-        times=session.times(settings),
-        lanes=settings.lanes,
-        find_slice_s=settings.find_slice_s,
-        holder=session.holder(),
-        listener=listener,
-    )
 
 
 @contextmanager

@@ -6,8 +6,6 @@ Reading commands never create anything. `storing` is for the commands that may b
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from connect_core.config import Resolved, Settings
     from connect_core.ledger import Connector, Ledger
-    from connect_core.replication.leasing import Times
 
 
 @dataclass(frozen=True)
@@ -28,15 +25,11 @@ class Session:
     settings: Settings
     ledger: Ledger
 
-    def resolved(self, connector: Connector, revision: int | None = None) -> Resolved:
-        """The connector as a revision of its document has it; the newest when none is given."""
-        from connect_core.config import load_document, resolve
+    def resolved(self, connector: Connector) -> Resolved:
+        """The connector as the newest revision of its document has it."""
+        from connect_core.replication.setting import resolved
 
-        data = connector.document
-        if revision is not None and revision != connector.revision:
-            data = self.ledger.document(connector.uid, revision)
-        document = load_document(data, f"connector {connector.name}")
-        return resolve(document, self.home, self.settings, connector.uid)
+        return resolved(self.ledger, self.settings, self.home, connector)
 
 
 def surroundings() -> tuple[Path | None, Settings]:
@@ -88,21 +81,7 @@ def storing() -> Iterator[Session]:
 @contextmanager
 def working(engine: str | None = None) -> Iterator[tuple[Session, Path]]:
     """For commands that take leases: with the home that holds their lock files, made when only the ledger is there."""
-    from connect_core.config import create_home, database_url, find_home, load_settings
-    from connect_core.ledger import Ledger
+    from connect_core.replication.setting import working as at_work
 
-    with Ledger.open(database_url(find_home())) as ledger:
-        home = create_home()
-        yield Session(home, load_settings(home, engine=engine), ledger), home
-
-
-def holder() -> str:
-    """Who holds a lease, for whoever has to wait for it: host, process, and a nonce."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-
-
-def times(settings: Settings) -> Times:
-    """The shares of a lease, as whoever takes one needs them."""
-    from connect_core.replication.leasing import Times
-
-    return Times(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s)
+    with at_work(engine) as (ledger, settings, home):
+        yield Session(home, settings, ledger), home
