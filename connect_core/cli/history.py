@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
 Last = Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")]
 
-COUNTS = (
-    "read",
-    "absent",
-    "filtered",
-    "rejected",
-    "passed",
-    "emitted",
-    "delivered",
-    "already",
-    "surplus",
-    "possible_repeats",
-)
-
 _SHOWN = ("connector", "partition", "begin", "end", "read", "delivered", "already", "rejected", "surplus", "settled_at")
 
 
@@ -171,6 +158,8 @@ def _chosen(opened: Session, name: str) -> list[Connector]:
 
 def _receipt(settled: SettledRange) -> dict[str, Any]:
     """One flat object a receipt; the keys are part of the command's promise to scripts."""
+    from connect_core.replication.telling import COUNTS
+
     receipt = settled.receipt
     return {
         "range": settled.id,

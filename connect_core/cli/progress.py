@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connect_core.cli import output
 
 if TYPE_CHECKING:
     from connect_core.replication.task import Listener, Progress
-
-_LINE_EVERY_S = 5.0
 
 
 @contextmanager
@@ -27,18 +25,10 @@ def listening(quiet: bool = False) -> Iterator[Listener]:
 
 
 def _lines(quiet: bool) -> Listener:
-    from connect_core.replication.task import Listener
+    from connect_core.replication.telling import listener
 
-    told: dict[int, float] = {}
-
-    def progress(now: Progress) -> None:
-        finished = now.done >= now.planned
-        if not finished and time.monotonic() - told.get(now.task, 0.0) < _LINE_EVERY_S:
-            return
-        told[now.task] = time.monotonic()
-        output.notice(f"task {now.task}: {now.records:,} records, {_percent(now)}")
-
-    return Listener(output.notice, (lambda _: None) if quiet else progress)
+    told = listener(output.notice)
+    return replace(told, progress=lambda _: None) if quiet else told
 
 
 @contextmanager
@@ -64,7 +54,3 @@ def _bar() -> Iterator[Listener]:
             bars.update(shown[now.task], total=now.planned, completed=now.done, records=now.records)
 
         yield Listener(lambda text: bars.console.print(output.printable(text), markup=False), progress)
-
-
-def _percent(now: Progress) -> str:
-    return f"{100 * now.done // now.planned}%" if now.planned else "100%"

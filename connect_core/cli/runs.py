@@ -6,19 +6,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.history import COUNTS
 from connect_core.cli.output import JsonFlag
 from connect_core.cli.progress import listening
 from connect_core.errors import Unreachable
 
 if TYPE_CHECKING:
     from connect_core.contracts import Engine
-    from connect_core.replication.run import RunSummary
 
 Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
 
@@ -37,6 +35,7 @@ def run(
     as_json: JsonFlag = False,
 ) -> None:
     """Run a connector once, here and now: moves what is there, then ends."""
+    from connect_core.replication import telling
     from connect_core.replication.run import run_connector
     from connect_core.replication.setting import setting_for
 
@@ -48,8 +47,8 @@ def run(
                 opened.ledger, opened.settings, home, connector, found, listener, accept_gaps=accept_gaps
             )
             summary = run_connector(setting)
-    told = _summary(summary, time.monotonic() - begun)
-    output.emit(as_json, told, lambda: _show_summary(told))
+    told = telling.told(summary, time.monotonic() - begun)
+    output.emit(as_json, told, lambda: output.line("\n".join(telling.lines(told))))
 
 
 def plan(name: Name, as_json: JsonFlag = False) -> None:
@@ -89,37 +88,3 @@ def _engine(kind: str, home: Path) -> Iterator[Engine]:
             )
         remote = running.spark_remote
     yield engine.engine(kind, remote=remote)
-
-
-def _summary(summary: RunSummary, seconds: float) -> dict[str, Any]:
-    receipts = summary.receipts()
-    return {
-        "connector": summary.connector,
-        "seconds": round(seconds, 3),
-        "ranges": len(receipts),
-        **{name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in COUNTS},
-        "gaps": sum(len(receipt.gaps) for receipt in receipts),
-        "bytes_read": sum(receipt.bytes_read or 0 for receipt in receipts),
-        "bytes_written": sum(receipt.bytes_written for receipt in receipts),
-        "tasks": [
-            {"task": task.task, "run": task.run_id, "ranges": len(task.receipts), "seconds": task.seconds_by_part}
-            for task in summary.tasks
-        ],
-    }
-
-
-def _show_summary(told: dict[str, Any]) -> None:
-    """One line of what counts, then what a person must look at."""
-    if not told["ranges"]:
-        output.line(f"{told['connector']}: nothing to move ({told['seconds']:.1f} s)")
-        return
-    output.line(
-        f"{told['connector']}: {told['delivered']:,} records delivered, {told['already']:,} were there already;"
-        f" {told['read']:,} read in {output.count(told['ranges'], 'range')} ({told['seconds']:.1f} s)"
-    )
-    for name in ("absent", "filtered", "rejected", "surplus", "possible_repeats"):
-        if told[name]:
-            output.line(f"  {name.replace('_', ' ')}: {told[name]:,}")
-    if told["gaps"]:
-        output.line(f"  gaps: {told['gaps']:,} (waybill gaps {told['connector']})")
-    output.line(f"  receipts: waybill receipts {told['connector']} --run {told['tasks'][0]['run']}")
