@@ -38,6 +38,18 @@ class Position:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a backfill or a replay moves of one partition: `[begin, end)` of one incarnation. `evidence` is what the
+    source saw at `begin`."""
+
+    partition: Partition
+    incarnation: int
+    begin: int
+    end: int
+    evidence: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Gap:
     """Records of `[begin, end)` that cannot be had any more; `end` is None where nobody can know it."""
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from connect_core.ledger.assignments import Assignments
+from connect_core.ledger.backfills import Backfill, Backfills
 from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision, Standing
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.history import (
@@ -26,13 +27,14 @@ from connect_core.ledger.history import (
 from connect_core.ledger.identity import Identity
 from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_id, task_lease_id
 from connect_core.ledger.offsets import Offsets
-from connect_core.ledger.ranges import Ranges
+from connect_core.ledger.ranges import Ranges, Writer
 from connect_core.ledger.runs import Runs
 from connect_core.ledger.schema import check, require_current, upgrade
 from connect_core.ledger.settling import Settling
 
 __all__ = [
     "Applied",
+    "Backfill",
     "CommittedOffset",
     "Connector",
     "DeadLetter",
@@ -46,6 +48,7 @@ __all__ = [
     "SettledRange",
     "Standing",
     "StoredGap",
+    "Writer",
     "check",
     "target_lease_id",
     "task_lease_id",
@@ -53,7 +56,7 @@ __all__ = [
 ]
 
 
-class Ledger(Connectors, Assignments, Leases, Runs, Ranges, Settling, Offsets, History, Identity):
+class Ledger(Connectors, Assignments, Leases, Runs, Ranges, Settling, Offsets, History, Backfills, Identity):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 
     @classmethod

@@ -6,7 +6,7 @@ Read by the CLI, the API and reconcile. Writes nothing but the removal of dead l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -40,7 +40,8 @@ class Run:
 
 @dataclass(frozen=True)
 class SettledRange:
-    """A range with its receipt. Rejects are among the dead letters; of floors only the newest are kept."""
+    """A range with its receipt. Rejects are among the dead letters; of floors only the newest are kept. `evidence` is
+    what the source saw at its begin."""
 
     id: int
     uid: str
@@ -57,6 +58,7 @@ class SettledRange:
     planned_at: datetime
     settled_at: datetime
     receipt: Receipt
+    evidence: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,13 @@ class History(Transactions):
         query = _settled(uid, stream).order_by(RANGES.c.closed_at.desc(), RANGES.c.id.desc()).limit(limit)
         if run_id is not None:
             query = query.where(RANGES.c.run_id == run_id)
+        with self._read() as connection:
+            return [_settled_of(row) for row in connection.execute(query)]
+
+    def ranges_of_run(self, uid: str, run: str) -> list[SettledRange]:
+        """What one run has settled, in that order; of all its tasks and attempts when `run` is a scheduler's."""
+        ids = sa.select(RUNS.c.id).where(RUNS.c.uid == uid, (RUNS.c.id == run) | (RUNS.c.attempt_of == run))
+        query = _settled(uid).where(RANGES.c.run_id.in_(ids)).order_by(RANGES.c.closed_at, RANGES.c.id)
         with self._read() as connection:
             return [_settled_of(row) for row in connection.execute(query)]
 
@@ -248,6 +257,7 @@ def _settled_of(row: Any) -> SettledRange:
         planned_at=row.planned_at,
         settled_at=row.closed_at,
         receipt=receipt_of(row),
+        evidence=row.evidence,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -18,6 +18,7 @@ from connect_core.contracts import Floor, OpenRange, Position, Range
 from connect_core.errors import DataError
 from connect_core.found import Found
 from connect_core.ledger.auditing import note
+from connect_core.ledger.backfills import unfinished
 from connect_core.ledger.continuity import continues
 from connect_core.ledger.database import MANY, Transactions, among, now, upsert
 from connect_core.ledger.leases import Lease, fence
@@ -70,6 +71,14 @@ _CLOSED_SHORT = (
 _INSERT = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
 
 
+class Writer(NamedTuple):
+    """Who has written a target that can have one writer only."""
+
+    target: str
+    connector: str
+    stream: str
+
+
 class Ranges(Transactions):
     """The part of the ledger that plans go into."""
 
@@ -82,17 +91,20 @@ class Ranges(Transactions):
         with self._read() as connection:
             return _floors(connection, uid, stream)
 
-    def other_writers(self, uid: str, targets: Iterable[str]) -> list[tuple[str, str]]:
-        """(target, connector) for each other connector that is not deleted and has floors of one of these targets."""
+    def other_writers(self, uid: str, stream: str, targets: Iterable[str]) -> list[Writer]:
+        """Who else has floors of one of these targets and may write it again: the live stream of each connector that
+        is not deleted, and its backfills that are not over."""
         ours = sorted(targets)
         query = (
-            sa.select(FLOORS.c.target, CONNECTORS.c.name)
+            sa.select(FLOORS.c.target, CONNECTORS.c.uid, CONNECTORS.c.name, FLOORS.c.stream)
             .join(CONNECTORS, CONNECTORS.c.uid == FLOORS.c.uid)
             .where(among(FLOORS.c.target_id, [target_id(one) for one in ours]))
-            .where(FLOORS.c.uid != uid, CONNECTORS.c.live_name.is_not(None))
+            .where((FLOORS.c.uid != uid) | (FLOORS.c.stream != stream), CONNECTORS.c.live_name.is_not(None))
         )
         with self._read() as connection:
-            return sorted({(row.target, row.name) for row in connection.execute(query) if row.target in ours})
+            rows = [row for row in connection.execute(query) if row.target in ours]
+            going_on = unfinished(connection, [(row.uid, row.stream) for row in rows])
+        return sorted({Writer(row.target, row.name, row.stream) for row in rows if (row.uid, row.stream) in going_on})
 
     def open_ranges(self, uid: str, stream: str, partitions: Iterable[Partition] | None = None) -> list[OpenRange]:
         """Ranges that were planned and not closed, in the order of their planning; all `inherited`, with what `find`

@@ -239,6 +239,25 @@ OFFSETS = sa.Table(
     sa.Column("changed_at", UtcTime, nullable=False),
 )
 
+# Each has a stream of its own. `asked` is what a person wanted, `parts` what that came to, `sink` the options that
+# differ from those of the document, of which every attempt takes `revision`.
+BACKFILLS = sa.Table(
+    "backfills",
+    METADATA,
+    _connector(primary_key=True),
+    sa.Column("stream", _Stream, primary_key=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("asked", _JSON, nullable=False),
+    sa.Column("parts", _JSON, nullable=False),
+    sa.Column("sink", _JSON, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("ended_at", UtcTime),
+)
+
 # `before` and `after` are positions; NULL: never read.
 OFFSET_CHANGES = sa.Table(
     "offset_changes",

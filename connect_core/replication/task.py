@@ -34,7 +34,7 @@ from connect_core.contracts import (
     Targets,
 )
 from connect_core.errors import ConfigError, Failure, OffsetGone, PipelineChanged, Retriable
-from connect_core.ledger import Connector, Ledger, target_lease_id, task_lease_id
+from connect_core.ledger import Connector, Ledger, Writer, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, split_lanes
@@ -288,16 +288,11 @@ class TaskRun:
         return self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, ranges, floors)
 
     def _check_alone(self, targets: set[str]) -> None:
-        """Raises ConfigError when another connector writes one of these targets, at other times than now: each would
-        take what the other has settled there for unsettled bytes of its own."""
-        others = self.ledger.other_writers(self.uid, targets)
+        """Raises ConfigError when another connector or stream writes one of these targets, at other times than now:
+        each would take what the other has settled there for unsettled bytes of its own."""
+        others = self.ledger.other_writers(self.uid, self.stream, targets)
         if others:
-            target, name = others[0]
-            raise ConfigError(
-                f"connector {name} writes this target, which can have one writer only",
-                where=f"{self._where()}, {target}",
-                next_step=f"Choose another one, or delete connector {name} when it is not used any more",
-            )
+            raise _taken(others[0], f"{self._where()}, {others[0].target}")
 
     def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
         # What targets of another revision demand is not known: one lane is right for all of them.
@@ -466,6 +461,17 @@ class TaskRun:
         before = self.steps[step].times if step in self.steps else 0
         self.steps[step] = Passed(before + 1, clock.utc())
         reached(step, home=self.setting.home, where=self._where())
+
+
+def _taken(other: Writer, where: str) -> ConfigError:
+    who, advice = f"connector {other.connector}", f"delete connector {other.connector} when it is not used any more"
+    if other.stream != LIVE:
+        who, advice = f"{other.stream} of {who}", f"waybill backfills cancel {other.connector} {other.stream}"
+    return ConfigError(
+        f"{who} writes this target, which can have one writer only",
+        where=where,
+        next_step=f"Choose another one, or {advice}",
+    )
 
 
 def _counted(number: int, noun: str) -> str:

@@ -66,10 +66,10 @@ def test_who_else_writes_a_target(ledger: Ledger) -> None:
     first, second = Worker.started(ledger, "first"), Worker.started(ledger, "second")
     first.plan(planned(Q0), planned(Q1), floors=[Floor("", "/out", 1), Floor(Q0.id, "copy:0", 5)])
     second.plan(planned(Q0), floors=[Floor("", "/elsewhere", 1)])
-    assert ledger.other_writers(second.uid, ["/out", "/elsewhere", "/new"]) == [("/out", "first")]
-    assert ledger.other_writers(first.uid, ["/out", "copy:0"]) == []
+    assert ledger.other_writers(second.uid, LIVE, ["/out", "/elsewhere", "/new"]) == [("/out", "first", LIVE)]
+    assert ledger.other_writers(first.uid, LIVE, ["/out", "copy:0"]) == []
     ledger.delete(first.uid, who="ann")
-    assert ledger.other_writers(second.uid, ["/out"]) == []
+    assert ledger.other_writers(second.uid, LIVE, ["/out"]) == []
 
 
 def test_a_partition_has_one_open_range(worker: Worker) -> None:
