@@ -30,6 +30,12 @@ SESSION = "WAYBILL_TEST_SESSION"
 _LEAVE_LIMIT_S = 5.0
 # A third less CPU to start; nothing here measures how fast a broker is once it has run for a while.
 _QUICK_START = ("-XX:TieredStopAtLevel=1",)
+_SHARED = stack.Options(
+    well_known_ports=False,
+    rocketmq_jvm=_QUICK_START,
+    postgresql={"fsync": "off"},
+    airflow={"AIRFLOW__CORE__PARALLELISM": "4"},
+)
 _tether: processes.Process | None = None
 _skipped: list[str] = []
 
@@ -115,9 +121,21 @@ def postgres_url(worker_folder: Path) -> str:
 @pytest.fixture(scope="session")
 def spark_remote() -> str:
     """Spark Connect URL of an engine that all workers share. Do not stop its session, do not kill it."""
+    return _shared(stack.ENGINE).spark_remote
+
+
+@pytest.fixture(scope="session")
+def airflow() -> stack.Stack:
+    """A whole stack with Airflow that all workers share, its engine the one of `spark_remote`. Do not kill its parts.
+
+    Its DAG folder has the shipped file, which shows the connectors of its ledger; a test may put files beside it.
+    """
+    return _shared(*stack.ALL)
+
+
+def _shared(*parts: str) -> stack.Stack:
     home = _root() / "shared" / "engine" / ".waybill"
-    options = stack.Options(well_known_ports=False)
-    return stack.up(home, parts=(stack.ENGINE,), supervise=False, options=options).spark_remote
+    return stack.up(home, parts=parts, supervise=False, options=_SHARED)
 
 
 @pytest.fixture(scope="session")
@@ -203,7 +221,7 @@ def _end_servers(root: Path) -> None:
     for file in root.glob("**/.waybill/stack.json"):
         running = record.load(file.parent)
         for part in running.parts.values() if running else ():
-            sign = signal.SIGKILL if part.name in (stack.NAME_SERVER, stack.BROKER) else signal.SIGINT
+            sign = signal.SIGINT if part.name in (stack.POSTGRESQL, stack.ENGINE) else signal.SIGKILL
             processes.stop(part.process, sign=sign)
         postgresql.forget(file.parent)
 

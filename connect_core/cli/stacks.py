@@ -12,9 +12,9 @@ from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
-    from connect_core.stack import PartStatus
+    from connect_core.stack import PartStatus, Stack
 
-app = typer.Typer(no_args_is_help=True, help="The local stack: RocketMQ, PostgreSQL and the engine.")
+app = typer.Typer(no_args_is_help=True, help="The local stack: RocketMQ, PostgreSQL, the engine, Airflow.")
 
 Parts = Annotated[list[str], typer.Option("--only", help="Only this part; may be given several times.", metavar="PART")]
 
@@ -25,13 +25,16 @@ def up(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006  type
     from connect_core import stack
     from connect_core.config import create_home
 
-    parts = _parts(only)
+    parts = _parts(only) if only else _startable()
     home = create_home()
     _warn_of_a_ledger_left_behind(home, parts)
-    stack.up(home, parts=parts, report=output.notice)
+    had_login = stack.password_file(home).exists()
+    running = stack.up(home, parts=parts, report=output.notice)
     if stack.POSTGRESQL in parts:
         _make_ledger(home)
     _show(home, as_json)
+    if stack.API_SERVER in parts:
+        _tell_login(running, with_password=not had_login)
 
 
 @app.command()
@@ -92,6 +95,22 @@ def _parts(only: list[str]) -> tuple[str, ...]:
     if unknown:
         raise ConfigError(f"the stack has no part {', '.join(unknown)}", next_step=f"It has {', '.join(stack.ALL)}")
     return tuple(only) or stack.ALL
+
+
+def _startable() -> tuple[str, ...]:
+    from connect_core import stack
+
+    parts = stack.startable()
+    if len(parts) < len(stack.ALL):
+        output.notice("note: Airflow is not installed and not started (pip install 'waybill[airflow]')")
+    return parts
+
+
+def _tell_login(running: Stack, with_password: bool) -> None:
+    """The password is shown when it was made, and never again: afterwards its file is named."""
+    password = f" with the password {running.airflow_password}" if with_password else ""
+    output.notice(f"Airflow: {running.airflow_url}, log in as {running.airflow_user}{password}")
+    output.notice(f"         (the password is kept in {running.airflow_password_file})")
 
 
 def _make_ledger(home: Path) -> None:

@@ -19,6 +19,7 @@ from connect_core.demo.killing import kill, wait_for, workers
 from connect_core.demo.screen import Screen
 from connect_core.demo.topic import Topic
 from connect_core.errors import DataError, Retriable
+from connect_core.stack import DATA_PARTS
 
 STEPS = 7
 
@@ -27,6 +28,8 @@ _BULK_LINES = 300_000
 _TRICKLE_LINES_PER_S = 1_000
 _KILL_TRIES = 3
 _ALL = "100000"
+_ONLY = tuple(word for part in DATA_PARTS for word in ("--only", part))
+"""Runs from the command line need no Airflow."""
 
 Victim = Callable[[subprocess.Popen[bytes]], int | None]
 
@@ -44,7 +47,7 @@ class _Story:
 
     def tell(self) -> None:
         with self.screen.step("The local stack: RocketMQ, PostgreSQL for the ledger, Spark"):
-            self.waybill.show("dev", "up")
+            self.waybill.show("dev", "up", *_ONLY)
         with self.screen.step(f"Two connectors: {len(HOSTS)} log files -> topic {self.names.topic} -> one file"):
             self.waybill.show("apply", *self.names.write_documents())
         with self.screen.step(f"A first run of each, {_FIRST_LINES:,} lines"):

@@ -1,24 +1,43 @@
-"""The local stack: RocketMQ, PostgreSQL and the resident engine of one home, started and stopped by `waybill dev`.
+"""The local stack of one home: RocketMQ, PostgreSQL, the resident engine and Airflow, started by `waybill dev up`.
 
 This is all that other rooms call; importing it needs the standard library only.
 """
 
-from connect_core.stack.lifecycle import ALL, PartStatus, down, kill, status, up
-from connect_core.stack.parts import BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options
+from connect_core.stack.airflow_settings import password_file
+from connect_core.stack.lifecycle import AIRFLOW_PARTS, ALL, DATA_PARTS, PartStatus, down, kill, startable, status, up
+from connect_core.stack.parts import (
+    API_SERVER,
+    BROKER,
+    DAG_PROCESSOR,
+    ENGINE,
+    NAME_SERVER,
+    POSTGRESQL,
+    SCHEDULER,
+    TRIGGERER,
+    Options,
+)
 from connect_core.stack.record import Stack, load
 
 __all__ = [
+    "AIRFLOW_PARTS",
     "ALL",
+    "API_SERVER",
     "BROKER",
+    "DAG_PROCESSOR",
+    "DATA_PARTS",
     "ENGINE",
     "NAME_SERVER",
     "POSTGRESQL",
+    "SCHEDULER",
+    "TRIGGERER",
     "Options",
     "PartStatus",
     "Stack",
     "down",
     "kill",
     "load",
+    "password_file",
+    "startable",
     "status",
     "up",
 ]

@@ -1,8 +1,8 @@
-"""`python -m connect_core.stack stop|clean|engine HOME`, for make and for containers.
+"""`python -m connect_core.stack stop|clean|PART HOME`, for make and for containers.
 
 `stop` ends the stack of HOME; `clean` also removes what its PostgreSQL keeps outside of HOME. Neither minds a HOME
-that is not there, and both work without the installed packages. `engine` becomes the engine, in the foreground, on its
-well-known port: what a container runs.
+that is not there, and both work without the installed packages. A PART (`engine`, or one of Airflow's) becomes that
+server, in the foreground, on its well-known port: what a container runs. There `AIRFLOW__…` variables are obeyed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from connect_core.errors import WaybillError
-from connect_core.stack import Options, down, postgresql, spark_connect
+from connect_core.stack import AIRFLOW_PARTS, ENGINE, Options, down, postgresql
+from connect_core.stack.lifecycle import KINDS
 from connect_core.stack.parts import Site
 
 
@@ -39,16 +41,19 @@ def _clean(home: Path) -> None:
     postgresql.forget(home)
 
 
-def _become_engine(home: Path) -> None:
-    kind = spark_connect.SparkConnect()
-    home.mkdir(parents=True, exist_ok=True)
-    site = Site(home, kind.well_known, {}, Options())
+def _become(name: str, home: Path) -> None:
+    kind = KINDS[name]
+    (home / "logs").mkdir(parents=True, exist_ok=True)
+    given = {name: value for name, value in os.environ.items() if name.startswith("AIRFLOW__")}
+    neighbours = {other.name: other.well_known for other in KINDS.values()}
+    site = Site(home, kind.well_known, neighbours, Options(airflow=given))
     kind.prepare(site, print)
     launch = kind.launch(site)
     os.execve(launch.command[0], launch.command, dict(launch.environment))
 
 
-_VERBS: dict[str, Callable[[Path], None]] = {"stop": _stop, "clean": _clean, "engine": _become_engine}
+_SERVERS = {name: partial(_become, name) for name in (ENGINE, *AIRFLOW_PARTS)}
+_VERBS: dict[str, Callable[[Path], None]] = {"stop": _stop, "clean": _clean, **_SERVERS}
 
 
 if __name__ == "__main__":

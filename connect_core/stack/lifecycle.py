@@ -1,8 +1,9 @@
 """Starts, stops and looks at the local stack of one home. The command line, the tests and `make demo` call it.
 
-`up` starts what is not running yet, all parts side by side, each until a client's round trip has worked; `down` stops
-by recorded identity; `status` looks. One lock in the home puts calls in a row, from whatever process. Homes know
-nothing of each other, so any number of stacks live side by side. Nothing outside the home is touched but the cache.
+`up` starts what is not running yet, side by side but for parts that come after others, each until a client's round trip
+has worked; `down` stops by recorded identity, in the other direction; `status` looks. One lock in the home puts calls
+in a row, from whatever process. Homes know nothing of each other, so any number of stacks live side by side. Nothing
+outside the home is touched but the cache.
 """
 
 from __future__ import annotations
@@ -12,21 +13,26 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from connect_core.errors import Unreachable
-from connect_core.stack import processes, supervision
+from connect_core.stack import airflow, processes, supervision
 from connect_core.stack.jars import Report, locked
-from connect_core.stack.parts import NAME_SERVER, Kind, Options, Site
+from connect_core.stack.parts import Kind, Options, Site
 from connect_core.stack.postgresql import PostgreSQL
 from connect_core.stack.record import Part, Stack, load, save
 from connect_core.stack.rocketmq import Broker, NameServer
 from connect_core.stack.spark_connect import SparkConnect
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (NameServer(), Broker(), PostgreSQL(), SparkConnect())}
+_DATA: tuple[Kind, ...] = (NameServer(), Broker(), PostgreSQL(), SparkConnect())
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_DATA, *airflow.KINDS)}
+"""Each behind those it comes after."""
 ALL = tuple(KINDS)
+DATA_PARTS = tuple(kind.name for kind in _DATA)
+"""Without Airflow: all that runs from the command line need."""
+AIRFLOW_PARTS = tuple(kind.name for kind in airflow.KINDS)
 
 _READY_POLL_S = 0.1
 _FAILED_GRACE_S = 5.0
@@ -45,6 +51,11 @@ class PartStatus:
     since: float | None
     restarts: int
     log: Path
+
+
+def startable() -> tuple[str, ...]:
+    """The parts whose programs are installed: Airflow is an extra of this package."""
+    return ALL if airflow.is_installed() else DATA_PARTS
 
 
 def up(
@@ -76,7 +87,7 @@ def up(
 
 
 def down(home: Path, *, parts: Iterable[str] = ALL, report: Report = lambda _: None) -> None:
-    """Stops `parts` (the name server last) and, when nothing is left, the supervisor before all of them."""
+    """Stops `parts`, each when those that come after it have ended, and first the supervisor when nothing is left."""
     home = home.absolute()
     names = set(parts)
     stack = load(home)
@@ -89,9 +100,11 @@ def down(home: Path, *, parts: Iterable[str] = ALL, report: Report = lambda _: N
         stack = load(home)
         if stack is None:
             return
-        leaving = [name for name in stack.parts if name in names]
-        stack = _stop_all(stack, [name for name in leaving if name != NAME_SERVER], report)
-        stack = _stop_all(stack, [name for name in leaving if name == NAME_SERVER], report)
+        leaving = names & stack.parts.keys()
+        while leaving:
+            needed = {before for name in leaving for before in KINDS[name].after}
+            stack = _stop_all(stack, sorted(leaving - needed), report)
+            leaving &= needed
         if not stack.parts:
             save(replace(stack, supervisor=None))
 
@@ -145,21 +158,21 @@ class _Start:
     def all_of(self, kinds: list[Kind]) -> Stack:
         """Returns when all are ready; after a failure of one the others are waited for, then the error is raised."""
         (self._stack.home / "logs").mkdir(parents=True, exist_ok=True)
+        kinds = [KINDS[name] for name in KINDS if name in {kind.name for kind in kinds}]
         ports = self._choose_ports(kinds)
         neighbours = {name: part.ports for name, part in self._stack.parts.items()} | ports
+        starts: dict[str, Future[None]] = {}
         with ThreadPoolExecutor(len(kinds)) as threads:
-            starts = [
-                threads.submit(
-                    self._one, kind, Site(self._stack.home, ports[kind.name], neighbours, self._stack.options)
-                )
-                for kind in kinds
-            ]
+            for kind in kinds:
+                site = Site(self._stack.home, ports[kind.name], neighbours, self._stack.options)
+                before = {name: starts.get(name) for name in kind.after}
+                starts[kind.name] = threads.submit(self._one, kind, site, before)
             try:
-                wait(starts)
+                wait(starts.values())
             except BaseException:
                 self._given_up.set()
                 raise
-        failed = [error for start in starts if (error := start.exception()) is not None]
+        failed = [error for start in starts.values() if (error := start.exception()) is not None]
         if failed:
             raise failed[0]
         return self._stack
@@ -175,7 +188,10 @@ class _Start:
             taken |= set(chosen[kind.name].values())
         return chosen
 
-    def _one(self, kind: Kind, site: Site) -> None:
+    def _one(self, kind: Kind, site: Site, before: Mapping[str, Future[None] | None]) -> None:
+        self._end_remains(kind)
+        for name, start in before.items():
+            self._await_other(kind, name, start)
         begun = time.monotonic()
         kind.prepare(site, lambda line: self._report(f"{kind.name}: {line}"))
         part = self._spawn(kind, site)
@@ -186,8 +202,29 @@ class _Start:
             processes.stop(part.process, sign=kind.stop_signal, grace_s=_FAILED_GRACE_S)
             self._forget(part)
             raise
-        where = ", ".join(str(port) for port in site.ports.values()) or "a Unix socket"
-        self._report(f"{kind.name} {part.version} ready on {where} ({time.monotonic() - begun:.1f} s)")
+        where = ", ".join(str(port) for port in site.ports.values())
+        on = f" on {where}" if where else ""
+        self._report(f"{kind.name} {part.version} ready{on} ({time.monotonic() - begun:.1f} s)")
+
+    def _await_other(self, kind: Kind, name: str, start: Future[None] | None) -> None:
+        """Until the part that this one comes after is ready: it is being started in this call, or runs already."""
+        there = start.exception() is None if start else _runs(self._stack, name)
+        if not there:
+            raise Unreachable(
+                f"{kind.name} was not started: it needs the {name}, which is not running",
+                where=str(self._stack.home),
+                next_step=f"waybill dev up --only {name} --only {kind.name}",
+            )
+
+    def _end_remains(self, kind: Kind) -> None:
+        """Ends what a process that died has left in its session, before another takes its place.
+
+        An executor worker of a killed scheduler would work on beside its successor, and the task in it beside its own
+        retry. Ended here they are dead for certain: their leases are proven free, and the retry goes on at once.
+        """
+        known = self._before.parts.get(kind.name)
+        if known is not None:
+            processes.stop(known.process, sign=signal.SIGKILL)
 
     def _spawn(self, kind: Kind, site: Site) -> Part:
         launch = kind.launch(site)

@@ -1,7 +1,8 @@
 """What a part of the local stack is: one server process with its ports, its settings and its proof of being ready.
 
-The kinds are in `rocketmq.py`, `postgresql.py` and `spark_connect.py`; `lifecycle.py` starts and stops them and knows
-nothing of what they are. A kind keeps no state: all of it is in the `Site` it is given and in the files of the home.
+The kinds are in `rocketmq.py`, `postgresql.py`, `spark_connect.py` and `airflow.py`; `lifecycle.py` starts and stops
+them and knows nothing of what they are. A kind keeps no state: all of it is in the `Site` it is given and in the files
+of the home.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from connect_core.stack import jars
 from connect_core.stack.processes import Launch
 
 NAME_SERVER, BROKER, POSTGRESQL, ENGINE = "name-server", "broker", "postgresql", "engine"
+API_SERVER, SCHEDULER, DAG_PROCESSOR, TRIGGERER = "api-server", "scheduler", "dag-processor", "triggerer"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Options:
     postgresql: Mapping[str, str] = field(default_factory=dict)
     engine_slots: int = 8
     """How many lanes may run at once; more than cores, since live lanes mostly wait."""
+    airflow: Mapping[str, str] = field(default_factory=dict)
+    """Variables (`AIRFLOW__SECTION__KEY`) that replace or extend those of `settings/airflow.env` and
+    `settings/airflow-local.env`."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,16 @@ class Site:
 class Kind(Protocol):
     """One kind of server. Methods are called in the order given here; `prepare` and `welcome` may be slow.
 
-    Each runs in a thread of its own beside those of the other parts.
+    Each runs in a thread of its own beside those of the other parts, once those that it comes after are welcomed.
     """
 
     @property
     def name(self) -> str: ...
+    @property
+    def after(self) -> tuple[str, ...]:
+        """The parts that must be ready before this one is prepared, and are stopped only when it has ended."""
+        ...
+
     @property
     def well_known(self) -> Mapping[str, int]:
         """Purpose -> the port that people expect, 0 for any free one."""
@@ -71,7 +81,7 @@ class Kind(Protocol):
         ...
 
     def prepare(self, site: Site, report: jars.Report) -> None:
-        """Fetches and writes what the start needs. Idempotent."""
+        """Fetches and writes what the start needs. Idempotent. Nothing of an earlier process is left by then."""
         ...
 
     def launch(self, site: Site) -> Launch: ...

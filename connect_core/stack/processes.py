@@ -137,7 +137,12 @@ def _signal_and_wait(descriptor: int, sign: signal.Signals, limit_s: float) -> b
 
 
 def _end_session(leader: Process) -> None:
-    """Kills what the ended leader left (Spark's Python workers). While one of them lives its pid is not reused."""
+    """Kills what the ended leader left (Spark's Python workers, tasks of Airflow).
+
+    While one of them lives the leader's pid is not given to anybody: if somebody has it, nothing is left.
+    """
+    if (now := of(leader.pid)) is not None and now != leader:
+        return
     for _ in range(20):
         left = [process for process in _session(leader.pid) if process.pid != leader.pid and process.is_alive]
         if not left:

@@ -1,7 +1,8 @@
 """`stack.json`: what of the local stack of one home was started, and what its clients need to know.
 
 Written by the lifecycle and the supervisor only, under the home's lock and by rename; read by everybody. It holds paths
-and ports, never a secret: the engine's token stays in a file of its own, which only its owner can read.
+and ports, never a secret: the engine's token and Airflow's password stay in files of their own, which only their owner
+can read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from connect_core.errors import Unreachable
-from connect_core.stack.parts import BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options
+from connect_core.stack.parts import API_SERVER, BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options
 from connect_core.stack.processes import Process
 
 _FORMAT = 1
@@ -58,10 +59,9 @@ class Stack:
         """SQLAlchemy's notation, for the ledger."""
         return self.database("waybill")
 
-    def database(self, name: str, driver: str = "psycopg2") -> str:
+    def database(self, name: str) -> str:
         """The SQLAlchemy URL of any database of the embedded server (Airflow has one of its own)."""
-        folder = quote(self.part(POSTGRESQL).facts["socket_folder"], safe="/")
-        return f"postgresql+{driver}://postgres@/{name}?host={folder}"
+        return postgresql_url(self.part(POSTGRESQL).facts["socket_folder"], name)
 
     @property
     def spark_remote(self) -> str:
@@ -69,6 +69,26 @@ class Stack:
         engine = self.part(ENGINE)
         token = (self.home / engine.facts["token_file"]).read_text().strip()
         return f"sc://localhost:{engine.ports['grpc']}/;token={token}"
+
+    @property
+    def airflow_url(self) -> str:
+        """Of Airflow's page and its REST API. Who logs in is `airflow_user`, with `airflow_password`."""
+        return f"http://127.0.0.1:{self.part(API_SERVER).ports['http']}"
+
+    @property
+    def airflow_user(self) -> str:
+        return self.part(API_SERVER).facts["user"]
+
+    @property
+    def airflow_password_file(self) -> Path:
+        """User name -> password, as JSON; only its owner can read it."""
+        return self.home / self.part(API_SERVER).facts["password_file"]
+
+    @property
+    def airflow_password(self) -> str:
+        """A secret, never to be logged."""
+        found: str = json.loads(self.airflow_password_file.read_text())[self.airflow_user]
+        return found
 
     @property
     def engine_log(self) -> Path:
@@ -86,6 +106,10 @@ class Stack:
 
     def without(self, *names: str) -> Stack:
         return replace(self, parts={name: part for name, part in self.parts.items() if name not in names})
+
+
+def postgresql_url(socket_folder: str, database: str) -> str:
+    return f"postgresql+psycopg2://postgres@/{database}?host={quote(socket_folder, safe='/')}"
 
 
 def load(home: Path) -> Stack | None:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from connect_core.stack import jars, java, ports, probe, processes
+from connect_core.stack import jars, java, ports, probe
 from connect_core.stack.parts import BROKER, NAME_SERVER, Options, Site
 from connect_core.stack.processes import Launch
 
 SETTINGS = Path(__file__).with_name("settings")
-_NAME_SERVER_WAIT_S = 30.0
 JVM = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Dfile.encoding=UTF-8")
 # Early start speed matters more than peak speed for a server that answers a few requests a minute.
 NAME_SERVER_JVM = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m", "-XX:TieredStopAtLevel=1")
@@ -36,6 +35,7 @@ BROKER_JVM = (
 @dataclass(frozen=True)
 class NameServer:
     name: ClassVar[str] = NAME_SERVER
+    after: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {"remoting": 9876}
     ready_limit_s: ClassVar[float] = 60
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
@@ -67,6 +67,8 @@ class NameServer:
 @dataclass(frozen=True)
 class Broker:
     name: ClassVar[str] = BROKER
+    # A broker that finds no name server when it has started tells it again only ten seconds later.
+    after: ClassVar[tuple[str, ...]] = (NAME_SERVER,)
     # The broker listens two below `remoting` as well (its fast port, which no setting moves).
     well_known: ClassVar[Mapping[str, int]] = {"remoting": 10911, "replication": 0}
     ready_limit_s: ClassVar[float] = 90
@@ -81,9 +83,6 @@ class Broker:
     def prepare(self, site: Site, report: jars.Report) -> None:
         jars.fetch(site.options.rocketmq_version, report=report)
         _write_settings(_folder(site) / "broker.conf", broker_settings(site.options), _broker_places(site))
-        # A broker that finds no name server when it has started tells it again only ten seconds later.
-        name_server = site.neighbours[NAME_SERVER]["remoting"]
-        processes.wait_until(lambda: ports.accepts(name_server), _NAME_SERVER_WAIT_S)
 
     def launch(self, site: Site) -> Launch:
         return _launch(site, self.name, "org.apache.rocketmq.broker.BrokerStartup", BROKER_JVM, "broker.conf")

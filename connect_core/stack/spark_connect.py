@@ -7,8 +7,6 @@ the first real one finds warm classes and running workers.
 
 from __future__ import annotations
 
-import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -20,7 +18,7 @@ from typing import ClassVar
 
 from connect_core.engine import server
 from connect_core.errors import Unreachable
-from connect_core.stack import jars, java, ports
+from connect_core.stack import jars, java, ports, secret
 from connect_core.stack.parts import ENGINE, Site
 from connect_core.stack.processes import Launch
 
@@ -34,6 +32,7 @@ _WARM_UP_LIMIT_S = 150
 @dataclass(frozen=True)
 class SparkConnect:
     name: ClassVar[str] = ENGINE
+    after: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {"grpc": 15002}
     ready_limit_s: ClassVar[float] = 120
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
@@ -81,17 +80,12 @@ def _server(site: Site) -> server.Server:
     return server.Server(
         folder=site.home / "spark",
         port=site.ports["grpc"],
-        token=_token(site.home),
+        token=token(site.home),
         slots=site.options.engine_slots,
         java=java.find(jars.cache_folder()).resolve(),
     )
 
 
-def _token(home: Path) -> str:
-    """The home's token, made when there is none; only its owner can read the file."""
-    path = home / _TOKEN_FILE
-    if not path.exists():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32))
-    return path.read_text().strip()
+def token(home: Path) -> str:
+    """The home's token; made when there is none."""
+    return secret.kept(home / _TOKEN_FILE)

@@ -98,7 +98,7 @@ def own_place(engine: bool = True) -> Iterator[Place]:
     folder.chmod(0o711)  # PostgreSQL runs as another account when this one is root
     home = folder / ".waybill"
     try:
-        parts = [part for part in stack.ALL if engine or part != stack.ENGINE]
+        parts = [part for part in stack.DATA_PARTS if engine or part != stack.ENGINE]
         running = stack.up(home, parts=parts, options=stack.Options(well_known_ports=False), report=_say)
         place = Place(folder, running.name_servers)
         ledger.upgrade(running.database_url)

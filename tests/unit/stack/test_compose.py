@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import make_url
 
 import connect_core
-from connect_core.stack import jars, postgresql, rocketmq
+from connect_core.stack import airflow, airflow_settings, jars, postgresql, rocketmq
 from connect_core.stack.lifecycle import KINDS
+from connect_core.stack.parts import Kind
 
 ROOT = Path(connect_core.__file__).parents[1]
 
@@ -69,6 +71,16 @@ def test_the_engine_is_started_by_the_same_code(compose: dict[str, Any]) -> None
     assert "requirements.lock" in compose["services"]["engine"]["build"]["dockerfile_inline"]
 
 
+@pytest.mark.parametrize("kind", airflow.KINDS, ids=lambda kind: kind.name)
+def test_airflow_is_started_by_the_same_code_on_the_same_server(compose: dict[str, Any], kind: Kind) -> None:
+    service = compose["services"][kind.name]
+    assert service["command"][1:] == ["-m", "connect_core.stack", kind.name, ".waybill"]
+    assert set(service["depends_on"]) == set(kind.after)
+    given = service["environment"]["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+    assert make_url(given).database == airflow_settings.DATABASE
+    assert make_url(given).set(database="waybill") == make_url(service["environment"]["WAYBILL_DATABASE_URL"])
+
+
 @pytest.mark.parametrize("part", list(KINDS))
 def test_stopping_is_given_the_same_time(compose: dict[str, Any], part: str) -> None:
     grace = compose["services"][part].get("stop_grace_period", "10s")  # 10 s is the default of compose
@@ -78,5 +90,6 @@ def test_stopping_is_given_the_same_time(compose: dict[str, Any], part: str) -> 
 def test_the_lock_has_what_the_project_names() -> None:
     locked = {line.lower() for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = {line.lower() for line in project["dependencies"] + project["optional-dependencies"]["dev"]}
+    extras = project["optional-dependencies"]
+    named = {line.lower() for line in project["dependencies"] + extras["airflow"] + extras["dev"]}
     assert named <= locked

@@ -62,6 +62,15 @@ def test_a_recycled_pid_is_somebody_else(start: Starter) -> None:
     assert process.is_alive
 
 
+def test_the_session_of_a_recycled_pid_is_somebody_else_s(start: Starter, tmp_path: Path) -> None:
+    process = start("sleep 60 & echo $!; wait")
+    assert processes.wait_until(lambda: (tmp_path / "out.log").read_text() != "", 5)
+    child = processes.of(int((tmp_path / "out.log").read_text()))
+    assert child is not None
+    processes.stop(replace(process, started=process.started - 1))
+    assert child.is_alive
+
+
 def test_a_pid_of_an_earlier_boot_is_somebody_else(start: Starter) -> None:
     process = start("exec sleep 60")
     earlier = replace(process, boot_id="00000000-0000-0000-0000-000000000000")

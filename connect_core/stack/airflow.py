@@ -1,0 +1,145 @@
+"""Airflow as four parts of the stack, each a process of its own on the embedded PostgreSQL.
+
+Never `airflow standalone`: it starts nothing again that died, and its end leaves its children running. The parts wait
+for PostgreSQL, the first of them migrates, and all start side by side; the api-server's port is known before any of
+them runs. Their log servers are left out: they listen on every interface, and on one machine the api-server reads the
+same files.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from typing import ClassVar
+
+from connect_core.errors import Unreachable
+from connect_core.stack import airflow_database, airflow_settings, jars, ports
+from connect_core.stack.parts import API_SERVER, DAG_PROCESSOR, POSTGRESQL, SCHEDULER, TRIGGERER, Site
+from connect_core.stack.processes import Launch
+
+_PACKAGE = "apache-airflow-core"
+_HEALTH_TIMEOUT_S = 3.0
+
+
+def is_installed() -> bool:
+    """Whether the extra `airflow` of this package is there."""
+    try:
+        installed_version(_PACKAGE)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Component:
+    """Scheduler, dag-processor or triggerer. `job_type` is what Airflow calls it in its table of jobs."""
+
+    name: str
+    job_type: str
+    stop_grace_s: float
+    arguments: tuple[str, ...] = ()
+    after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
+    well_known: ClassVar[Mapping[str, int]] = {}
+    ready_limit_s: ClassVar[float] = 120
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+
+    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+        return {}
+
+    def prepare(self, site: Site, report: jars.Report) -> None:
+        _prepare(site, report)
+        # Whatever the last one has left is dead: its session was ended before this.
+        airflow_database.end_jobs(_database(site), self.job_type)
+
+    def launch(self, site: Site) -> Launch:
+        return _launch(site, self.name, *self.arguments)
+
+    def is_ready(self, site: Site, output: str) -> bool:
+        return airflow_database.has_job(_database(site), self.job_type)
+
+    def welcome(self, site: Site) -> None:
+        """Nothing to do."""
+
+    def version(self, site: Site) -> str:
+        return installed_version(_PACKAGE)
+
+    def facts(self, site: Site) -> Mapping[str, str]:
+        return {}
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    name: ClassVar[str] = API_SERVER
+    after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
+    well_known: ClassVar[Mapping[str, int]] = {"http": 8080}
+    ready_limit_s: ClassVar[float] = 120
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    stop_grace_s: ClassVar[float] = 8
+
+    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+        return {"http": ports.choose(wanted.get("http", 0), taken)}
+
+    def prepare(self, site: Site, report: jars.Report) -> None:
+        _prepare(site, report)
+
+    def launch(self, site: Site) -> Launch:
+        return _launch(site, self.name)
+
+    def is_ready(self, site: Site, output: str) -> bool:
+        """Health needs the database, the version does not; neither needs a login."""
+        address = f"http://127.0.0.1:{site.ports['http']}/api/v2/monitor/health"
+        try:
+            with _DIRECT.open(address, timeout=_HEALTH_TIMEOUT_S) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def welcome(self, site: Site) -> None:
+        """Nothing to do."""
+
+    def version(self, site: Site) -> str:
+        return installed_version(_PACKAGE)
+
+    def facts(self, site: Site) -> Mapping[str, str]:
+        return {
+            "user": airflow_settings.USER,
+            "password_file": str(airflow_settings.password_file(site.home).relative_to(site.home)),
+        }
+
+
+KINDS = (
+    ApiServer(),
+    # Waits for running tasks, which may end at a range boundary in that time; they are killed with its session then.
+    Component(SCHEDULER, "SchedulerJob", 10, ("--skip-serve-logs",)),
+    Component(DAG_PROCESSOR, "DagProcessorJob", 5),
+    # Sometimes waits 10 s for its own child. Triggers are in the database; nothing is lost with either.
+    Component(TRIGGERER, "TriggererJob", 3, ("--skip-serve-logs",)),
+)
+
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""A proxy of the user's knows nothing of this loopback."""
+
+
+def _prepare(site: Site, report: jars.Report) -> None:
+    if not is_installed():
+        raise Unreachable("Airflow is not installed", next_step=f"{sys.executable} -m pip install 'waybill[airflow]'")
+    airflow_settings.write_files(site.home)
+    log = site.log("airflow-migration")
+    airflow_database.migrate(airflow_settings.environment(site), installed_version(_PACKAGE), log, report)
+
+
+def _launch(site: Site, part: str, *arguments: str) -> Launch:
+    # It stands in its own folder, and imports nothing from there (-P).
+    stands = ("/usr/bin/env", f"--chdir={airflow_settings.folder(site.home)}")
+    command = (*stands, sys.executable, "-P", "-m", "airflow", part, *arguments)
+    return Launch(command, airflow_settings.environment(site), site.log(part))
+
+
+def _database(site: Site) -> str:
+    return airflow_settings.environment(site)[airflow_settings.DATABASE_VARIABLE]
