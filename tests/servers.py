@@ -162,6 +162,7 @@ def pytest_configure(config: pytest.Config) -> None:
     root = Path(tempfile.mkdtemp(prefix="waybill-tests-"))
     root.chmod(0o711)
     os.environ[SESSION] = str(root)
+    os.environ["AIRFLOW_HOME"] = str(root / "airflow")  # importing airflow writes into it
     os.environ["WAYBILL_TESTING"] = "1"  # lets tests stop processes at the named steps of a run
     command = (sys.executable, __file__, str(os.getpid()), str(root))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -29,7 +29,7 @@ from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_i
 from connect_core.ledger.offsets import Offsets
 from connect_core.ledger.ranges import Ranges, Writer
 from connect_core.ledger.runs import Runs
-from connect_core.ledger.schema import check, require_current, upgrade
+from connect_core.ledger.schema import check, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
 
 __all__ = [
@@ -70,6 +70,13 @@ class Ledger(Connectors, Assignments, Leases, Runs, Ranges, Settling, Offsets, H
             engine.dispose()
             raise
         return cls(engine)
+
+    @classmethod
+    def glance(cls, url: str) -> Self:
+        """For readers that look every few seconds and ask for one thing: the schema is not looked at first."""
+        parsed = parse_url(url)
+        require_file(parsed)
+        return cls(engine_for(parsed))
 
     def close(self) -> None:
         self._engine.dispose()

@@ -136,6 +136,12 @@ class History(Transactions):
         with self._read() as connection:
             return [_run_of(row) for row in connection.execute(query)]
 
+    def runs_of(self, uid: str, attempt_of: str) -> list[Run]:
+        """The runs that are attempts of the same thing elsewhere, oldest first."""
+        query = sa.select(RUNS).where(RUNS.c.uid == uid, RUNS.c.attempt_of == attempt_of)
+        with self._read() as connection:
+            return [_run_of(row) for row in connection.execute(query.order_by(RUNS.c.started_at, RUNS.c.id))]
+
     def receipts(
         self, uid: str, run_id: str | None = None, stream: str | None = None, limit: int | None = 50
     ) -> list[SettledRange]:

@@ -60,13 +60,18 @@ def check(url: str) -> list[str]:
 
 def require_current(engine: Engine) -> None:
     """Raises ConfigError when this code cannot work with the tables that are there."""
-    path = sqlite_path(engine.url)
-    if path is not None and not path.exists():
-        raise ConfigError("there is no ledger here", where=str(path), next_step="Run `waybill db upgrade`")
+    require_file(engine.url)
     with read(engine) as connection:
         version = _version(connection)
     if version not in WORKS_WITH:
         raise _mismatch(version, engine.url)
+
+
+def require_file(url: URL) -> None:
+    """Raises ConfigError when the ledger is SQLite and there is no file: opening one would make it."""
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        raise ConfigError("there is no ledger here", where=str(path), next_step="Run `waybill db upgrade`")
 
 
 def _sentence(version: str | None) -> str:

@@ -23,7 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "replication": {"systems", "config", "pipeline", "planning", "ledger", "observe"},
     "engine": {"replication"},
     "stack": {"rocketmq", "ledger", "engine"},
-    "cli": {"rocketmq", "systems", "config", "ledger", "planning", "replication", "engine", "stack"},
+    "orchestration": {"systems", "config", "ledger", "replication", "engine", "stack"},
+    "cli": {"rocketmq", "systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration"},
     "demo": {"rocketmq", "config", "ledger", "stack", "cli"},
 }
 """Which rooms a room may import; the vocabulary is open to all."""

@@ -83,6 +83,7 @@ class World:
     on_gap: str = "fail"
     accept_gaps: bool = False
     tolerance: int = 0
+    attempt_of: str | None = None
     times: Times = Times(ttl_s=0.5, margin_s=0.1, quantum_s=0.3)  # noqa: RUF009  frozen
 
     def setting(self) -> Setting:
@@ -112,6 +113,7 @@ class World:
             holder=f"holder {len(self.said)}",
             listener=Listener(self.said.append, lambda progress: None),
             accept_gaps=self.accept_gaps,
+            attempt_of=self.attempt_of,
         )
 
     def run(self) -> TaskSummary:

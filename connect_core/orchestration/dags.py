@@ -1,0 +1,228 @@
+"""The factory of DAGs: `replicate.<connector>` for the live stream, `backfill.<connector>` for backfills and replays.
+
+One query of the ledger a parse; a task process asks for its own connector only. What is in a DAG is a pure function of
+the connector's row: Airflow writes a new version of a DAG whenever anything in it differs, so positions, times and
+secrets have no place here. Nothing of the network or of Spark is touched. A row that makes no DAG makes one that says
+why, and harms no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Asset, AssetWatcher, CronTriggerTimetable, Param, get_parsing_context
+from airflow.sdk.definitions.param import ParamsDict
+
+from connect_core.config import ConnectorDocument, database_url, find_home, load_document
+from connect_core.config.schedule import Schedule
+from connect_core.errors import ConfigError, WaybillError
+from connect_core.ledger import Connector, Ledger
+from connect_core.orchestration import names
+from connect_core.orchestration.operators import Broken, Reconcile, Replicate
+from connect_core.orchestration.retrying import patience
+from connect_core.orchestration.triggers import SourceTrigger
+
+BACKFILLS_AT_ONCE = 4
+
+
+def made() -> dict[str, DAG]:
+    """The DAGs by id: of every connector while Airflow parses, in a task process of its own connector only."""
+    wanted = get_parsing_context().dag_id
+    return {dag.dag_id: dag for row in _rows(wanted) for dag in dags_of(row)}
+
+
+def dags_of(connector: Connector) -> list[DAG]:
+    """Pure: equal rows make equal DAGs."""
+    try:
+        document = load_document(connector.document, f"connector {connector.name}")
+        return [_live(connector, document), _backfill(connector, document)]
+    except (WaybillError, ValueError) as error:
+        return [_broken(connector, str(error))]
+
+
+def _rows(wanted: str | None) -> Sequence[Connector]:
+    with Ledger.glance(database_url(find_home())) as ledger:
+        if wanted is None:
+            return ledger.connectors()
+        try:
+            return [ledger.connector(names.connector_of(wanted) or "")]
+        except ConfigError:  # deleted since: Airflow notices that the DAG is gone
+            return []
+
+
+def _live(connector: Connector, document: ConnectorDocument) -> DAG:
+    dag = DAG(
+        dag_id=names.live_dag(connector.name),
+        schedule=_schedule(connector, document.schedule),
+        max_active_runs=1,
+        is_paused_upon_creation=connector.target_state != "running",
+        **_told(document, f"{_way(document)}, {document.schedule.words()}", _live_words(document)),
+    )
+    _fill(dag, connector, document, _run_params())
+    return dag
+
+
+def _backfill(connector: Connector, document: ConnectorDocument) -> DAG:
+    dag = DAG(
+        dag_id=names.backfill_dag(connector.name),
+        schedule=None,
+        max_active_runs=BACKFILLS_AT_ONCE,
+        is_paused_upon_creation=False,
+        **_told(document, f"{_way(document)}, backfill and replay", _backfill_words(document)),
+    )
+    _fill(dag, connector, document, _backfill_params())
+    return dag
+
+
+def _broken(connector: Connector, error: str) -> DAG:
+    dag = DAG(
+        dag_id=names.live_dag(connector.name),
+        dag_display_name=f"{connector.name}: its document cannot be used",
+        schedule=None,
+        catchup=False,
+        doc_md=f"**This connector cannot run.**\n\n```\n{error}\n```\n\nMend the document and `waybill apply` it.",
+        tags=["waybill", "broken"],
+    )
+    Broken(task_id=names.task_id(0), error=error, dag=dag)
+    return dag
+
+
+def _told(document: ConnectorDocument, title: str, words: str) -> dict[str, Any]:
+    """What both DAGs of a connector tell people, and what both have of Airflow's own settings."""
+    return {
+        "dag_display_name": f"{document.name}: {title}",
+        "description": document.description or None,
+        "doc_md": words,
+        "tags": sorted({"waybill", document.source.system, document.sink.system}),
+        "catchup": False,
+        "default_args": {"owner": "waybill"},
+    }
+
+
+def _fill(dag: DAG, connector: Connector, document: ConnectorDocument, params: dict[str, Param]) -> None:
+    settled = Reconcile(
+        task_id=names.RECONCILE,
+        connector=connector.name,
+        outlets=[receipts_asset(connector.name)],
+        trigger_rule="none_failed",
+        doc_md="Adds up the receipts of this run; fails when what was read does not equal what was delivered.",
+        dag=dag,
+        **patience(),
+    )
+    for number in range(document.tasks):
+        task = Replicate(
+            task_id=names.task_id(number),
+            connector=connector.name,
+            number=number,
+            alone=document.tasks == 1,
+            doc_md=f"Task {number} of {document.tasks}; `waybill plan {connector.name}` shows its partitions.",
+            dag=dag,
+            **patience(),
+        )
+        task >> settled
+    dag.params = ParamsDict(params)  # last: a task made under them carries a copy, which is most of the cost of parsing
+
+
+def receipts_asset(connector: str) -> Asset:
+    """The asset whose events carry the sum of the receipts of each run that moved something."""
+    return Asset(name=f"waybill.{connector}.receipts", uri=f"waybill://{connector}/receipts", group="waybill")
+
+
+def _schedule(connector: Connector, schedule: Schedule) -> Any:
+    if schedule.every is not None:
+        return timedelta(seconds=schedule.every)
+    if schedule.cron is not None:
+        return CronTriggerTimetable(schedule.cron, timezone="UTC")
+    if schedule.continuous:
+        return "@continuous"
+    if schedule.on_change:
+        watcher = AssetWatcher(name="source", trigger=SourceTrigger(connector=connector.name))
+        name = f"waybill.{connector.name}.source"
+        return [Asset(name=name, uri=f"waybill://{connector.name}/source", group="waybill", watchers=[watcher])]
+    return None
+
+
+def _run_params() -> dict[str, Param]:
+    return {
+        "accept_gaps": Param(
+            False,
+            type="boolean",
+            title="Accept gaps",
+            description="Records that are gone from the source are noted as gaps, and this run goes on behind them.",
+        )
+    }
+
+
+def _backfill_params() -> dict[str, Param]:
+    def text(title: str, description: str) -> Param:
+        return Param(None, type=["null", "string"], title=title, description=description)
+
+    return {
+        "from": text(
+            "From", "A time with its zone (2026-11-01T00:00:00Z), or how long ago (2h): records stored since."
+        ),
+        "to": text("To", "A time, exclusive; empty: now."),
+        "ranges": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Ranges",
+            description="Instead of times: PARTITION:BEGIN-END, one a line, as `waybill plan` names partitions.",
+        ),
+        "run": text("Replay", "Instead of both: the id of a run; what it delivered is delivered again."),
+        "sink": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Another target",
+            description="KEY=VALUE, one a line: options of the sink that differ, as path=/data/again.log.",
+        ),
+        "id": text("Id", "Goes on with the backfill of this id, or gives a new one its id."),
+    }
+
+
+def _way(document: ConnectorDocument) -> str:
+    return f"{document.source.system} → {document.sink.system}"
+
+
+def _live_words(document: ConnectorDocument) -> str:
+    name = document.name
+    return "\n".join(
+        (
+            f"### {name}",
+            *_paragraph(document.description),
+            f"Moves records from **{document.source.system}** to **{document.sink.system}**"
+            f" ({document.schedule.words()}), {_tasks(document.tasks)}. Every batch has a receipt.",
+            "",
+            f"- Receipts: `waybill receipts {name}`, and the button *Receipts* of each task",
+            f"- What the next run would move: `waybill plan {name}`",
+            f"- Pause: the switch here, or `waybill connectors pause {name}`; in effect at the next range boundary",
+            f"- Again: DAG `{names.backfill_dag(name)}`, or `waybill backfill {name} --help`",
+        )
+    )
+
+
+def _backfill_words(document: ConnectorDocument) -> str:
+    name = document.name
+    return "\n".join(
+        (
+            f"### {name}: backfill and replay",
+            *_paragraph(document.description),
+            "Moves a stretch of the past again, in a stream of its own: its offsets and receipts are its own, and the"
+            f" live DAG `{names.live_dag(name)}` is never in its way.",
+            "",
+            "- *Trigger* opens the form: times, or ranges, or the id of a run",
+            f"- Or `waybill backfill {name} --from 2h`, `waybill replay {name} --run ID`",
+        )
+    )
+
+
+def _paragraph(text: str) -> Iterator[str]:
+    if text:
+        yield from (text, "")
+
+
+def _tasks(number: int) -> str:
+    return "one task" if number == 1 else f"{number} tasks"

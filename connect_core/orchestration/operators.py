@@ -1,0 +1,163 @@
+"""The operators of the DAGs: thin shells around `work`, which put a run into Airflow's terms.
+
+An error that is expected is one line in the log, and the exit code of its class for `retrying`; no stack trace.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+
+from connect_core.errors import ConfigError, Retriable, WaybillError
+from connect_core.orchestration import names
+from connect_core.orchestration.links import ReceiptsLink
+
+if TYPE_CHECKING:
+    from connect_core.orchestration.work import Attempt
+    from connect_core.replication.task import Progress
+
+ENGINE_CONNECTION = "waybill_engine"
+"""The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Replicate(BaseOperator):
+    """One task of a run: leases its partitions, plans, moves, settles. `alone` when the run has no other task."""
+
+    ui_color = "#e8f0fe"
+    operator_extra_links = (ReceiptsLink(),)
+
+    def __init__(self, *, connector: str, number: int, alone: bool, **arguments: Any) -> None:
+        super().__init__(do_xcom_push=False, **arguments)
+        self.connector = connector
+        self.number = number
+        self.alone = alone
+
+    def execute(self, context: Context) -> None:
+        _die_with_the_supervisor()
+        from connect_core.orchestration.work import replicate
+
+        self._stopped = False
+        with _told(self.log.error):
+            attempt = _attempt(self, context)
+            summary = replicate(attempt, _engine_address, lambda: self._halted(context), self._listener())
+        if summary is None:
+            raise AirflowSkipException("the partitions are shared by fewer tasks than this DAG was made with")
+        if self.alone and not summary.receipts:
+            self.log.info("Nothing was there to move, so there is nothing to reconcile")
+            raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
+
+    def on_kill(self) -> None:
+        """Somebody marked or cleared this task in Airflow: ends at the next range boundary, or is killed before."""
+        self._stopped = True
+
+    def _halted(self, context: Context) -> str:
+        if self._stopped:
+            return "stopped by a person in Airflow"
+        return "paused in Airflow" if _is_paused(context["dag"].dag_id) else ""
+
+    def _listener(self) -> Any:
+        from connect_core.replication.task import Listener
+
+        def progress(now: Progress) -> None:
+            self.log.info("%s of %s done, %s records", now.done, now.planned, now.records)
+
+        return Listener(self.log.info, progress)
+
+
+class Reconcile(BaseOperator):
+    """Adds up the receipts of a run, checks that they add up, and lets the asset's event carry the sum."""
+
+    ui_color = "#e6f4ea"
+    operator_extra_links = (ReceiptsLink(),)
+
+    def __init__(self, *, connector: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.connector = connector
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        _die_with_the_supervisor()
+        from connect_core.orchestration.work import reconcile
+        from connect_core.replication.setting import working
+
+        with _told(self.log.error), working() as (ledger, _, _):
+            told = reconcile(ledger, ledger.connector(self.connector), _of(context))
+        if not told["ranges"]:
+            raise AirflowSkipException("nothing was there to move")
+        self.log.info("The receipts add up: %s", ", ".join(f"{name} {value}" for name, value in told.items()))
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra = told
+        return told
+
+
+class Broken(BaseOperator):
+    """Stands for a connector whose document makes no DAG: fails with what is wrong with it."""
+
+    def __init__(self, *, error: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.error = error
+
+    def execute(self, context: Context) -> None:
+        with _told(self.log.error):
+            raise ConfigError(self.error, next_step="Mend the document and `waybill apply` it")
+
+
+def _attempt(operator: Replicate, context: Context) -> Attempt:
+    from connect_core.orchestration.work import Attempt
+
+    return Attempt(
+        connector=operator.connector,
+        task=operator.number,
+        of=_of(context),
+        accept_gaps=bool(context["params"].get("accept_gaps", False)),
+    )
+
+
+def _of(context: Context) -> str:
+    return names.attempt_of(context["dag"].dag_id, context["run_id"])
+
+
+def _engine_address() -> str:
+    """Of the connection, through the provider's hook: a secret, never to be logged."""
+    from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+    return SparkConnectHook(ENGINE_CONNECTION).get_connection_url()
+
+
+def _is_paused(dag_id: str) -> bool:
+    """What Airflow's switch says now. While Airflow does not answer a run goes on: it will be asked again."""
+    from airflow.sdk.exceptions import AirflowRuntimeError
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import DagResult, GetDag
+
+    try:
+        answer = task_runner.SUPERVISOR_COMMS.send(GetDag(dag_id=dag_id))
+    except AirflowRuntimeError:
+        return False
+    return isinstance(answer, DagResult) and answer.is_paused
+
+
+def _die_with_the_supervisor() -> None:
+    """Airflow replaces a task whose supervisor was killed and does not end the process that it replaces: the kernel
+    does (prctl(2), PR_SET_PDEATHSIG). The lease fences whatever is left."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() == 1:
+        raise SystemExit(Retriable.exit_code)
+
+
+@contextmanager
+def _told(log: Callable[[str], object]) -> Iterator[None]:
+    try:
+        yield
+    except WaybillError as error:
+        log(str(error))
+        sys.exit(error.exit_code)

@@ -1,0 +1,58 @@
+"""The trigger of `schedule: {on_change: true}`: looks at a source every second and says when something waits there.
+
+Read-only: it asks source and ledger what the next run would move, writes nothing and takes no lease. An event is a hint
+to look; the run reads the true positions. What waits is told once, and again after a minute while it still waits (its
+run may have failed).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from connect_core.errors import WaybillError
+
+_LOOK_EVERY_S = 1.0
+_AFTER_AN_ERROR_S = 5.0
+_TELL_AGAIN_S = 60.0
+
+
+class SourceTrigger(BaseEventTrigger):
+    def __init__(self, connector: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.connector = connector
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (f"{type(self).__module__}.{type(self).__qualname__}", {"connector": self.connector})
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        told: dict[str, int] = {}
+        told_at = 0.0
+        while True:
+            try:
+                waiting = await asyncio.to_thread(self._waiting)
+            except WaybillError as error:
+                self.log.warning("cannot look at the source of %s: %s", self.connector, error)
+                await asyncio.sleep(_AFTER_AN_ERROR_S)
+                continue
+            if waiting and (waiting != told or time.monotonic() - told_at > _TELL_AGAIN_S):
+                told, told_at = waiting, time.monotonic()
+                yield TriggerEvent({"partitions": len(waiting)})
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    def _waiting(self) -> dict[str, int]:
+        """The end of each partition that has something to move, by its key."""
+        from connect_core.config import database_url, find_home, load_settings
+        from connect_core.ledger import Ledger
+        from connect_core.replication.preview import plan_connector
+        from connect_core.replication.setting import resolved
+
+        home = find_home()
+        with Ledger.glance(database_url(home)) as ledger:
+            connector = ledger.connector(self.connector)
+            previews = plan_connector(ledger, connector, resolved(ledger, load_settings(home), home, connector))
+        return {one.partition: one.end for one in previews if one.lag or one.open_from is not None or one.gaps}

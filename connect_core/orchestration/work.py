@@ -1,0 +1,118 @@
+"""What the operators do, without Airflow: one task of a run, and the sum of its receipts. Called by `operators`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from connect_core.contracts import LIVE, Engine, Json
+from connect_core.engine import engine
+from connect_core.errors import DataError
+from connect_core.ledger import Connector, Ledger, Run, SettledRange
+from connect_core.replication.run import run_task
+from connect_core.replication.setting import setting_for, working
+from connect_core.replication.task import Listener, TaskSummary
+
+COUNTS = ("read", "filtered", "rejected", "delivered", "already", "surplus", "possible_repeats")
+"""The counts of a receipt that are added up for a run."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt of one task of an Airflow run. `of` is the same for all attempts of all tasks of that run."""
+
+    connector: str
+    task: int
+    of: str
+    stream: str = LIVE
+    accept_gaps: bool = False
+
+
+def replicate(
+    attempt: Attempt, remote: Callable[[], str], halted: Callable[[], str], listener: Listener
+) -> TaskSummary | None:
+    """Runs the task; None when the partitions are shared by fewer tasks. `remote` gives the engine's address when one
+    is needed; `halted` says why to end at the next range boundary."""
+    with working() as (ledger, settings, home):
+        connector = ledger.connector(attempt.connector)
+        for line in lost_attempts(ledger, connector, attempt):
+            listener.say(line)
+        found = _engine(settings.engine, remote)
+        setting = setting_for(
+            ledger,
+            settings,
+            home,
+            connector,
+            found,
+            listener,
+            stream=attempt.stream,
+            attempt_of=attempt.of,
+            accept_gaps=attempt.accept_gaps,
+        )
+        return run_task(replace(setting, halted=halted), attempt.task)
+
+
+def _engine(kind: str, remote: Callable[[], str]) -> Engine:
+    return engine(kind, remote=remote() if kind == "spark" else None)
+
+
+def lost_attempts(ledger: Ledger, connector: Connector, attempt: Attempt) -> Iterator[str]:
+    """What became of the earlier attempts of this task in the same Airflow run, a sentence each."""
+    for run in ledger.runs_of(connector.uid, attempt.of):
+        if run.task == attempt.task:
+            yield f"attempt {run.id}, begun at {run.started_at:%H:%M:%S}, {_end_of(run)}"
+
+
+def _end_of(run: Run) -> str:
+    if run.state == "done":
+        return "was done"
+    if run.failure is None:
+        return "ended without a word: its process was killed, or is being replaced"
+    return f"failed: {run.failure.kind}: {run.failure.what}"
+
+
+def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
+    """The sum of the receipts of an Airflow run. Raises DataError when an identity does not hold in one of them, or
+    when two that should adjoin do not."""
+    runs = ledger.runs_of(connector.uid, of)
+    settled = [one for run in runs for one in ledger.receipts(connector.uid, run_id=run.id, limit=None)]
+    faults = [*_identity_faults(settled), *_seams(settled)]
+    if faults:
+        raise DataError(
+            f"the receipts of this run do not add up: {'; '.join(faults[:5])}",
+            where=f"connector {connector.name}",
+            next_step=f"Look at them: waybill receipts {connector.name}. What was delivered stays; nothing goes on"
+            " by itself from here",
+        )
+    return {
+        "connector": connector.name,
+        "runs": [run.id for run in runs],
+        "ranges": len(settled),
+        **{name: sum(getattr(one.receipt, name) or 0 for one in settled) for name in COUNTS},
+        "gaps": sum(len(one.receipt.gaps) for one in settled),
+        "bytes_read": sum(one.receipt.bytes_read or 0 for one in settled),
+        "bytes_written": sum(one.receipt.bytes_written for one in settled),
+    }
+
+
+def _identity_faults(settled: Sequence[SettledRange]) -> Iterator[str]:
+    for one in settled:
+        for fault in one.receipt.identity_faults():
+            yield f"{one.partition.key} at {one.receipt.begin}: {fault}"
+
+
+def _seams(settled: Sequence[SettledRange]) -> Iterator[str]:
+    """Places where a receipt does not begin where the one before it in its partition ended (rule 13)."""
+
+    def lineage(one: SettledRange) -> tuple[str, str, int]:
+        return (one.stream, one.partition.key, one.incarnation)
+
+    for (_, partition, _), ranges in groupby(
+        sorted(settled, key=lambda one: (*lineage(one), one.receipt.begin, one.receipt.end)), key=lineage
+    ):
+        end = None
+        for one in ranges:
+            if end is not None and one.receipt.begin != end:
+                yield f"{partition}: a receipt ends at {end}, the next begins at {one.receipt.begin}"
+            end = one.receipt.end

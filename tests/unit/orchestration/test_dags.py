@@ -1,0 +1,175 @@
+"""DAGs: a pure function of the connector's row, one query a parse, and a broken row harms no other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+from connect_core.ledger import Connector, Ledger, upgrade
+from connect_core.orchestration import dags
+from connect_core.orchestration.dags import dags_of, made
+
+DOCUMENT = {
+    "version": 1,
+    "name": "orders",
+    "description": "from the shop",
+    "source": {"file": {"path": "/var/log/shop/*.log"}},
+    "sink": {"rocketmq": {"name_servers": "127.0.0.1:9876", "topic": "orders"}},
+    "tasks": 2,
+    "schedule": {"every": "30s"},
+}
+
+
+def connector(**changes: Any) -> Connector:
+    return Connector("0123456789ab", "orders", 1, DOCUMENT | changes, "running", datetime(2026, 11, 1, tzinfo=UTC))
+
+
+def live(**changes: Any) -> DAG:
+    return dags_of(connector(**changes))[0]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a ledger of three connectors, one of them broken."""
+    folder = tmp_path / ".waybill"
+    folder.mkdir()
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    upgrade(url)
+    with Ledger.open(url) as ledger:
+        ledger.apply("orders", DOCUMENT, who="tests")
+        ledger.apply("broken", {"version": 1, "name": "broken", "tasks": "many"}, who="tests")
+        ledger.apply("copies", DOCUMENT | {"name": "copies"}, who="tests")
+        ledger.delete(ledger.apply("gone", DOCUMENT | {"name": "gone"}, who="tests").connector.uid, who="tests")
+    monkeypatch.setenv("WAYBILL_HOME", str(folder))
+    return folder
+
+
+def test_a_connector_has_a_live_dag_and_one_for_backfills() -> None:
+    ids = [dag.dag_id for dag in dags_of(connector())]
+    assert ids == ["replicate.orders", "backfill.orders"]
+
+
+def test_the_tasks_are_split_when_the_dag_is_made_and_reconcile_comes_after_them() -> None:
+    for dag in dags_of(connector(tasks=3)):
+        assert dag.task_ids == ["reconcile", "task_0", "task_1", "task_2"]
+        assert dag.get_task("reconcile").upstream_task_ids == {"task_0", "task_1", "task_2"}
+
+
+def test_one_run_of_a_connector_at_a_time() -> None:
+    dag = live()
+    assert (dag.max_active_runs, dag.catchup) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ({"every": "30s"}, timedelta(seconds=30)),
+        ({"continuous": True}, "@continuous"),
+        ({"manual": True}, None),
+    ],
+)
+def test_schedules(schedule: dict[str, Any], expected: object) -> None:
+    assert live(schedule=schedule).schedule == expected
+
+
+def test_a_cron_schedule_is_in_utc_and_keeps_its_phase() -> None:
+    timetable = DagSerialization.to_dict(live(schedule={"cron": "*/5 * * * *"}))["dag"]["timetable"]
+    assert timetable["__type"].endswith("CronTriggerTimetable")
+    assert (timetable["__var"]["expression"], timetable["__var"]["timezone"]) == ("*/5 * * * *", "UTC")
+
+
+def test_on_change_waits_for_a_read_only_trigger() -> None:
+    (asset,) = live(schedule={"on_change": True}).schedule
+    (watcher,) = asset.watchers
+    path, arguments = watcher.trigger.serialize()
+    assert path == "connect_core.orchestration.triggers.SourceTrigger"
+    assert arguments == {"connector": "orders"}
+
+
+def test_a_paused_connector_begins_paused() -> None:
+    assert dags_of(connector())[0].is_paused_upon_creation is False
+    assert dags_of(replace(connector(), target_state="paused"))[0].is_paused_upon_creation is True
+
+
+def test_equal_rows_make_equal_dags_in_every_process() -> None:
+    here = [DagSerialization.to_dict(dag) for dag in dags_of(connector())]
+    assert [DagSerialization.to_dict(dag) for dag in dags_of(connector())] == here
+    assert _serialised_elsewhere("1") == _serialised_elsewhere("2")
+
+
+def _serialised_elsewhere(seed: str) -> str:
+    code = (
+        "import json; from airflow.serialization.serialized_objects import DagSerialization as S;"
+        "from tests.unit.orchestration.test_dags import connector, dags_of;"
+        "made = [S.to_dict(dag) for dag in dags_of(connector(schedule={'on_change': True}))];"
+        "print(json.dumps(made, sort_keys=True))"
+    )
+    root = str(Path(__file__).parents[3])
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": root}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_nothing_of_a_dag_follows_the_revision_or_the_state() -> None:
+    first = DagSerialization.to_dict(live())
+    assert DagSerialization.to_dict(dags_of(replace(connector(), revision=7))[0]) == first
+
+
+@pytest.mark.usefixtures("home")
+def test_a_broken_row_makes_a_dag_that_says_so_and_harms_no_other() -> None:
+    found = made()
+    assert sorted(found) == [
+        "backfill.copies",
+        "backfill.orders",
+        "replicate.broken",
+        "replicate.copies",
+        "replicate.orders",
+    ]
+    assert "tasks" in (found["replicate.broken"].doc_md or "")
+    assert "broken" in found["replicate.broken"].tags
+    with pytest.raises(SystemExit) as failed:
+        found["replicate.broken"].get_task("task_0").execute({})
+    assert failed.value.code == 2
+
+
+@pytest.mark.usefixtures("home")
+def test_a_parse_asks_the_ledger_once() -> None:
+    asked: list[str] = []
+
+    def remember(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        asked.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", remember)
+    try:
+        made()
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", remember)
+    assert [statement for statement in asked if "connectors" in statement] == [asked[-1]]
+    assert sum(statement.startswith("SELECT") for statement in asked) == 1
+
+
+def test_a_task_process_makes_the_dags_of_its_own_connector(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Context:
+        dag_id = "backfill.copies"
+
+    monkeypatch.setattr(dags, "get_parsing_context", Context)
+    assert sorted(made()) == ["backfill.copies", "replicate.copies"]
+    Context.dag_id = "replicate.gone"
+    assert made() == {}
+
+
+def test_the_dag_file_registers_them(home: Path) -> None:
+    namespace: dict[str, Any] = {}
+    exec((Path(__file__).parents[3] / "dags" / "replication.py").read_text(), namespace)
+    assert isinstance(namespace["replicate.orders"], DAG)

@@ -1,0 +1,66 @@
+"""The sum of an Airflow run's receipts, and what is told of its lost attempts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connect_core.errors import DataError, Failure
+from connect_core.orchestration.work import Attempt, lost_attempts, reconcile
+from tests.unit.replication.world import World
+
+OF = "replicate.orders manual__1"
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    world.attempt_of = OF
+    return world
+
+
+def test_the_receipts_of_all_attempts_are_added_up(world: World) -> None:
+    world.engine.dies_after = 20
+    with pytest.raises(Exception, match="killed"):
+        world.run()
+    world.run()
+    told = reconcile(world.ledger, world.connector, OF)
+    assert (told["read"], told["delivered"] + told["already"]) == (200, 200)
+    assert told["already"] == 20
+    assert len(told["runs"]) == 2
+
+
+def test_the_runs_of_others_do_not_count(world: World) -> None:
+    world.run()
+    assert reconcile(world.ledger, world.connector, "replicate.orders manual__2")["ranges"] == 0
+
+
+def test_a_receipt_that_does_not_adjoin_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.run()
+    (whole,) = world.ledger.receipts(world.connector.uid, limit=None)
+    torn = [replace(whole, receipt=replace(whole.receipt, begin=begin, end=begin + 99)) for begin in (100, 0)]
+    monkeypatch.setattr(world.ledger, "receipts", lambda *_, **__: torn)
+    with pytest.raises(DataError, match="a receipt ends at 99, the next begins at 100"):
+        reconcile(world.ledger, world.connector, OF)
+
+
+def test_a_receipt_whose_identity_does_not_hold_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.run()
+    settled = world.ledger.receipts(world.connector.uid, limit=None)
+    wrong = [replace(one, receipt=replace(one.receipt, delivered=one.receipt.delivered - 1)) for one in settled]
+    monkeypatch.setattr(world.ledger, "receipts", lambda *_, **__: wrong)
+    with pytest.raises(DataError, match=r"emitted 200 != delivered 199"):
+        reconcile(world.ledger, world.connector, OF)
+
+
+def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
+    uid, ledger = world.connector.uid, world.ledger
+    silent = ledger.begin_run(uid, "live", task=0, engine="spark", attempt_of=OF)
+    failed = ledger.begin_run(uid, "live", task=0, engine="spark", attempt_of=OF)
+    ledger.begin_run(uid, "live", task=1, engine="spark", attempt_of=OF)
+    ledger.end_run(failed, state="failed", failure=Failure("Unreachable", "the broker is away"), summary={})
+    told = list(lost_attempts(ledger, world.connector, Attempt("orders", 0, OF)))
+    assert len(told) == 2
+    assert told[0].startswith(f"attempt {silent}")
+    assert told[0].endswith("ended without a word: its process was killed, or is being replaced")
+    assert told[1].endswith("failed: Unreachable: the broker is away")
