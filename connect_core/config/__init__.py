@@ -11,6 +11,7 @@ Sees the option models of systems, never their drivers.
 
 from connect_core.config.checking import Checked, check, check_paths, load_document
 from connect_core.config.differences import difference
+from connect_core.config.diverting import diverted, sink_changes
 from connect_core.config.document import ALL, ConnectorDocument
 from connect_core.config.home import create_home, find_home, folder_of, require_home
 from connect_core.config.ledger_url import database_url, sqlite_url
@@ -31,6 +32,7 @@ __all__ = [
     "create_home",
     "database_url",
     "difference",
+    "diverted",
     "find_home",
     "folder_of",
     "load_document",
@@ -42,6 +44,7 @@ __all__ = [
     "resolve",
     "reveal",
     "revealed",
+    "sink_changes",
     "sqlite_url",
     "unknown_variables",
     "with_policies",

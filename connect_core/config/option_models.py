@@ -56,6 +56,12 @@ def policy_fields(model: type[BaseModel]) -> list[str]:
     return [name for name, extra in extras if isinstance(extra, dict) and extra.get("policy")]
 
 
+def single_writer_fields(model: type[BaseModel]) -> list[str]:
+    """The options that name what can have one writer only, and so must be another one for each stream."""
+    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
+    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("single_writer")]
+
+
 def path_fields(model: type[BaseModel]) -> list[str]:
     """The options that name files, and so must be made absolute and stay under the configured roots."""
     extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())

@@ -12,8 +12,9 @@ from connect_core.contracts import LIVE, Receipt
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
+from connect_core.replication.backfill import concluding, require_going_on
 from connect_core.replication.leasing import end_older_versions
-from connect_core.replication.task import Setting, TaskRun, TaskSummary
+from connect_core.replication.task import Setting, TaskRun, TaskSummary, shares_of
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,9 @@ def run_connector(setting: Setting) -> RunSummary:
     """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
     _require_running(setting)
     assignment = _assigned(setting)
+    busy = [task for task in range(assignment.tasks) if _has_work(setting, assignment, task)]
     with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:
-        running = [pool.submit(_run_task, setting, assignment, task) for task in range(assignment.tasks)]
+        running = [pool.submit(_run_task, setting, assignment, task) for task in busy]
     errors = [error for future in running if (error := future.exception())]
     if errors:
         raise max(errors, key=_gravity)
@@ -41,15 +43,23 @@ def run_connector(setting: Setting) -> RunSummary:
 
 def run_task(setting: Setting, task: int) -> TaskSummary | None:
     """One task of a run whose other tasks have processes of their own. None when the partitions are shared by fewer
-    tasks than that: there is nothing for it to do."""
+    tasks than that, or it has none of those that a backfill moves: there is nothing for it to do."""
     _require_running(setting)
     assignment = _assigned(setting)
-    return _run_task(setting, assignment, task) if task < assignment.tasks else None
+    return _run_task(setting, assignment, task) if _has_work(setting, assignment, task) else None
+
+
+def _has_work(setting: Setting, assignment: Assignment, task: int) -> bool:
+    """A live task may still get partitions while it runs."""
+    return task < assignment.tasks and (setting.course is None or bool(shares_of(setting, assignment, task)))
 
 
 def _require_running(setting: Setting) -> None:
     connector = setting.connector
-    if setting.stream == LIVE and connector.target_state != "running":
+    if setting.stream != LIVE:
+        require_going_on(setting)
+        return
+    if connector.target_state != "running":
         raise ConfigError(
             f"connector {connector.name} is {connector.target_state}",
             next_step=f"Start it again with `waybill connectors resume {connector.name}`",
@@ -62,19 +72,18 @@ def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummar
         sink = systems.sink(revealed(setting.resolved.sink), resources)
         run = TaskRun(setting, assignment, task, source, sink)
         try:
-            return run.run()
+            return run.run() if setting.stream == LIVE else concluding(setting, run)
         finally:
-            if run.steps:  # a task that never got its lease leaves the figures of the run before
+            # A task that never got its lease leaves the figures of the run before; a backfill those of the live stream.
+            if run.steps and setting.stream == LIVE:
                 write_metrics(setting.home, setting.connector.name, task, run.steps, run.records())
 
 
 def _assigned(setting: Setting) -> Assignment:
-    """Who has which partition now, new ones included; nobody of an older version is at work any more."""
+    """Who has which partition now, new ones included; nobody of an older version is at work any more. A backfill
+    shares nothing out: it follows the live stream."""
     uid = setting.connector.uid
-    with ExitStack() as resources:
-        source = systems.source(revealed(setting.resolved.source), resources)
-        partitions = source.partitions(list(setting.ledger.partitions(uid)))
-    assignment = setting.ledger.assign(uid, partitions, setting.resolved.tasks, setting.resolved.assignment)
+    assignment = _shared_out(setting) if setting.stream == LIVE else setting.ledger.assignment(uid)
     end_older_versions(
         setting.ledger,
         uid,
@@ -86,6 +95,14 @@ def _assigned(setting: Setting) -> Assignment:
         say=setting.listener.say,
     )
     return assignment
+
+
+def _shared_out(setting: Setting) -> Assignment:
+    uid = setting.connector.uid
+    with ExitStack() as resources:
+        source = systems.source(revealed(setting.resolved.source), resources)
+        partitions = source.partitions(list(setting.ledger.partitions(uid)))
+    return setting.ledger.assign(uid, partitions, setting.resolved.tasks, setting.resolved.assignment)
 
 
 def _gravity(error: BaseException) -> int:

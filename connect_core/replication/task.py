@@ -37,8 +37,9 @@ from connect_core.errors import ConfigError, Failure, OffsetGone, PipelineChange
 from connect_core.ledger import Connector, Ledger, Writer, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
-from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, split_lanes
+from connect_core.planning import Assignment, Goal, RangeLimits, Share, plan_ranges, split_lanes
 from connect_core.records import Partition
+from connect_core.replication.course import Course, within
 from connect_core.replication.leasing import Held, Times, Wanted, acquire
 from connect_core.replication.losses import Loss, losses
 from connect_core.replication.place import boot_id
@@ -80,6 +81,8 @@ class Setting:
     holder: str
     listener: Listener
     stream: str = LIVE
+    course: Course | None = None
+    """What a backfill or a replay moves, and nothing else; None: what there is."""
     attempt_of: str | None = None
     """What this run is a part or an attempt of elsewhere: the run of a scheduler."""
     halted: Callable[[], str] = lambda: ""
@@ -113,7 +116,7 @@ class TaskRun:
         self.ledger, self.uid = setting.ledger, setting.connector.uid
         self._revision = setting.connector.revision
         self.source, self.sink = source, sink
-        self.slots = {part: share.slot for part, share in assignment.shares.items() if share.task == task}
+        self.slots = {part: share.slot for part, share in shares_of(setting, assignment, task).items()}
         self.goals: dict[Partition, Goal] = {}
         self.begins: dict[Partition, int] = {}
         self.targets: Targets | None = None
@@ -226,9 +229,9 @@ class TaskRun:
         are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
         partition, gap = loss.item.range.partition, loss.gap()
         if loss.unplaced() and not self.setting.accept_gaps:
-            raise _unplaced(self.setting.connector.name, self._where(), loss)
+            raise _unplaced(self._command(), self._where(), loss)
         if gap and not self._gaps_accepted():
-            raise _gone(self.setting.connector.name, self._where(), partition, (gap,), loss.seen.begin)
+            raise _gone(self._command(), self._where(), partition, (gap,), loss.seen.begin)
 
     def _rests(self) -> list[OpenRange]:
         """What is left of ranges that closed short while records of ours stand further on in their targets, opened
@@ -321,15 +324,28 @@ class TaskRun:
     # -------------------------------------------------------------------------------------------------------- its parts
 
     def _bounds(self) -> dict[Partition, Bounds]:
-        bounds = self.source.bounds(self._positions())
+        course = self.setting.course
+        bounds = self._bounds_on(course) if course else self.source.bounds(self._positions())
         for partition, seen in bounds.items():
             goal = self.goals.get(partition)
             if goal is None or goal.incarnation != seen.incarnation:
                 self.goals[partition] = Goal(seen.incarnation, seen.end)
                 self.begins[partition] = seen.begin
             if seen.gaps and not self._gaps_accepted():
-                raise _gone(self.setting.connector.name, self._where(), partition, seen.gaps, seen.begin)
+                raise _gone(self._command(), self._where(), partition, seen.gaps, seen.begin)
         return bounds
+
+    def _bounds_on(self, course: Course) -> dict[Partition, Bounds]:
+        """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""
+        positions = self._positions()
+        if jumps := course.jumps(positions):
+            who, why = f"run {self.summary.run_id}", "the next part"
+            self.ledger.import_offsets(self.held.leases, self.uid, self.stream, jumps, who=who, why=why)
+            positions |= jumps
+        parts = course.ahead(positions)
+        bounds = self.source.bounds({partition: positions[partition] for partition in parts})
+        self.goals = {partition: Goal(bounds[partition].incarnation, part.end) for partition, part in parts.items()}
+        return {partition: within(part, bounds[partition]) for partition, part in parts.items()}
 
     def _positions(self) -> dict[Partition, Position | None]:
         return self.ledger.positions(self.uid, self.stream, list(self.slots))
@@ -422,6 +438,13 @@ class TaskRun:
                 )
 
     def _tell_progress(self) -> None:
+        done, planned = self._progress()
+        records = sum(receipt.read or 0 for receipt in self.summary.receipts)
+        self.setting.listener.progress(Progress(self.task, max(done, 0), planned, records))
+
+    def _progress(self) -> tuple[int, int]:
+        if course := self.setting.course:
+            return course.done(self._positions()), course.length(self.slots)
         positions = self.ledger.positions(self.uid, self.stream, list(self.goals))
         done = planned = 0
         for partition, goal in self.goals.items():
@@ -429,8 +452,7 @@ class TaskRun:
             planned += goal.end - begin
             if position and position.incarnation == goal.incarnation:
                 done += min(position.offset, goal.end) - begin
-        records = sum(receipt.read or 0 for receipt in self.summary.receipts)
-        self.setting.listener.progress(Progress(self.task, max(done, 0), planned, records))
+        return done, planned
 
     def records(self) -> dict[str, int]:
         """The receipts of this run, added up by field; unknown counts are left out."""
@@ -457,10 +479,21 @@ class TaskRun:
     def _where(self) -> str:
         return f"connector {self.setting.connector.name}, task {self.task}"
 
+    def _command(self) -> str:
+        """What a person types to try this again."""
+        name = self.setting.connector.name
+        return f"waybill run {name}" if self.stream == LIVE else f"waybill backfills resume {name} {self.stream}"
+
     def _reached(self, step: Step) -> None:
         before = self.steps[step].times if step in self.steps else 0
         self.steps[step] = Passed(before + 1, clock.utc())
         reached(step, home=self.setting.home, where=self._where())
+
+
+def shares_of(setting: Setting, assignment: Assignment, task: int) -> dict[Partition, Share]:
+    """The partitions that one task of this setting moves."""
+    wanted = setting.course.partitions() if setting.course else assignment.shares.keys()
+    return {part: share for part, share in assignment.shares.items() if share.task == task and part in wanted}
 
 
 def _taken(other: Writer, where: str) -> ConfigError:
@@ -478,7 +511,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _gone(name: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:
+def _gone(command: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:
     told = "; ".join(
         f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in gaps
     )
@@ -486,17 +519,17 @@ def _gone(name: str, where: str, partition: Partition, gaps: Sequence[Gap], begi
         f"records are gone ({told})",
         where=f"{where}, partition {partition.key}",
         next_step=f"Find out what became of them. To go on at {begin} and keep a note of the gap:"
-        f" waybill run {name} --accept-gaps; to do so every time, set errors.on_gap: skip",
+        f" {command} --accept-gaps; to do so every time, set errors.on_gap: skip",
     )
 
 
-def _unplaced(name: str, where: str, loss: Loss) -> OffsetGone:
+def _unplaced(command: str, where: str, loss: Loss) -> OffsetGone:
     wanted = loss.item.range
     targets = ", ".join(floor.target for floor in loss.item.floors)
     return OffsetGone(
         f"the source has lost records from {wanted.begin} on, and the last {loss.unplaced()} bytes of {targets}, which"
         " no receipt covers, may hold some of them",
         where=f"{where}, partition {wanted.partition.key}",
-        next_step=f"Nothing was changed. Look at these bytes; then go on at {loss.seen.begin} with waybill run {name}"
+        next_step=f"Nothing was changed. Look at these bytes; then go on at {loss.seen.begin} with {command}"
         " --accept-gaps, which sets them aside in a file beside it",
     )

@@ -56,7 +56,7 @@ class FileSinkOptions(BaseModel):
 
     path: str = Field(
         min_length=1,
-        json_schema_extra=_PATH,
+        json_schema_extra={**_PATH, "single_writer": True},
         description="File to write; with several tasks `.taskN` goes in before the extension",
         examples=["/data/out/orders.txt"],
     )

@@ -122,7 +122,9 @@ class World:
         return TaskRun(self.setting(), assignment, 0, self.source, self.sink).run()
 
     def receipts(self) -> list[Receipt]:
-        return sorted((row.receipt for row in self.ledger.receipts(self.connector.uid)), key=lambda r: r.begin)
+        return sorted(
+            (row.receipt for row in self.ledger.receipts(self.connector.uid, stream="live")), key=lambda r: r.begin
+        )
 
     def committed(self) -> int:
         (offset,) = self.ledger.positions(self.connector.uid, "live", [MEMORY]).values()

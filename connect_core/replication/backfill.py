@@ -1,0 +1,89 @@
+"""An attempt of a backfill or a replay: what it takes from the connector, and what becomes of it when it ends.
+
+`backfill_setting` makes the setting; `run_connector` and `run_task` then work as for the live stream. Everybody who
+moves a backfill comes through here: the command, a scheduler's task, a Spark job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connect_core.config import Resolved, Settings, diverted, load_document, resolve, with_policies
+from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
+from connect_core.ledger import Backfill
+from connect_core.replication.course import Course
+from connect_core.replication.task import Setting, TaskRun, TaskSummary
+
+
+def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> Setting:
+    """The live `setting` of a connector as one for the attempts of `stored`, which is in the ledger.
+
+    What is read, what becomes of it and where it goes are those of the revision that it began with, whatever the
+    document says since. What is tolerated is what the document says now. Tasks are those of the live assignment.
+    """
+    resolved = backfill_resolved(setting, stored, settings)
+    return replace(
+        setting,
+        connector=replace(setting.connector, revision=stored.revision),
+        resolved=resolved,
+        resolve=lambda revision: resolved,
+        stream=stored.stream,
+        course=Course(stored.parts),
+        accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
+        halted=lambda: setting.halted() or _cancelled(setting, stored.stream),
+    )
+
+
+def backfill_resolved(setting: Setting, stored: Backfill, settings: Settings) -> Resolved:
+    """The connector as the backfill began with it, writing to its own sink."""
+    connector, now = setting.connector, setting.resolved
+    data = diverted(setting.ledger.document(connector.uid, stored.revision), stored.sink)
+    document = load_document(data, f"connector {connector.name}, {stored.stream}")
+    tasks = setting.ledger.assignment(connector.uid).tasks or now.tasks
+    resolved = resolve(document.model_copy(update={"tasks": tasks}), setting.home, settings, connector.uid)
+    sink = with_policies(resolved.sink, now.sink)
+    return replace(resolved, sink=sink, tolerance=now.tolerance, on_gap=now.on_gap)
+
+
+def require_going_on(setting: Setting) -> None:
+    """Raises ConfigError for a backfill that was called off, or whose connector was deleted; one that had failed is
+    running again."""
+    ledger, uid = setting.ledger, setting.connector.uid
+    stored = ledger.backfill(uid, setting.stream)
+    if stored is None or stored.state == "cancelled" or ledger.standing(uid).deleted:
+        why = "was cancelled" if stored and stored.state == "cancelled" else "is not there any more"
+        raise ConfigError(
+            f"{setting.stream} {why}",
+            where=f"connector {setting.connector.name}",
+            next_step=f"See `waybill backfills list {setting.connector.name}`; another one begins with another --id",
+        )
+    ledger.resume_backfill(uid, setting.stream)
+
+
+def concluding(setting: Setting, run: TaskRun) -> TaskSummary:
+    """Runs one task; afterwards the ledger knows whether everything is done, or that it failed for good."""
+    ledger, uid = setting.ledger, setting.connector.uid
+    try:
+        summary = run.run()
+    except (Retriable, LeaseHeld):
+        raise
+    except WaybillError:
+        ledger.end_backfill(uid, setting.stream, "failed")
+        raise
+    if is_done(setting):
+        ledger.end_backfill(uid, setting.stream, "done")
+    return summary
+
+
+def is_done(setting: Setting) -> bool:
+    """Whether every part of the backfill is settled, those of other tasks included."""
+    course, ledger, uid = setting.course, setting.ledger, setting.connector.uid
+    if course is None:
+        raise ValueError(f"stream {setting.stream} of {setting.connector.name} has no course")
+    positions = ledger.positions(uid, setting.stream, course.partitions())
+    return course.is_done(positions) and not ledger.open_ranges(uid, setting.stream)
+
+
+def _cancelled(setting: Setting, stream: str) -> str:
+    stored = setting.ledger.backfill(setting.connector.uid, stream)
+    return "cancelled" if stored is None or stored.state == "cancelled" else ""

@@ -1,0 +1,231 @@
+"""Attempts of a backfill against a real ledger (SQLite): its own stream, its own records, beside the live run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import pytest
+
+from connect_core.contracts import LIVE, Part, Position
+from connect_core.errors import ConfigError, EngineFailed, OffsetGone
+from connect_core.ledger import Backfill
+from connect_core.observe import Step
+from connect_core.replication.backfill import concluding, is_done, require_going_on
+from connect_core.replication.course import Course
+from connect_core.replication.task import Listener, Progress, Setting, TaskRun, TaskSummary
+from tests.unit.replication.dying import Killed, Mortal
+from tests.unit.replication.memory import MemorySink
+from tests.unit.replication.world import MEMORY, DirectEngine, World
+
+STREAM = "backfill-1"
+Run = TypeVar("Run", bound=TaskRun)
+
+
+@dataclass
+class Again:
+    """A backfill of the connector of `world` into a target of its own; `run` is one attempt."""
+
+    world: World
+    sink: MemorySink
+    engine: DirectEngine
+    stored: Backfill
+
+    def setting(self) -> Setting:
+        return replace(
+            self.world.setting(),
+            engine=self.engine,
+            stream=self.stored.stream,
+            course=Course(self.stored.parts),
+            holder=f"backfill {len(self.world.said)}",
+        )
+
+    def run(self, **changes: object) -> TaskSummary:
+        setting = replace(self.setting(), **changes)  # type: ignore[arg-type]
+        return concluding(setting, self.driver(TaskRun, setting))
+
+    def driver(self, kind: type[Run], setting: Setting) -> Run:
+        self.world.said.append("new attempt of the backfill")
+        require_going_on(setting)
+        assignment = self.world.ledger.assign(self.world.connector.uid, [MEMORY], 1)
+        return kind(setting, assignment, 0, self.world.source, self.sink)
+
+    def offsets(self) -> list[int]:
+        return [offset for offset, _ in self.sink.rows]
+
+    def state(self) -> str:
+        stored = self.world.ledger.backfill(self.stored.uid, self.stored.stream)
+        assert stored is not None
+        return stored.state
+
+
+def begin(world: World, *spans: tuple[int, int], stream: str = STREAM, alone: bool = False) -> Again:
+    world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    parts = tuple(Part(MEMORY, 0, first, end) for first, end in spans)
+    wanted = Backfill(world.connector.uid, stream, "backfill", 1, {}, parts, {}, who="ann")
+    sink = MemorySink(alone=alone)
+    return Again(world, sink, DirectEngine(world.source, sink), world.ledger.begin_backfill(wanted))
+
+
+def test_a_backfill_moves_its_parts_and_nothing_else(world: World) -> None:
+    again = begin(world, (20, 50), (120, 130))
+    summary = again.run()
+    assert again.offsets() == [*range(20, 50), *range(120, 130)]
+    assert [(receipt.begin, receipt.end) for receipt in summary.receipts] == [(20, 50), (120, 130)]
+    assert again.state() == "done"
+    assert is_done(again.setting())
+
+
+def test_the_live_stream_knows_nothing_of_a_backfill(world: World) -> None:
+    world.engine.dies_after = 30
+    with pytest.raises(EngineFailed):
+        world.run()
+    begin(world, (0, 200)).run()
+    assert len(world.sink.rows) == 30
+    world.run()
+    world.check()
+    assert sum(receipt.already for receipt in world.receipts()) == 30
+
+
+def test_a_backfill_knows_nothing_of_the_live_stream(world: World) -> None:
+    """Open ranges of the live stream are not its own to finish, and live records are not its own to find."""
+    world.engine.dies_after = 30
+    with pytest.raises(EngineFailed):
+        world.run()
+    [opened] = world.ledger.open_ranges(world.connector.uid, LIVE)
+    again = begin(world, (0, 40))
+    again.run()
+    assert again.offsets() == list(range(40))
+    assert world.ledger.open_ranges(world.connector.uid, LIVE) == [opened]
+    assert again.engine.searches == 0
+
+
+@pytest.mark.parametrize("done", [0, 1, 29, 30])
+def test_a_killed_backfill_goes_on_where_it_was(world: World, done: int) -> None:
+    again = begin(world, (20, 50), (120, 130))
+    again.engine.dies_after = done
+    with pytest.raises(EngineFailed):
+        again.run()
+    assert again.state() == "running"
+    again.run()
+    assert again.offsets() == [*range(20, 50), *range(120, 130)]
+    assert again.state() == "done"
+
+
+@pytest.mark.parametrize("step", [Step.LEASED, Step.BEFORE_PLANNED, Step.PLANNED, Step.EXECUTED, Step.SETTLED])
+def test_a_driver_killed_at_any_step_is_followed_at_once(world: World, step: Step) -> None:
+    again = begin(world, (20, 50), (120, 130))
+    driver = again.driver(Mortal, again.setting())
+    driver.dies_at = step
+    with pytest.raises(Killed):
+        concluding(again.setting(), driver)
+    again.run()
+    assert again.offsets() == [*range(20, 50), *range(120, 130)]
+    assert again.state() == "done"
+
+
+def test_two_backfills_at_once_are_apart(world: World) -> None:
+    first, second = begin(world, (0, 60)), begin(world, (40, 100), stream="backfill-2")
+    first.engine.dies_after = 30
+    with pytest.raises(EngineFailed):
+        first.run()
+    second.run()
+    first.run()
+    assert (first.offsets(), second.offsets()) == (list(range(60)), list(range(40, 100)))
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_target_for_one_writer_is_that_of_one_stream(world: World, finished: bool) -> None:
+    """Whatever is settled in it would be unsettled bytes to the other one. A backfill that is over writes no more."""
+    first, second = begin(world, (0, 60), alone=True), begin(world, (40, 100), stream="backfill-2", alone=True)
+    if not finished:
+        first.engine.dies_after = 30
+        with pytest.raises(EngineFailed):
+            first.run()
+        with pytest.raises(ConfigError, match=r"backfill-1 of connector orders writes this target.*backfills cancel"):
+            second.run()
+    else:
+        first.run()
+        second.run()
+        assert second.offsets() == list(range(40, 100))
+
+
+def test_a_backfill_into_the_target_of_the_live_stream_is_refused(world: World) -> None:
+    world.sink.alone = True
+    world.run()
+    with pytest.raises(ConfigError, match="connector orders writes this target"):
+        begin(world, (0, 60), alone=True).run()
+
+
+def cancel(world: World) -> None:
+    world.ledger.cancel_backfill(world.connector.uid, STREAM, who="ann")
+
+
+def delete(world: World) -> None:
+    world.ledger.delete(world.connector.uid, who="ann")
+
+
+def share_out(world: World) -> None:
+    world.ledger.assign(world.connector.uid, [MEMORY], 2)
+
+
+@pytest.mark.parametrize("change", [cancel, delete, share_out])
+def test_what_happens_in_the_middle_ends_it_at_a_range_boundary(world: World, change: Callable[[World], None]) -> None:
+    again = begin(world, (0, 20), (40, 60), (80, 100))
+    uid = world.connector.uid
+
+    def then(progress: Progress) -> None:
+        if progress.done == 20:
+            change(world)
+
+    def called_off() -> str:
+        stored = world.ledger.backfill(uid, STREAM)
+        return "cancelled" if stored and stored.state == "cancelled" else ""
+
+    again.run(listener=Listener(world.said.append, then), halted=called_off)
+    assert again.offsets() == list(range(20))
+    assert not world.ledger.open_ranges(uid, STREAM)
+    assert again.state() == ("cancelled" if change is cancel else "running")
+    if change is not share_out:
+        with pytest.raises(ConfigError, match=r"backfill-1 (was cancelled|is not there any more)"):
+            again.run()
+
+
+def test_a_paused_connector_does_not_pause_its_backfills(world: World) -> None:
+    world.ledger.set_target_state(world.connector.uid, "paused", who="ann")
+    again = begin(world, (0, 20), (40, 60))
+    again.run()
+    assert again.offsets() == [*range(20), *range(40, 60)]
+
+
+def test_records_that_expire_before_it_gets_there_stop_it_until_somebody_accepts_that(world: World) -> None:
+    again = begin(world, (0, 60), (100, 110))
+    world.source.oldest = 80
+    with pytest.raises(OffsetGone, match=r"expired: from 0 to 60.*waybill backfills resume orders backfill-1 --accept"):
+        again.run()
+    assert again.state() == "failed"
+    again.run(accept_gaps=True)
+    assert again.offsets() == list(range(100, 110))
+    [gap] = world.ledger.gaps(world.connector.uid)
+    assert (gap.stream, gap.gap.begin, gap.gap.end) == (STREAM, 0, 60)
+    assert again.state() == "done"
+
+
+def test_progress_is_the_share_of_the_planned_parts(world: World) -> None:
+    again = begin(world, (0, 20), (40, 60), (80, 100))
+    told: list[tuple[int, int]] = []
+    halt = iter(["", "enough"])
+    listener = Listener(world.said.append, lambda now: told.append((now.done, now.planned)))
+    again.run(listener=listener, halted=lambda: next(halt))
+    assert told == [(20, 60), (40, 60)]
+    again.run(listener=listener)
+    assert told == [(20, 60), (40, 60), (60, 60)]
+
+
+def test_the_position_of_the_next_part_is_in_the_history(world: World) -> None:
+    begin(world, (0, 20), (40, 60)).run()
+    steps = world.ledger.offset_history(world.connector.uid)
+    assert [(step.kind, step.before, step.after) for step in steps if step.kind != "settled"] == [
+        ("import", Position(0, 20, {"before": 19}), Position(0, 40))
+    ]

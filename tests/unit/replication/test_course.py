@@ -1,0 +1,101 @@
+"""Which part of a backfill is next, how far it has come, and that nothing outside its parts is moved."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.contracts import Bounds, Gap, Part, Position
+from connect_core.records import Partition
+from connect_core.replication.course import Course, merged, within
+
+A, B = Partition("a"), Partition("b")
+COURSE = Course((Part(A, 0, 10, 20), Part(A, 0, 30, 35), Part(A, 1, 0, 5, {"file": 2}), Part(B, 0, 0, 7)))
+BEGIN = {A: Position(0, 10), B: Position(0, 0)}
+
+
+def test_the_first_part_that_is_not_done_is_next() -> None:
+    assert COURSE.ahead(BEGIN) == {A: COURSE.parts[0], B: COURSE.parts[3]}
+    assert COURSE.ahead({A: Position(0, 20)}) == {A: COURSE.parts[1]}
+    assert COURSE.ahead({A: Position(0, 35), B: Position(0, 7)}) == {A: COURSE.parts[2]}
+    assert COURSE.ahead({A: Position(1, 5)}) == {}
+
+
+def test_where_a_part_is_done_the_position_moves_to_the_next_one() -> None:
+    assert COURSE.jumps(BEGIN) == {}
+    assert COURSE.jumps({A: Position(0, 15)}) == {}
+    assert COURSE.jumps({A: Position(0, 20)}) == {A: Position(0, 30)}
+    assert COURSE.jumps({A: Position(0, 35)}) == {A: Position(1, 0, {"file": 2})}
+    assert COURSE.jumps({A: None}) == {A: Position(0, 10)}
+    assert COURSE.jumps({A: Position(1, 5), B: Position(0, 7)}) == {}
+
+
+def test_what_is_done_is_counted_by_part() -> None:
+    assert COURSE.length([A, B]) == 10 + 5 + 5 + 7
+    assert COURSE.length([B]) == 7
+    assert COURSE.done(BEGIN) == 0
+    assert COURSE.done({A: Position(0, 32), B: Position(0, 7)}) == 10 + 2 + 7
+    assert COURSE.done({A: Position(1, 1)}) == 10 + 5 + 1
+    assert COURSE.is_done({A: Position(1, 5), B: Position(0, 7)})
+    assert not COURSE.is_done({A: Position(1, 5), B: Position(0, 6)})
+
+
+def test_nothing_behind_the_end_of_a_part_is_seen() -> None:
+    part = Part(A, 0, 10, 20)
+    assert within(part, Bounds(0, 12, 0, 50)) == Bounds(0, 12, 0, 20)
+    assert within(part, Bounds(0, 12, 0, 15)) == Bounds(0, 12, 0, 15)
+
+
+def test_a_part_that_the_source_has_lost_is_a_gap_up_to_its_end() -> None:
+    part = Part(A, 0, 10, 20)
+    front = (Gap(0, 10, 14, "expired"),)
+    assert within(part, Bounds(0, 14, 14, 50, gaps=front)) == Bounds(0, 14, 14, 20, gaps=front)
+    all_of_it = Bounds(0, 40, 40, 50, gaps=(Gap(0, 10, 40, "expired"),))
+    assert within(part, all_of_it) == Bounds(0, 20, 40, 20, gaps=(Gap(0, 10, 20, "expired"),))
+
+
+def test_what_took_the_place_of_the_partition_is_left_alone() -> None:
+    gaps = (Gap(0, 12, None, "recreated"),)
+    assert within(Part(A, 0, 10, 20), Bounds(1, 0, 0, 50, gaps=gaps)) == Bounds(1, 0, 0, 0, gaps=gaps)
+
+
+PARTS = st.lists(
+    st.builds(
+        lambda partition, incarnation, begin, length: Part(partition, incarnation, begin, begin + length),
+        st.sampled_from([A, B]),
+        st.integers(0, 1),
+        st.integers(0, 20),
+        st.integers(0, 6),
+    ),
+    max_size=8,
+)
+
+
+def covered(parts: tuple[Part, ...] | list[Part]) -> set[tuple[Partition, int, int]]:
+    return {(part.partition, part.incarnation, n) for part in parts for n in range(part.begin, part.end)}
+
+
+@given(PARTS)
+def test_merged_parts_are_the_same_records_each_once_and_in_order(parts: list[Part]) -> None:
+    found = merged(parts)
+    assert covered(found) == covered(parts)
+    assert Course(found).length([A, B]) == len(covered(parts))
+    assert list(found) == sorted(found, key=lambda part: (part.partition, part.incarnation, part.begin))
+
+
+@given(PARTS)
+def test_following_a_course_moves_every_record_of_it_once(parts: list[Part]) -> None:
+    course = Course(merged(parts))
+    positions: dict[Partition, Position | None] = dict.fromkeys(course.partitions())
+    moved: list[tuple[Partition, int, int]] = []
+    while not course.is_done(positions):
+        positions |= course.jumps(positions)
+        partition, part = next(iter(course.ahead(positions).items()))
+        position = positions[partition]
+        assert position is not None
+        moved.append((partition, position.incarnation, position.offset))
+        positions[partition] = Position(position.incarnation, position.offset + 1)
+        assert course.done(positions) == len(moved)
+        assert part.begin <= moved[-1][2] < part.end
+    assert len(moved) == len(set(moved))
+    assert set(moved) == covered(parts)
