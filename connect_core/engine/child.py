@@ -6,22 +6,18 @@ output. Dies with its parent. Whatever else is printed goes to standard error.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import sys
 from typing import BinaryIO
 
-from connect_core.errors import Fatal
+from connect_core.engine.parent import die_with
 
 LENGTH_BYTES = 8
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
     kind, parent = arguments
-    _die_with(int(parent))
+    die_with(int(parent))
     answers = _private_output()
     request = sys.stdin.buffer.read()
     from connect_core.engine.worker import run_lane, run_search
@@ -29,15 +25,6 @@ def main(arguments: list[str]) -> None:
     answer = run_lane(request, attempt_number=0) if kind == "lane" else run_search(request)
     with answers:
         answers.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)
-
-
-def _die_with(parent: int) -> None:
-    """SIGKILL when the parent ends. It may have ended before the kernel was asked: then somebody else is the parent."""
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise Fatal(f"prctl failed: {os.strerror(ctypes.get_errno())}", next_step="the inline engine needs Linux")
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _private_output() -> BinaryIO:

@@ -6,10 +6,10 @@ Pure. The raw text is for the debug log, which the caller writes.
 from __future__ import annotations
 
 import grpc
-from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from connect_core.errors import EngineFailed, Fatal, Refused, Unreachable, VersionMismatch, WaybillError
+from connect_core.engine.spark_words import by_words, condition
+from connect_core.errors import EngineFailed, Fatal, Refused, Unreachable, WaybillError
 
 _LOOKED_UP = "the next attempt looks for what was written"
 _RESTART = "waybill engine stop, then waybill engine start"
@@ -32,7 +32,7 @@ def translated(error: Exception, *, sent: bool, where: str) -> WaybillError:
 
 def breaks_session(error: Exception) -> bool:
     """Whether the client must connect afresh."""
-    return _is_gone(error) or any(name in _condition(error) for name in _BROKEN)
+    return _is_gone(error) or any(name in condition(error) for name in _BROKEN)
 
 
 def _gone(sent: bool, where: str) -> WaybillError:
@@ -59,16 +59,9 @@ def _by_status(error: Exception, where: str) -> WaybillError | None:
 
 
 def _by_words(error: Exception, where: str) -> WaybillError | None:
-    text = str(error)
-    if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
-        return EngineFailed(
-            "a worker was killed or crashed while its lane was running", where=where, next_step=_LOOKED_UP
-        )
-    if "No module named 'connect_core" in text:
-        return VersionMismatch("the engine's workers cannot import connect_core", where=where, next_step=_RESTART)
-    if "PYTHON_VERSION_MISMATCH" in text:
-        return VersionMismatch("the engine's workers run another Python", where=where, next_step=_RESTART)
-    if "SESSION_CLOSED" in _condition(error):
+    if (found := by_words(str(error), where, mend=_RESTART)) is not None:
+        return found
+    if "SESSION_CLOSED" in condition(error):
         return Fatal("somebody stopped the engine's session", where=where, next_step=_RESTART)
     return None
 
@@ -83,9 +76,5 @@ def _status(error: Exception) -> grpc.StatusCode | None:
     return error.code() if isinstance(error, grpc.RpcError) else None
 
 
-def _condition(error: Exception) -> str:
-    return (error.getCondition() or "") if isinstance(error, PySparkException) else ""
-
-
 def _short(error: Exception) -> str:
-    return _condition(error) or type(error).__name__
+    return condition(error) or type(error).__name__

@@ -8,23 +8,17 @@ execution taken up again, for a lane that is sent twice would write twice.
 from __future__ import annotations
 
 import atexit
-import re
-from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import urlsplit
 
 from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.session import SparkSession
 
-from connect_core.errors import ConfigError, Fatal, VersionMismatch
+from connect_core.engine.spark_checks import check_retries, check_version, installed_version
+from connect_core.errors import ConfigError
 
 SESSION_ID = "6b0f6a2e-7f0d-4c57-9a5e-0d3f5a0b7a11"
 USER_ID = "waybill"
 """Of addresses that name no session: one for all clients of a server, since each new one leaves a fork server there."""
-
-_RESTART = "waybill engine stop, then waybill engine start"
-
-_LOCAL_MASTER = re.compile(r"local(?:\[(?:\d+|\*)(?:,\s*(?P<failures>\d+))?\])?")
 
 
 def place(remote: str) -> str:
@@ -59,52 +53,6 @@ def connected(remote: str) -> SparkSession:
         client.close()
         raise
     return session
-
-
-def installed_version() -> str:
-    """The one version of pyspark and pyspark-client, which share a folder. Raises VersionMismatch when they differ."""
-    return one_version({name: found for name in ("pyspark", "pyspark-client") if (found := _version(name))})
-
-
-def one_version(versions: Mapping[str, str]) -> str:
-    """The version that all of these packages have."""
-    if len(set(versions.values())) != 1:
-        told = ", ".join(f"{name} {found}" for name, found in versions.items()) or "neither is installed"
-        raise VersionMismatch(
-            f"pyspark and pyspark-client must be of one version, since they share their files: {told}",
-            next_step="pip install both in one version",
-        )
-    return next(iter(versions.values()))
-
-
-def check_retries(master: str, max_failures: str | None, speculation: str, where: str) -> None:
-    """Raises Fatal when the server would run a lane twice. A local master says itself how often it tries a task
-    (once, unless it is local[N,F]); others obey spark.task.maxFailures, 4 when it is not set."""
-    local = _LOCAL_MASTER.fullmatch(master)
-    tries = int(local["failures"] or 1) if local else int(max_failures or 4)
-    if tries > 1:
-        raise Fatal(
-            f"the engine tries a task {tries} times (master {master}): a lane that is run again writes again",
-            where=where,
-            next_step="set spark.task.maxFailures=1, and a local master without a second number",
-        )
-    if speculation == "true":
-        raise Fatal("the engine runs tasks twice at once (spark.speculation)", where=where, next_step="set it to false")
-
-
-def check_version(server: str, installed: str, where: str) -> None:
-    """Raises VersionMismatch unless the server runs the release that is installed here."""
-    if server != installed:
-        raise VersionMismatch(
-            f"the engine runs Spark {server}, this client is {installed}", where=where, next_step=_RESTART
-        )
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _channel(remote: str) -> DefaultChannelBuilder:

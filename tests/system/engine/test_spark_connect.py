@@ -161,12 +161,10 @@ def test_nobody_there_is_told_at_once(tmp_path: Path) -> None:
 def test_nothing_of_a_lane_is_in_a_plan(
     spark: SparkConnectEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from connect_core.engine import envelope, spark_task
-    from connect_core.engine.spark_connect import _Job
+    from connect_core.engine import envelope, spark_jobs, spark_task
 
-    job = _Job(spark.session, spark_task.lanes, [envelope.request(lane(tmp_path, secret="only-in-a-column"))])
-    frame = spark.session().createDataFrame(job._requests_table()).mapInArrow(job._task, spark_task.ANSWER_DDL)
-    frame.explain(extended=True)
+    requests = [envelope.request(lane(tmp_path, secret="only-in-a-column"))]
+    spark_jobs.frame(spark.session(), spark_task.lanes, requests).explain(extended=True)
     plan = capfd.readouterr().out
     assert "LocalTableScan" in plan
     assert "only-in-a-column" not in plan

@@ -1,0 +1,152 @@
+"""Lanes and searches as jobs of Spark, whichever way Spark is reached.
+
+Turns lanes into a small table, one row and one task each, and the answers back into outcomes. Requests are bytes in a
+column: never in a function, a setting, an explain text or a command line. A job is given up when the last deadline is
+over. Imports nothing of pyspark: the session is handed in by `spark_connect` and `spark_classic`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from connect_core.clock import now_ns
+from connect_core.contracts import Lane, Outcome, Search
+from connect_core.engine import envelope, spark_task
+from connect_core.errors import EngineFailed, WaybillError
+from connect_core.found import Found
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_LANE_GRACE_S = 5.0
+"""Workers are dead at the deadline; this is for Spark to say so, or for one so late that it refuses."""
+
+_SEARCH_GRACE_S = 30.0
+"""A search ends itself at its limit; what is beyond is a new worker and one slow answer."""
+
+_CANCEL_LIMIT_S = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class SparkJobs(ABC):
+    """An engine on a session of Spark; threads may share it. What differs is how the session is had, how a job is
+    tagged and cancelled, and what errors mean."""
+
+    where: str
+    """For people: where Spark is. Without anything secret."""
+    looked_at: str
+    """What a person does who wants to know why there is no answer."""
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        left_s = (max((lane.deadline_ns for lane in lanes), default=0) - now_ns()) / 1e9
+        requests = [envelope.request(lane) for lane in lanes]
+        answers = self.answers(spark_task.lanes, requests, max(left_s, 0) + _LANE_GRACE_S)
+        pairs = zip(lanes, answers, strict=True)
+        return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
+
+    def find(self, search: Search) -> dict[int, Found]:
+        (answer,) = self.answers(spark_task.searches, [envelope.request(search)], search.limit_s + _SEARCH_GRACE_S)
+        return envelope.found(answer)
+
+    def answers(self, task: Task, requests: Sequence[bytes], limit_s: float) -> list[bytes]:
+        """One job: the answers in the order of the requests. Raises EngineFailed when they do not come in time."""
+        job = _Job(self, task, requests)
+        job.start()
+        try:
+            job.join(limit_s)
+            if job.is_alive():
+                raise EngineFailed(
+                    f"the engine gave no answer within {limit_s:.1f} s", where=self.where, next_step=self.looked_at
+                )
+        except BaseException:
+            job.give_up(_CANCEL_LIMIT_S)
+            raise
+        if job.failure is not None:
+            raise self.translated(job.failure, job.sent)
+        return job.ordered()
+
+    @abstractmethod
+    def session(self) -> Any:
+        """The session, opened and checked at its first use in this process."""
+
+    @abstractmethod
+    def tag(self, session: Any, tag: str) -> None:
+        """Marks the jobs that this thread will start."""
+
+    @abstractmethod
+    def cancel(self, session: Any, tag: str) -> None:
+        """Asks Spark to end the jobs of that tag."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Spark did not even answer to that: the next job takes another session, where there can be another."""
+
+    @abstractmethod
+    def translated(self, error: Exception, sent: bool) -> WaybillError:
+        """`sent` says whether lanes may have been started: then nothing is known of what they wrote."""
+
+
+def frame(session: Any, task: Task, requests: Sequence[bytes]) -> Any:
+    """The job as a DataFrame: one row and one task a request."""
+    indexes = pa.array(range(len(requests)), pa.int64())
+    table = pa.table([indexes, pa.array(requests, pa.binary())], spark_task.REQUEST_SCHEMA)
+    return session.createDataFrame(table).mapInArrow(task, spark_task.ANSWER_DDL)
+
+
+class _Job(threading.Thread):
+    """One job, waited for in a thread of its own: no call of Spark's has a time limit."""
+
+    def __init__(self, spark: SparkJobs, task: Task, requests: Sequence[bytes]) -> None:
+        super().__init__(name="spark-job", daemon=True)
+        self._spark = spark
+        self._session: Any = None
+        self._task = task
+        self._requests = requests
+        self._tag = f"waybill-{uuid4().hex}"
+        self.sent = False
+        self.failure: Exception | None = None
+        self._table: pa.Table | None = None
+
+    def run(self) -> None:
+        try:
+            self._session = self._spark.session()
+            self._spark.tag(self._session, self._tag)
+            job = frame(self._session, self._task, self._requests)
+            _ = job.schema  # asks a server: what fails up to here was not sent
+            self.sent = True
+            self._table = job.toArrow()
+        except Exception as error:
+            _log.debug("a job of the engine failed", exc_info=error)
+            self.failure = error
+
+    def ordered(self) -> list[bytes]:
+        """The answers in the order of the requests."""
+        rows = self._table.to_pylist() if self._table is not None else []
+        answers = {row["index"]: row["answer"] for row in rows}
+        if sorted(answers) != list(range(len(self._requests))):
+            raise EngineFailed(f"{len(self._requests)} lanes were sent and {len(answers)} answered")
+        return [answers[index] for index in range(len(self._requests))]
+
+    def give_up(self, limit_s: float) -> None:
+        """Asks Spark to end the job and waits until it has; when it does not within `limit_s`, cuts the line."""
+        asking = threading.Thread(target=self._cancel, name="spark-cancel", daemon=True)
+        asking.start()
+        asking.join(limit_s)
+        if not asking.is_alive():
+            self.join(limit_s)
+        if self.is_alive():
+            self._spark.cut()
+
+    def _cancel(self) -> None:
+        try:
+            if self._session is not None:
+                self._spark.cancel(self._session, self._tag)
+        except Exception as error:
+            _log.debug("the engine could not be asked to end a job", exc_info=error)

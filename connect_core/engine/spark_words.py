@@ -1,0 +1,27 @@
+"""What the words of a Spark error mean, resident or classic: Spark gives most failures of workers no name. Pure."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+
+from connect_core.errors import EngineFailed, VersionMismatch, WaybillError
+
+
+def by_words(text: str, where: str, mend: str) -> WaybillError | None:
+    """`mend` is what to do when workers run something else than their driver."""
+    if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
+        return EngineFailed(
+            "a worker was killed or crashed while its lane was running",
+            where=where,
+            next_step="the next attempt looks for what was written",
+        )
+    if "No module named 'connect_core" in text:
+        return VersionMismatch("the engine's workers cannot import connect_core", where=where, next_step=mend)
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return VersionMismatch("the engine's workers run another Python", where=where, next_step=mend)
+    return None
+
+
+def condition(error: Exception) -> str:
+    """Spark's name for what happened; empty when it has none."""
+    return (error.getCondition() or "") if isinstance(error, PySparkException) else ""
