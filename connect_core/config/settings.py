@@ -22,7 +22,7 @@ from connect_core.config.written import read_text
 from connect_core.errors import ConfigError, Fault
 
 PREFIX = "WAYBILL_"
-ENGINES = ("spark", "inline")
+ENGINES = ("spark", "inline", "submit")
 
 
 class Settings(BaseModel):
@@ -36,7 +36,7 @@ class Settings(BaseModel):
     send_timeout_s: Seconds = Field(gt=0)
     find_slice_s: Seconds = Field(gt=0)
     lanes: int = Field(ge=1, le=256)
-    engine: Literal["spark", "inline"]
+    engine: Literal["spark", "inline", "submit"]
     files_roots: tuple[Path, ...]
     user: str = Field(max_length=200)
 

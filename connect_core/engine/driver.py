@@ -31,10 +31,20 @@ class Driver(NamedTuple):
     pid: int
     started: int
 
+    def written(self) -> str:
+        """For a command line; `read` reads it."""
+        return "/".join(map(str, self))
+
 
 def this_process() -> Driver:
     """For the request."""
     return Driver(boot_id(), _namespace(), os.getpid(), _started(os.getpid()))
+
+
+def read(written: str) -> Driver:
+    """Raises ValueError for a text that was not `written`."""
+    boot_id, namespace, pid, started = written.split("/")
+    return Driver(boot_id, namespace, int(pid), int(started))
 
 
 @contextmanager

@@ -32,6 +32,13 @@ def searches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _answered(batches, run_search)
 
 
+def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Says where its worker is and which code it runs, for a driver that asks before it plans anything."""
+    from connect_core.engine.worker import place
+
+    yield from _answered(batches, lambda _: place())
+
+
 def nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Answers with the request: the first job of a server, which loads what every other one needs."""
     from connect_core.replication import lane  # noqa: F401

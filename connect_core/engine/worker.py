@@ -8,6 +8,7 @@ Both engines call `run_lane` and `run_search` here, once in a process at a time.
 from __future__ import annotations
 
 import gc
+import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
 from connect_core.found import Found
 from connect_core.replication.locks import shared
 from connect_core.replication.place import boot_id
+from connect_core.version import code_version
 
 
 def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
@@ -55,6 +57,13 @@ def run_search(descriptor: bytes) -> bytes:
     except Exception as error:
         _log(error)
         return envelope.refusal(Failure.of(error), clean=True)
+
+
+def place() -> bytes:
+    """Where this worker is, as JSON: `boot_id`, the `code` it runs, its `python`. Loads what every lane needs."""
+    from connect_core.replication import lane  # noqa: F401
+
+    return json.dumps({"boot_id": boot_id(), "code": code_version(), "python": sys.executable}).encode()
 
 
 def _admit(lane: Lane, attempt_number: int) -> None:
