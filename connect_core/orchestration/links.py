@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from airflow.sdk import BaseOperatorLink
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
-
-from urllib.parse import urlencode
-
-from connect_core.orchestration import names
 
 PREFIX = "/waybill"
 
@@ -24,6 +21,5 @@ class ReceiptsLink(BaseOperatorLink):
         from airflow.sdk.configuration import conf
 
         base = conf.get("api", "base_url", fallback="").rstrip("/")
-        connector = names.connector_of(ti_key.dag_id) or ""
-        query = urlencode({"connector": connector, "run": names.attempt_of(ti_key.dag_id, ti_key.run_id)})
+        query = urlencode({"dag_id": ti_key.dag_id, "run_id": ti_key.run_id})
         return f"{base}{PREFIX}/receipts?{query}"
