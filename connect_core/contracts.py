@@ -24,6 +24,9 @@ Json = dict[str, Any]
 LIVE = "live"
 """The stream of the ordinary runs; every backfill and replay has one of its own."""
 
+OPEN_END = 1 << 62
+"""The end of a live range, which nobody knows when it is planned. Behind every offset that there can be."""
+
 
 # ---------------------------------------------------------------------------------------------------------- planning
 
@@ -65,6 +68,8 @@ class Bounds:
 
     `oldest` is the lowest readable offset. `evidence` lets the reader recognise what was seen here. `gaps` are told
     when the committed position could not be continued; then `begin` is where reading could go on behind them.
+    `grows` says that whatever comes next is appended right behind `end`, so that a live range may follow it: not of a
+    file that was renamed, nor of a part that ends.
     """
 
     incarnation: int
@@ -73,6 +78,7 @@ class Bounds:
     end: int
     evidence: Json = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
+    grows: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,8 @@ class Pins:
 class Range:
     """What is planned: one stretch of one partition in one stream, at most `max_records` and about `max_bytes` long.
 
-    `slot` numbers the partitions of a connector in order of appearance and never changes: 1:1 routing uses it.
+    `slot` numbers the partitions of a connector in order of appearance and never changes: 1:1 routing uses it. A live
+    range has no end (`OPEN_END`): its worker follows the source, and its receipt says how far it got.
     """
 
     stream: str
@@ -103,6 +110,10 @@ class Range:
     evidence: Json
     pins: Pins
     gaps: tuple[Gap, ...] = ()
+
+    @property
+    def live(self) -> bool:
+        return self.end >= OPEN_END
 
     def lineage(self, uid: str) -> Lineage:
         return Lineage(uid, self.stream, self.partition.id, self.incarnation)
@@ -262,13 +273,25 @@ class Side:
     options: Json
 
 
+class Pace(NamedTuple):
+    """How fast a lane may go, 0: as fast as it can. `saved_s` is time that went by unused before the lane began: what
+    could have been moved in it may be moved in addition."""
+
+    records_per_second: float = 0.0
+    saved_s: float = 0.0
+
+
+UNPACED = Pace()
+
+
 @dataclass(frozen=True)
 class Lane:
     """All that a worker needs to know. Travels as bytes in a column, never in a closure or a command line.
 
     `lock_paths` are the files that prove that somebody of this epoch is alive (rule 3), one for each lease the run
     holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
-    counts from the lane's own start and is cut by `deadline_ns`.
+    counts from the lane's own start and is cut by `deadline_ns`; live ranges end before it when nothing came for
+    `linger_s`. `pace` is the lane's share of what its connector may move.
     """
 
     connector: str
@@ -285,6 +308,8 @@ class Lane:
     deadline_ns: int
     lock_paths: tuple[str, ...]
     code: str
+    linger_s: float = 0.0
+    pace: Pace = UNPACED
 
 
 @dataclass(frozen=True)
@@ -322,6 +347,17 @@ class Source(Protocol):
         """Worker: the records of `wanted` from its begin to its end, in order, until the quantum is over.
 
         Raises OffsetGone when they are not there any more, Retriable when what is there is not what was planned.
+        """
+
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        """Driver, in a window: returns as soon as something may have come behind the ends that `bounds` saw last, at
+        the latest after `limit_s`. Returning for nothing does no harm but work: `bounds` decides."""
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        """Worker: what comes behind the begin of each of these live ranges, at once, in order within each of them.
+
+        Ends with the quantum, when nothing came for `linger_s`, or when one of them cannot be followed any more (its
+        file was renamed): then the next plan looks at it. Raises what `read` raises. May give more than a range holds.
         """
 
     def evidence(self, wanted: Range, end: int) -> Json:
@@ -364,7 +400,10 @@ class Sink(Protocol):
         """Worker: (row, error class, message) of the rows this target can never take. Pure."""
 
     def writer(self, lane: Lane, wanted: OpenRange) -> AbstractContextManager[Writer]:
-        """Worker: opens the target for one range. Leaving the context closes it without making anything durable."""
+        """Worker: opens the target for one range. Leaving the context closes it without making anything durable.
+
+        Those of live ranges are open side by side and used in turn; all of them are flushed before any is closed.
+        """
 
 
 class Engine(Protocol):

@@ -16,6 +16,9 @@ from xxhash import xxh3_64_intdigest
 
 from connect_core.records import Lineage
 
+LINES = "lines:"
+"""What the text of a digest of lines begins with."""
+
 _MASK = (1 << 64) - 1
 # Odd 64-bit constants (from the golden ratio and from sqrt 2): offsets and ordinals land far apart as seeds.
 _OFFSET_STEP, _ORDINAL_STEP = 0x9E3779B97F4A7C15, 0xB504F333F9DE6485
@@ -54,6 +57,20 @@ class RecordDigest:
         return format_digest(self.value)
 
 
+class LinesDigest:
+    """Adds up the XXH3-64 of lines, without their line feeds: what a file holds of receipts, whatever their order."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def add(self, values: pa.Array) -> None:
+        """Adds every value of a binary column; a null is an empty line."""
+        self._value = (self._value + sum(xxh3_64_intdigest(value or b"") for value in values.to_pylist())) & _MASK
+
+    def text(self) -> str:
+        return LINES + format_digest(self._value)
+
+
 def _attribute_hashes(records: pa.RecordBatch) -> Sequence[int]:
     keys, tags, headers = (records.column(name).to_pylist() for name in ("key", "tags", "headers"))
     return [_attribute_hash(k, t, h) for k, t, h in zip(keys, tags, headers, strict=True)]
@@ -74,3 +91,12 @@ def format_digest(value: int) -> str:
 def add_digests(*texts: str) -> str:
     """The digest of disjoint parts put together."""
     return format_digest(sum(int(text, 16) for text in texts) & _MASK)
+
+
+def added_up(first: str, second: str) -> str | None:
+    """The digest of two disjoint parts, of records or of lines; None for digests that cannot be added."""
+    kind = LINES if first.startswith(LINES) else ""
+    parts = [text.removeprefix(kind) for text in (first, second)]
+    if not (first.startswith(kind) and second.startswith(kind)) or any(":" in text or not text for text in parts):
+        return None
+    return kind + add_digests(*parts)

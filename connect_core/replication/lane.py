@@ -6,25 +6,16 @@ neither ledger nor engine. Nothing is written that a receipt does not tell of, u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from connect_core import clock, systems
 from connect_core.config import revealed
-from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Reject, Search, Sink, Source, SourceBatch, Writer
-from connect_core.errors import Failure, TooManyRejects, WaybillError
+from connect_core.contracts import Lane, Limit, Outcome, Search, Sink, Source
 from connect_core.found import Found
 from connect_core.observe import Step, reached
-from connect_core.pipeline import Pipeline
-from connect_core.replication.tally import Portion, Tally, split_at
-
-MAX_ORIGINAL_BYTES = 64 * 1024
-"""What is kept of a rejected record."""
+from connect_core.replication.following import Following
+from connect_core.replication.pacing import Pacer
+from connect_core.replication.passage import Passage, home_of
 
 
 def work(lane: Lane) -> list[Outcome]:
@@ -36,20 +27,27 @@ def work(lane: Lane) -> list[Outcome]:
 
 
 def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
-    """Works through the ranges in order until the quantum is over. Ranges that were not begun have no outcome.
+    """Works through the ranges in order until the quantum is over, then follows the live ones, all at once. Ranges that
+    were not begun have no outcome.
 
     A failure ends the lane: order within the target is kept, and the ranges behind it stay open.
     """
     limit = _limit(lane)
-    reached(Step.LANE_STARTED, home=_home(lane), where=lane.connector)
+    reached(Step.LANE_STARTED, home=home_of(lane), where=lane.connector)
+    pacer = Pacer(lane.pace, limit)
+    live = [item for item in lane.ranges if item.range.live]
     outcomes: list[Outcome] = []
     for item in lane.ranges:
+        if item.range.live:
+            continue
         if limit.quantum_left_s() <= 0:
             break
-        outcome = _Passage(lane, item, source, sink, limit).run()
+        outcome = Passage(lane, item, source, sink, limit, pacer).run()
         outcomes.append(outcome)
         if outcome.failure or not outcome.clean:
-            break
+            return outcomes
+    if live and limit.quantum_left_s() > 0:
+        outcomes += Following(lane, live, source, sink, limit, pacer).run()
     return outcomes
 
 
@@ -62,126 +60,3 @@ def search(wanted: Search) -> dict[int, Found]:
 def _limit(lane: Lane) -> Limit:
     quantum_end = clock.now_ns() + int(lane.quantum_s * 1e9)
     return Limit(min(quantum_end, lane.deadline_ns), lane.deadline_ns)
-
-
-def _home(lane: Lane) -> Path:
-    return Path(lane.lock_paths[0]).parent.parent
-
-
-class _Passage:
-    """One range on its way from source to sink."""
-
-    def __init__(self, lane: Lane, item: OpenRange, source: Source, sink: Sink, limit: Limit) -> None:
-        self.lane, self.item, self.source, self.sink, self.limit = lane, item, source, sink, limit
-        self.pipeline = Pipeline(lane.pipeline)
-        self.tally = Tally(item.range.begin, item.range.lineage(lane.uid))
-        self.failure: Failure | None = None
-        self.clean = True
-        self.started = clock.monotonic()
-
-    def run(self) -> Outcome:
-        try:
-            with self.sink.writer(self.lane, self.item) as writer:
-                self.clean = False  # from here on only a flush that returns says what is in the target
-                return self._move(writer)
-        except (WaybillError, OSError, pa.ArrowException) as error:
-            return Outcome(self.item.id, None, self.failure or Failure.of(error), self.clean)
-
-    def _move(self, writer: Writer) -> Outcome:
-        for batch in self._batches():
-            if self._pass_on(batch, writer):
-                break
-            reached(Step.BATCH_WRITTEN, home=_home(self.lane), where=self.lane.connector)
-        delivered = writer.flush(self.limit)
-        self.clean = True
-        if self.tally.end == self.tally.begin:
-            return Outcome(self.item.id, None, self.failure)
-        evidence = self.source.evidence(self.item.range, self.tally.end)
-        reached(Step.BEFORE_RECEIPT, home=_home(self.lane), where=self.lane.connector)
-        seconds = clock.monotonic() - self.started
-        receipt = self.tally.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
-        return Outcome(self.item.id, receipt, self.failure)
-
-    def _batches(self) -> Iterator[SourceBatch]:
-        """The batches of the source. When it fails, what was read before is still worth a receipt."""
-        try:
-            yield from self.source.read(self.item.range, self.limit)
-        except WaybillError as error:
-            self.failure = Failure.of(error)
-
-    def _pass_on(self, batch: SourceBatch, writer: Writer) -> bool:
-        """Hands one batch to the writer and counts it. True when the range ends here."""
-        shaped = self.pipeline.shape(batch.records)
-        unfit = self._unfit(shaped.kept)
-        rejects = sorted((*batch.rejects, *shaped.rejected, *unfit), key=lambda r: (r.offset, r.ordinal))
-        end, failure = self._tolerated(rejects, batch.next_offset)
-        kept = _before(_without(shaped.kept, unfit), end)
-        fresh, already = self._fresh(kept)
-        taken = writer.write(fresh, self.limit) if len(fresh) else 0
-        if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
-            end, failure = fresh.column("offset")[taken].as_py(), None
-            kept = _before(kept, end)
-            already = already[: len(kept)]
-        rows, absent = split_at(batch, end)
-        self.tally.add(
-            Portion(
-                end=end,
-                read=rows,
-                kept=kept,
-                already=int(already.sum()),
-                absent=absent,
-                filtered=sum(1 for offset in shaped.filtered if offset < end),
-                rejects=tuple(reject for reject in rejects if reject.offset < end),
-            )
-        )
-        self.failure = self.failure or failure
-        return end < batch.next_offset or self.tally.full()
-
-    def _unfit(self, records: pa.RecordBatch) -> tuple[Reject, ...]:
-        """The rows that the target can never take, with the bytes they had."""
-        return tuple(
-            Reject(
-                offset=records.column("offset")[row].as_py(),
-                ordinal=0,
-                stage="encode",
-                kind=kind,
-                message=message,
-                original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
-                topic=records.column("topic")[row].as_py(),
-            )
-            for row, kind, message in self.sink.unfit(records)
-        )
-
-    def _tolerated(self, rejects: list[Reject], end: int) -> tuple[int, Failure | None]:
-        """Where this batch ends: at `end`, or at the first record rejected that the document does not tolerate."""
-        left = self.lane.tolerance - len(self.tally.rejects)
-        if self.lane.tolerance < 0 or len(rejects) <= left:
-            return end, None
-        first = rejects[max(left, 0)]
-        error = TooManyRejects(
-            f"a record was rejected at stage {first.stage} ({first.kind}: {first.message}) and"
-            f" {self.lane.tolerance} are tolerated",
-            where=f"connector {self.lane.connector}, partition {self.item.range.partition.key}, offset {first.offset}",
-            next_step="Mend the source, or let the document tolerate it (errors.tolerance): it becomes a dead letter",
-        )
-        return first.offset, Failure.of(error)
-
-    def _fresh(self, kept: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
-        """The records that are not in the target, and for each of `kept` whether it is there already."""
-        if self.item.found is None or not len(self.item.found.hits):
-            return kept, np.zeros(len(kept), dtype=np.bool_)
-        already = self.item.found.present(kept.column("offset").to_numpy())
-        return (kept.filter(pa.array(~already)) if already.any() else kept), already
-
-
-def _before(records: pa.RecordBatch, end: int) -> pa.RecordBatch:
-    """The leading rows with an offset below `end`; the same object when these are all."""
-    rows = int(np.searchsorted(records.column("offset").to_numpy(), end))
-    return records if rows == len(records) else records.slice(0, rows)
-
-
-def _without(records: pa.RecordBatch, rejects: tuple[Reject, ...]) -> pa.RecordBatch:
-    if not rejects:
-        return records
-    gone = np.array([reject.offset for reject in rejects])
-    return records.filter(pa.array(~np.isin(records.column("offset").to_numpy(), gone)))

@@ -143,6 +143,18 @@ def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:
     return batch.records.slice(0, rows), batch.absent - behind
 
 
+def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]:
+    """The first `rows` rows, with what stands before the next one, and the rest; None when that is nothing."""
+    if len(batch.records) <= rows:
+        return batch, None
+    place = int(batch.records.column("offset")[rows].as_py())
+    first, absent = split_at(batch, place)
+    before = tuple(reject for reject in batch.rejects if reject.offset < place)
+    behind = tuple(reject for reject in batch.rejects if reject.offset >= place)
+    rest = SourceBatch(batch.records.slice(rows), batch.next_offset, batch.absent - absent, behind)
+    return SourceBatch(first, place, absent, before), rest
+
+
 def _value_bytes(records: pa.RecordBatch) -> int:
     """Bytes of the values of a batch, from the offsets of the column: no row is touched."""
     return int(pc.sum(pc.binary_length(records.column("value"))).as_py() or 0)

@@ -30,6 +30,7 @@ from connect_core.rocketmq.queues import GroupProgress, Queue, QueueBounds
 from connect_core.rocketmq.reading import MissingRange, QueueReader, Slice, StoredSlice
 from connect_core.rocketmq.sending import Acknowledged, BatchSender, StoreStatus
 from connect_core.rocketmq.topics import TopicConfig
+from connect_core.rocketmq.waiting import wait_for_any
 from connect_core.rocketmq.wire.batch_entries import Batch, encode_batch, encode_batches
 from connect_core.rocketmq.wire.signing import Credentials
 from connect_core.rocketmq.wire.stored_message import StoredMessage
@@ -68,4 +69,5 @@ __all__ = [
     "TopicMissing",
     "encode_batch",
     "encode_batches",
+    "wait_for_any",
 ]

@@ -89,6 +89,11 @@ class Asked:
             decided = self._pending.wait(until)
         return decided
 
+    @property
+    def pending(self) -> Pending:
+        """The request as it is under way now."""
+        return self._pending
+
     def postpone(self, deadline: float) -> None:
         """Moves the deadline: for who had other things to do while the answer came."""
         self._deadline = deadline

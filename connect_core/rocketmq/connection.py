@@ -18,6 +18,7 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Sequence
 
 from connect_core.errors import Unreachable, WireFormatError
 from connect_core.rocketmq.errors import ConnectionLost, NoAnswer
@@ -62,6 +63,10 @@ class Pending:
             self.give_up()
             raise NoAnswer("No answer in time", where=self._connection.address, next_step="Check load and network")
         return self.outcome
+
+    @property
+    def connection(self) -> Connection:
+        return self._connection
 
     def postpone(self, deadline: float) -> None:
         """Moves the deadline: for who had other things to do while the answer came."""
@@ -110,13 +115,17 @@ class Connection:
 
     def read_for(self, pending: Pending, until: float) -> bool:
         """Reads, or lets another thread read, until this request is decided or the moment has come."""
+        return self.read_for_any([pending], until)
+
+    def read_for_any(self, pending: Sequence[Pending], until: float) -> bool:
+        """The same until one of these requests, all of this connection, is decided."""
         if self._take_turn(pending, until):
             try:
-                while not (self._broken or pending.outcome) and self._readable(until - time.monotonic()):
+                while not (self._broken or _decided(pending)) and self._readable(until - time.monotonic()):
                     self._receive()
             finally:
                 self._stop_reading()
-        return pending.outcome is not None
+        return _decided(pending)
 
     def forget(self, pending: Pending) -> None:
         with self._state:
@@ -183,13 +192,13 @@ class Connection:
                 refusal = answer(event.command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "this client only asks")
                 self._write(refusal, time.monotonic() + 1.0)
 
-    def _take_turn(self, pending: Pending, until: float) -> bool:
-        """True when this thread is the one that reads now; False when the request is decided or the moment has come."""
+    def _take_turn(self, pending: Sequence[Pending], until: float) -> bool:
+        """True when this thread is the one that reads now; False when a request is decided or the moment has come."""
         with self._state:
-            while self._reading and pending.outcome is None:
+            while self._reading and not _decided(pending):
                 if not self._state.wait(max(0.0, until - time.monotonic())):
                     return False
-            if pending.outcome is not None:
+            if _decided(pending):
                 return False
             self._reading = True
             return True
@@ -232,6 +241,10 @@ class Connection:
         return ConnectionLost(
             reason, where=self.address, next_step="Check that the server is well", request_left=request_left
         )
+
+
+def _decided(pending: Sequence[Pending]) -> bool:
+    return any(one.outcome is not None for one in pending)
 
 
 def _open(address: str, options: ClientOptions, purpose: Purpose) -> socket.socket:

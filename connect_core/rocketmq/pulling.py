@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from connect_core.rocketmq.channel import Asked
 from connect_core.rocketmq.compression import decompress
+from connect_core.rocketmq.connection import Pending
 from connect_core.rocketmq.errors import refusal
 from connect_core.rocketmq.network import Network, command
 from connect_core.rocketmq.queues import Queue
@@ -88,6 +89,11 @@ class PullUnderWay:
     def wait(self, until: float) -> bool:
         """Whether the answer is there by that moment."""
         return self._asked.wait(until)
+
+    @property
+    def pending(self) -> Pending:
+        """For who waits for several of them at once."""
+        return self._asked.pending
 
     def give_up(self) -> None:
         self._asked.give_up()

@@ -108,8 +108,40 @@ class QueueReader:
                     self.position = min(answer.header.next_offset, self._end)
                     yield _stored(answer, self.position)
         finally:
-            if self._under_way is not None:
-                self._under_way.give_up()
+            self.give_up()
+
+    def arrived(self) -> StoredSlice | None:
+        """The next part when it has come by now; else None, and a pull for it is under way. For who follows several
+        queues at once: `wait_for_any` says when it is worth asking again."""
+        if self.position >= self._end:
+            return None
+        answer = self._arrived_answer()
+        if answer is None:
+            return None
+        self._check(answer)
+        if answer.status in (PullStatus.CAUGHT_UP, PullStatus.RESET):
+            self.pull()
+            return None
+        self.position = min(answer.header.next_offset, self._end)
+        if answer.status is PullStatus.FOUND and self.position < self._end:
+            self.pull()
+        return _stored(answer, self.position)
+
+    def pull(self) -> PullUnderWay:
+        """The pull that is under way for `position`; begun when there was none."""
+        if self._under_way is None:
+            self._under_way = self._start(self.position)
+        return self._under_way
+
+    def give_up(self) -> None:
+        """Nobody waits for the pull that is under way any more."""
+        if self._under_way is not None:
+            self._under_way.give_up()
+        self._under_way = None
+
+    def _arrived_answer(self) -> PullAnswer | None:
+        under_way = self.pull()
+        return self._take_answer(under_way) if under_way.wait(0.0) else None
 
     def _next_answer(self) -> PullAnswer | None:
         """The answer for `position`, the next pull already under way; None when it is not there after the linger time

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from connect_core import clock
 from connect_core.contracts import Bounds, Gap, Json, Limit, Position, Range, Reject, SourceBatch
 from connect_core.errors import OffsetGone, Unreachable
 from connect_core.records import RECORD_SCHEMA, Partition
 from tests.simulator.faults import CONFIRM_FAILED, SOURCE_AWAY, Faults
 
+_LOOK_S = 0.02
 HOLE, UNREADABLE, TOO_LARGE, PLAIN = "hole", "unreadable", "too large", "plain"
 
 
@@ -79,6 +81,29 @@ class SimulatedSource:
             if begin < log.oldest:
                 raise OffsetGone("expired", where=f"{wanted.partition.key}, offset {begin}")
             yield _batch(log, begin, min(begin + self._batch, last))
+
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        until = clock.monotonic() + limit_s
+        while clock.monotonic() < until:
+            self._ask()
+            if any(self._logs[partition].end > bounds.end for partition, bounds in seen.items()):
+                return
+            clock.sleep(min(_LOOK_S, limit_s))
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        places = {one.partition: one.begin for one in wanted}
+        came = clock.monotonic()
+        while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:
+            self._ask()
+            for one in wanted:
+                log, begin = self._logs[one.partition], places[one.partition]
+                if begin < log.oldest:
+                    raise OffsetGone("expired", where=f"{one.partition.key}, offset {begin}")
+                end = places[one.partition] = min(begin + self._batch, log.end)
+                if end > begin:
+                    yield one, _batch(log, begin, end)
+                    came = clock.monotonic()
+            clock.sleep(_LOOK_S)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         self._ask()

@@ -108,10 +108,8 @@ class PartBounds:
 
     def bounds(self, partition: Partition, part: Part, position: Position | None) -> Bounds:
         place = position or Position(0, part.begin)
-        if place.offset == part.end:  # read to its end: its file may go
-            return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence)
-        if place.evidence.get("over"):
-            return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence)
+        if place.offset == part.end or place.evidence.get("over"):  # read to its end: its file may go
+            return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence, grows=False)
         seen = Evidence.of(place.evidence)
 
         def is_it(file: OpenFile) -> bool:
@@ -133,11 +131,12 @@ class PartBounds:
         finished = renamed and part.end is None and self._rotation.quiet(file)
         end = part.end or (file.size() if finished else file.end_of_lines(place.offset))
         evidence = file.evidence(place.offset, end, finished=finished)
-        return Bounds(place.incarnation, place.offset, part.begin, end, evidence.as_json())
+        grows = part.end is None and not renamed
+        return Bounds(place.incarnation, place.offset, part.begin, end, evidence.as_json(), grows=grows)
 
 
 def _lost(part: Part, place: Position, reason: str) -> Bounds:
     """The file is gone, and nothing will follow it in this part."""
     gap = Gap(place.incarnation, place.offset, part.end, reason)
     behind = place.offset if part.end is None else part.end
-    return Bounds(place.incarnation + 1, behind, part.begin, behind, {"over": True}, (gap,))
+    return Bounds(place.incarnation + 1, behind, part.begin, behind, {"over": True}, (gap,), grows=False)

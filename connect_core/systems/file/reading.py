@@ -100,7 +100,7 @@ class RangeReader:
     def _checked(self, piece: _Piece) -> SourceBatch:
         batch = piece.batch(self.max_line_bytes)
         if self.file.verdict(self.seen) is not Verdict.SAME or not piece.stands_in(self.file):
-            raise _changed(self.file, piece.offset)
+            raise changed(self.file, piece.offset)
         finished, former = self.seen.finished, self.seen.former
         self.seen = self.file.evidence(batch.next_offset, finished=finished, former=former)
         return batch
@@ -110,7 +110,7 @@ class RangeReader:
         count = min(most, self.wanted.end - offset)
         data = self.file.bytes_at(offset, count)
         if len(data) < count:
-            raise _changed(self.file, offset)
+            raise changed(self.file, offset)
         return data
 
     def _pieces(self) -> Iterator[_Piece]:
@@ -143,7 +143,8 @@ class RangeReader:
         return _Piece(data[:MAX_ORIGINAL_BYTES], np.empty(0, dtype=np.int64), offset, too_long_end=behind)
 
 
-def _changed(file: OpenFile, offset: int) -> Retriable:
+def changed(file: OpenFile, offset: int) -> Retriable:
+    """What is there is not what was planned or read before."""
     return Retriable(
         "The file was cut or written over while it was read",
         where=f"{file.path}, byte {offset}",

@@ -70,7 +70,7 @@ class Rotation:
         end = moved.size() if quiet else moved.end_of_lines(place.offset)
         if end > place.offset or not quiet:
             evidence = moved.evidence(place.offset, end, finished=quiet, former=seen.former)
-            return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json())
+            return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), grows=False)
         former = (*seen.former, _as_former(place, seen))
         between = self._next_rotated(partition, moved, former)
         if between is None:
@@ -79,7 +79,7 @@ class Rotation:
             quiet = self.quiet(between)
             end = between.size() if quiet else between.end_of_lines(0)
             evidence = between.evidence(0, end, finished=quiet, former=former)
-            return Bounds(place.incarnation + 1, 0, 0, end, evidence.as_json())
+            return Bounds(place.incarnation + 1, 0, 0, end, evidence.as_json(), grows=False)
 
     def _next_rotated(self, partition: Partition, moved: OpenFile, former: tuple[Former, ...]) -> OpenFile | None:
         """The file that was at the path after `moved` and has been renamed in its turn: the next one in time."""
@@ -127,7 +127,7 @@ def _owners(
 def _unidentified(place: Position, current: OpenFile | None) -> Bounds:
     """A partition whose file was never looked at: new, or moved there by a person, or its file had gone."""
     if current is None:
-        return Bounds(place.incarnation, place.offset, 0, place.offset)
+        return Bounds(place.incarnation, place.offset, 0, place.offset, grows=False)
     if current.size() < place.offset:
         lost = Gap(place.incarnation, place.offset, None, "truncated")
         return _begun(place.incarnation + 1, current, (), (lost,))
@@ -146,13 +146,13 @@ def _begun(
 ) -> Bounds:
     """The file at the path, from its beginning."""
     if current is None:
-        return Bounds(incarnation, 0, 0, 0, gaps=gaps)
+        return Bounds(incarnation, 0, 0, 0, gaps=gaps, grows=False)
     end = current.end_of_lines(0)
     return Bounds(incarnation, 0, 0, end, current.evidence(0, end, former=former).as_json(), gaps)
 
 
 def _at_end(place: Position, seen: Evidence) -> Bounds:
-    return Bounds(place.incarnation, place.offset, 0, place.offset, seen.as_json())
+    return Bounds(place.incarnation, place.offset, 0, place.offset, seen.as_json(), grows=False)
 
 
 def _as_former(place: Position, seen: Evidence) -> Former:

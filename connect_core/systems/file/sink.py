@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.contracts import Floor, Lane, OpenRange, Range, Search, Targets
+from connect_core.contracts import Floor, Lane, OpenRange, Range, Search, Targets, Writer
 from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
 from connect_core.systems.file.failures import telling
 from connect_core.systems.file.identity import open_if_there
 from connect_core.systems.file.options import FileSinkOptions
 from connect_core.systems.file.target import Place, Target, check
-from connect_core.systems.file.writing import LineWriter, holds_line_feed
+from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_line_feed
 
 
 class FileSink:
@@ -30,6 +30,7 @@ class FileSink:
     def __init__(self, options: FileSinkOptions) -> None:
         self._options = options
         self._reached: dict[str, Place] = {}
+        self._open: dict[str, Target] = {}
 
     def path_for(self, task: int) -> str:
         """Where this task writes: with several tasks, `.taskN` stands before the extension."""
@@ -73,18 +74,30 @@ class FileSink:
         return [(row, "EmbeddedNewline", message) for row in rows]
 
     @contextmanager
-    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[LineWriter]:
-        """The ranges of a lane follow each other in the file: each begins where the one before it was flushed."""
-        pins = wanted.range.pins.target
-        name, path = pins["target"], pins["path"]
+    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
+        """The ranges of a lane follow each other in the file: each begins where the one before it was flushed. Live
+        ones take turns in it."""
+        name = wanted.range.pins.target["target"]
+        with self._target(lane, wanted, name) as target:
+            yield MingledWriter(name, target) if wanted.range.live else LineWriter(name, target)
+
+    @contextmanager
+    def _target(self, lane: Lane, wanted: OpenRange, name: str) -> Iterator[Target]:
+        """The file, open once for all who write to it at the same time."""
+        if name in self._open:
+            yield self._open[name]
+            return
+        path = wanted.range.pins.target["path"]
         place = self._reached.get(name) or _settled(name, wanted.floors)
         if place is None:
             raise TargetChanged("The range has no floor for this file", where=path, next_step="Plan it again")
         place = self._checked(path, place)
         with Target.open(path, place, lane.epoch) as target:
+            self._open[name] = target
             try:
-                yield LineWriter(name, target)
+                yield target
             finally:
+                del self._open[name]
                 self._reached[name] = target.flushed
 
     def _checked(self, path: str, settled: Place) -> Place:

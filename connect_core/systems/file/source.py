@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from connect_core import clock
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import Retriable
 from connect_core.records import Partition
 from connect_core.systems.file.folders import Folders, matching_files
+from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
 from connect_core.systems.file.identity import Evidence, OpenFile, Verdict, open_if_there
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
@@ -28,6 +30,7 @@ class FileSource:
     def __init__(self, options: FileSourceOptions) -> None:
         self._options = options
         self._seen: dict[tuple[Partition, int], Evidence] = {}
+        self._looked: dict[Partition, Signature | None] = {}
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """Those known stay: the rest of a file that was renamed or deleted is told of until somebody has seen it."""
@@ -38,6 +41,7 @@ class FileSource:
         return [*known, *map(Partition, whole)]
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders = Folders(self._options.path)
         rotation = Rotation(folders, known, self._options.rotation_quiet_s)
         parts = PartBounds(folders, rotation)
@@ -57,6 +61,28 @@ class FileSource:
                 self._seen[key] = reader.seen
                 yield batch
 
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        """Looks at the files every few milliseconds; at one that was renamed only by `bounds`."""
+        until = clock.monotonic() + limit_s
+        looked = {_path_of(partition): self._looked.get(partition) for partition in seen}
+        while (left_s := until - clock.monotonic()) > 0:
+            if any(signature(path) != before for path, before in looked.items()):
+                return
+            clock.sleep(min(pause_s(len(looked)), left_s))
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        with ExitStack() as files:
+            followed = [self._followed(files, one, limit) for one in wanted]
+            for file, batch in follow(followed, limit, linger_s):
+                self._seen[file.wanted.partition, file.wanted.incarnation] = file.seen
+                yield file.wanted, batch
+
+    def _followed(self, files: ExitStack, wanted: Range, limit: Limit) -> FollowedFile:
+        planned = Evidence.of(wanted.evidence)
+        file = files.enter_context(self._identified(wanted, planned))
+        seen = planned or file.evidence(wanted.begin)
+        return FollowedFile(wanted, file, _path_of(wanted.partition), seen, limit, self._options.max_line_bytes)
+
     def evidence(self, wanted: Range, end: int) -> Json:
         seen = self._seen.get((wanted.partition, wanted.incarnation)) or Evidence.of(wanted.evidence)
         if end == wanted.begin or seen is None:
@@ -72,8 +98,7 @@ class FileSource:
     @contextmanager
     def _identified(self, wanted: Range, seen: Evidence | None) -> Iterator[OpenFile]:
         """The file that was planned, wherever it is now. Raises Retriable when it is not there as it was."""
-        part = Part.of(wanted.partition)
-        path = seen.path if seen else os.path.realpath(part.path if part else wanted.partition.key)
+        path = seen.path if seen else os.path.realpath(_path_of(wanted.partition))
         file = open_if_there(path)
         if file is not None:
             with file:
@@ -90,3 +115,8 @@ class FileSource:
             where=f"{path}, byte {wanted.begin}",
             next_step="The next plan looks at what is there now",
         )
+
+
+def _path_of(partition: Partition) -> str:
+    part = Part.of(partition)
+    return part.path if part else partition.key

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_core.contracts import Delivered, Limit
-from connect_core.systems.file.target import Target
+from connect_core.digest import LinesDigest
+from connect_core.systems.file.target import Place, Target
 
 
 def lines(values: pa.Array) -> memoryview:
@@ -59,4 +60,43 @@ class LineWriter:
             where={"path": self._target.path, "begin": begin.offset, "end": end.offset},
             digest=f"sha256:{self._digest.hexdigest()}",
             evidence=end.evidence(),
+        )
+
+
+class MingledWriter:
+    """A `contracts.Writer` for one live range. Lines of other ranges may stand between its own, so its digest is a sum
+    over lines: those of all receipts of a stretch of the file add up to the stretch."""
+
+    def __init__(self, name: str, target: Target) -> None:
+        self._name = name
+        self._target = target
+        self._begin: Place | None = None
+        self._end = target.reached
+        self._records = self._bytes = 0
+        self._digest = LinesDigest()
+
+    def write(self, records: pa.RecordBatch, limit: Limit) -> int:
+        if limit.quantum_left_s() <= 0 or not len(records):
+            return 0
+        self._begin = self._begin or self._target.reached
+        data = lines(records.column("value"))
+        self._target.append(data)
+        self._end = self._target.reached
+        self._digest.add(records.column("value"))
+        self._records += len(records)
+        self._bytes += len(data)
+        return len(records)
+
+    def flush(self, limit: Limit) -> Delivered:
+        """All of the file at once: what the others have written by now is durable as well."""
+        if self._target.flushed != self._target.reached:
+            self._target.sync()
+        begin, flushed = self._begin or self._end, self._target.flushed
+        return Delivered(
+            records=self._records,
+            bytes=self._bytes,
+            behind={self._name: flushed.position},
+            where={"path": self._target.path, "begin": begin.offset, "end": self._end.offset},
+            digest=self._digest.text(),
+            evidence=flushed.evidence(),
         )

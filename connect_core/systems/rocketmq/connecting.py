@@ -21,6 +21,11 @@ class Connecting:
         self._resources = resources
         self._kept: Client | None = None
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the client of one block is that of the next."""
+        return self._resources is not None
+
     @contextmanager
     def client(self) -> Iterator[Client]:
         if self._resources is None:

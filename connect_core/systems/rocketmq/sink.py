@@ -39,6 +39,7 @@ class RocketMQSink:
         self._connecting = Connecting(options.name_servers, resources, options.send_timeout_s)
         self._ends: dict[Queue, int] = {}
         self._written: dict[Queue, list[Span]] = {}
+        self._open: dict[Queue, list[QueueWriter]] = {}
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         """None: several connectors may write to one topic, each finds its own messages."""
@@ -94,9 +95,13 @@ class RocketMQSink:
                 expected = max([begin, *(end for _, end in own)])
                 writer = QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
                 writer.look_between(*uncovered(begin, expected, own))
+                side_by_side = self._open.setdefault(queue, [])
+                writer.others = lambda: [*own, *(span for one in side_by_side for span in one.written())]
+                side_by_side.append(writer)
             try:
                 yield writer
             finally:
+                side_by_side.remove(writer)
                 own += writer.written()
 
     def _looked_at(self, client: Client, queue: Queue, wanted: OpenRange) -> int:

@@ -6,6 +6,7 @@ Its own consumer group is told what is settled, so that RocketMQ's lag tools sho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
@@ -13,10 +14,11 @@ from connect_core import clock
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import OffsetGone, Unreachable
 from connect_core.records import Partition
-from connect_core.rocketmq import Client, MissingRange, Queue, QueueBounds
+from connect_core.rocketmq import Client, MissingRange, Queue, QueueBounds, QueueReader, wait_for_any
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.connecting import Connecting, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.continuity import evidence_of, evidence_of_last, first_bounds, next_bounds
+from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.options import RocketMQSourceOptions
 
@@ -29,6 +31,7 @@ class RocketMQSource:
         self._connecting = Connecting(options.name_servers, resources)
         self._recent: dict[Partition, list[Columns]] = {}
         self._told: dict[Queue, int] = {}
+        self._waiting: dict[tuple[Queue, int], QueueReader] = {}
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         with self._connecting.client() as client:
@@ -81,6 +84,33 @@ class RocketMQSource:
         if gathering.hole and not gathering.exhausted():
             raise _gone(wanted, gathering.hole)
 
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        """A suspended pull at the end of each queue, kept from one call to the next."""
+        until = clock.monotonic() + limit_s
+        with self._connecting.client() as client:
+            waiting = self._waiting if self._connecting.keeps else {}
+            ends = {(queue_of(partition.key), bounds.end) for partition, bounds in seen.items()}
+            for place in waiting.keys() - ends:
+                waiting.pop(place).give_up()
+            for queue, end in ends - waiting.keys():
+                waiting[queue, end] = client.follow(queue, end, end=end + 1, deadline=math.inf)
+            _until_arrived(waiting, until)
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        until = clock.monotonic() + limit.quantum_left_s()
+        with self._connecting.client() as client, ExitStack() as given_up:
+            followed = []
+            for one in wanted:
+                self._recent.pop(one.partition, None)
+                reader = client.follow(queue_of(one.partition.key), one.begin, deadline=until)
+                given_up.callback(reader.give_up)
+                followed.append(FollowedQueue(one, reader))
+            for queue in following(followed, until, linger_s):
+                if queue.gathering.pending():
+                    yield queue.wanted, self._batch(queue.wanted, queue.gathering)
+                if queue.gathering.hole and not queue.gathering.exhausted():
+                    raise _gone(queue.wanted, queue.gathering.hole)
+
     def _batch(self, wanted: Range, gathering: Gathering) -> SourceBatch:
         """The batch gathered so far. Its messages, and the one before them, are kept as evidence for the receipt."""
         messages, batch = gathering.take()
@@ -116,6 +146,22 @@ class RocketMQSource:
                 if position.offset > told:
                     client.groups.commit(group, queue, position.offset)
                 self._told[queue] = max(told, position.offset)
+
+
+def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) -> None:
+    """Returns when something is behind one of the ends, or what is there is not what was seen: `bounds` looks at it."""
+    if not waiting:
+        clock.sleep(until - clock.monotonic())
+    while clock.monotonic() < until:
+        for place, reader in waiting.items():
+            try:
+                come = reader.arrived() is not None
+            except OffsetGone:
+                come = True
+            if come:
+                del waiting[place]
+                return
+        wait_for_any(list(waiting.values()), until)
 
 
 def _of(queue: Queue, seen: Mapping[Queue, QueueBounds]) -> QueueBounds:

@@ -7,7 +7,7 @@ surplus: a request of an attempt that is dead, which its broker had kept back (d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,8 @@ BATCH_RECORDS = 1_000
 BATCH_BYTES = 768 * 1024
 ENCODED_RECORDS = 4_000
 """Several batches at once, which takes fewer calls. Not more, because nothing is sent meanwhile."""
+MAX_SPANS = 64
+"""As many stretches are told in a receipt."""
 _POLL_S = 0.005
 
 Span = tuple[int, int]
@@ -48,6 +50,8 @@ class QueueWriter:
         self._records = 0
         self._bytes = 0
         self._surplus = 0
+        self.others: Callable[[], Sequence[Span]] = tuple
+        """Where other writers of the same lane have written to this queue by now."""
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         """Takes whole batches while there is time for one more send: each is sent as soon as the last is stored."""
@@ -85,7 +89,7 @@ class QueueWriter:
             records=self._records,
             bytes=self._bytes,
             behind={name: self._written[-1][1]} if self._written else {},
-            where={name: self._written} if self._written else {},
+            where={name: _shown(self._written)} if self._written else {},
             surplus=self._surplus,
         )
 
@@ -111,8 +115,11 @@ class QueueWriter:
 
     def _look_between(self, limit: Limit) -> None:
         deadline = clock.monotonic() + limit.left_s()
-        for begin, end in self._foreign:
-            self._surplus += self._surplus_in(begin, end, deadline)
+        if not self._foreign:
+            return
+        begin, end = min(span[0] for span in self._foreign), max(span[1] for span in self._foreign)
+        for one in uncovered(begin, end, [*self.written(), *self.others()]):
+            self._surplus += self._surplus_in(*one, deadline)
         self._foreign = []
 
     def _surplus_in(self, begin: int, end: int, deadline: float) -> int:
@@ -132,6 +139,11 @@ class QueueWriter:
                     )
                 clock.sleep(_POLL_S)
         return count
+
+
+def _shown(written: Sequence[list[int]]) -> list[list[int]]:
+    """For the receipt. Where others have written between nearly all of our messages only from where to where."""
+    return [list(span) for span in written] if len(written) <= MAX_SPANS else [[written[0][0], written[-1][1]]]
 
 
 def uncovered(begin: int, end: int, spans: Sequence[Span]) -> Sequence[Span]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
 
-from connect_core.contracts import Position, Range
+from connect_core.contracts import OPEN_END, Position, Range
 from connect_core.records import RECORD_SCHEMA
 from tests.contract.systems.cases import SystemCase
 from tests.unit.systems.driving import Follower, limit, range_of
@@ -90,3 +91,52 @@ def test_telling_the_source_is_harmless(system: SystemCase, wanted: Range) -> No
     for _ in range(2):
         files.confirm({wanted.partition: Position(wanted.incarnation, wanted.end)})
     files.confirm({})
+
+
+@pytest.fixture
+def live(wanted: Range) -> Range:
+    """As planned in a window: from where the other one begins to an end that nobody knows."""
+    return replace(wanted, end=OPEN_END)
+
+
+def test_a_live_range_is_followed_as_it_grows(system: SystemCase, live: Range) -> None:
+    seen, place = [], live.begin
+    for range_, batch in system.source().follow([live], limit(), linger_s=1):
+        assert range_ == live
+        assert batch.next_offset > place
+        place = batch.next_offset
+        seen += batch.records.column("value").to_pylist()
+        if len(VALUES) <= len(seen) < len(VALUES) + 3:
+            system.append([b"later %d" % (len(seen) - len(VALUES))])
+    assert seen == [*VALUES, b"later 0", b"later 1", b"later 2"]
+
+
+def test_what_follows_a_live_range_goes_on_behind_any_place(system: SystemCase, live: Range) -> None:
+    """Each batch may be the last one: the evidence at its end leads to the next."""
+    seen: list[bytes] = []
+    position = None
+    for _ in range(3):
+        source = system.source()
+        begin = source.bounds({live.partition: position})[live.partition]
+        assert (begin.gaps, begin.grows) == ((), True)
+        wanted = replace(live, begin=begin.begin, evidence=begin.evidence)
+        for _, batch in source.follow([wanted], limit(), linger_s=1):
+            seen += batch.records.column("value").to_pylist()
+            position = Position(live.incarnation, batch.next_offset, source.evidence(wanted, batch.next_offset))
+        system.append([b"more %d" % len(seen)])
+    assert seen == [*VALUES, b"more 200", b"more 201"]
+
+
+def test_nothing_is_followed_when_the_quantum_is_over(system: SystemCase, live: Range) -> None:
+    assert list(system.source().follow([live], limit(quantum_s=-1), linger_s=1)) == []
+
+
+def test_waiting_ends_when_something_has_come(system: SystemCase, wanted: Range) -> None:
+    source = system.source()
+    seen = source.bounds({wanted.partition: Position(wanted.incarnation, wanted.end)})
+    begun = time.monotonic()
+    source.wait(seen, 0.2)
+    assert time.monotonic() - begun >= 0.2
+    system.append([b"more"])
+    source.wait(seen, 60)
+    assert time.monotonic() - begun < 30

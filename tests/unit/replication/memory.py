@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from connect_core import clock
 from connect_core.contracts import (
     Bounds,
     Delivered,
@@ -41,7 +42,8 @@ def records(bodies: Mapping[int, bytes]) -> pa.RecordBatch:
 @dataclass
 class MemorySource:
     """Offsets count records; `gone` raises OffsetGone when it is reached, `holes` hold nothing, what is before `oldest`
-    has expired, what stands at `unreadable` cannot become a row."""
+    has expired, what stands at `unreadable` cannot become a row. Who follows it or waits for it lets the next of
+    `happenings` happen whenever there is nothing; when none is left, time passes."""
 
     bodies: list[bytes]
     batch: int = 10
@@ -49,6 +51,8 @@ class MemorySource:
     holes: frozenset[int] = frozenset()
     unreadable: frozenset[int] = frozenset()
     oldest: int = 0
+    happenings: list[Callable[[], None]] = field(default_factory=list)
+    grows: bool = True
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return [Partition("memory")]
@@ -59,13 +63,32 @@ class MemorySource:
     def _bounds(self, position: int) -> Bounds:
         begin = max(position, self.oldest)
         gaps = (Gap(0, position, begin, "expired"),) if begin > position else ()
-        return Bounds(0, begin, self.oldest, len(self.bodies), gaps=gaps)
+        return Bounds(0, begin, self.oldest, len(self.bodies), gaps=gaps, grows=self.grows)
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         if wanted.begin < self.oldest:
             raise OffsetGone("expired", where=f"offset {wanted.begin}")
-        last = min(wanted.end, wanted.begin + wanted.max_records)
-        for begin in range(wanted.begin, last, self.batch):
+        yield from self._between(wanted, wanted.begin, min(wanted.end, wanted.begin + wanted.max_records))
+
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        if self.happenings:
+            self.happenings.pop(0)()
+        else:
+            clock.sleep(min(limit_s, 0.005))
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        (one,) = wanted
+        place, came = one.begin, clock.monotonic()
+        while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:
+            if place == len(self.bodies):
+                self.wait({}, 0.005)
+                continue
+            for batch in self._between(one, place, len(self.bodies)):
+                yield one, batch
+                place, came = batch.next_offset, clock.monotonic()
+
+    def _between(self, wanted: Range, first: int, last: int) -> Iterator[SourceBatch]:
+        for begin in range(first, last, self.batch):
             end = min(begin + self.batch, last)
             if self.gone is not None and begin <= self.gone < end:
                 raise OffsetGone("expired", where=f"offset {self.gone}")

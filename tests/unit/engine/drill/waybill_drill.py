@@ -73,6 +73,13 @@ class Drill:
         rows = [{"topic": "t", "value": b"v" * 1000, "offset": offset, "operation": 0} for offset in offsets]
         yield SourceBatch(pa.RecordBatch.from_pylist(rows, schema=RECORD_SCHEMA), offsets.stop)
 
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        pass
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        for one in wanted:
+            yield from ((one, batch) for batch in self.read(one, limit))
+
     def evidence(self, wanted: Range, end: int) -> Json:
         return {}
 

@@ -1,0 +1,81 @@
+"""The live ranges of a lane: what comes into any of them is written at once, until the quantum ends or nothing comes.
+
+They share the target, so they stand or fall together: either every range that something was written of has a receipt,
+or none has one. What is in the target is found by the next attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing
+
+import pyarrow as pa
+
+from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Range, Sink, Source, SourceBatch, Writer
+from connect_core.errors import Failure, WaybillError
+from connect_core.records import Partition
+from connect_core.replication.pacing import Pacer
+from connect_core.replication.passage import Passage
+from connect_core.replication.tally import cut
+
+
+class Following:
+    """Used once."""
+
+    def __init__(
+        self, lane: Lane, items: Sequence[OpenRange], source: Source, sink: Sink, limit: Limit, pacer: Pacer
+    ) -> None:
+        self._lane, self._items, self._source, self._sink = lane, items, source, sink
+        self._limit, self._pacer = limit, pacer
+        self._passages = {item.range.partition: Passage(lane, item, source, sink, limit, pacer) for item in items}
+        self._writers: dict[Partition, Writer] = {}
+        self._failure: Failure | None = None
+
+    def run(self) -> list[Outcome]:
+        """One outcome for each range; those into which nothing came have neither receipt nor failure."""
+        try:
+            with ExitStack() as opened:
+                self._follow(opened)
+                return [self._closed(passage) for passage in self._passages.values()]
+        except (WaybillError, OSError, pa.ArrowException) as error:
+            failure = self._failure or Failure.of(error)
+            return [self._lost(passage, failure) for passage in self._passages.values()]
+
+    def _follow(self, opened: ExitStack) -> None:
+        """Until one of the ranges is over: then all are settled, and planned anew."""
+        with closing(self._batches()) as batches:
+            for wanted, batch in batches:
+                passage = self._passages[wanted.partition]
+                piece, rest = cut(batch, max(passage.records_left(), 1))
+                ended = passage.take(piece, self._writer(wanted, opened))
+                if ended or rest is not None or passage.full():
+                    return
+                passage.told_written()
+
+    def _batches(self) -> Generator[tuple[Range, SourceBatch], None, None]:
+        """What comes, at its pace. When the source fails, what was read before is still worth its receipts."""
+        try:
+            wanted = [item.range for item in self._items]
+            for one, batch in self._source.follow(wanted, self._limit, self._lane.linger_s):
+                for piece in self._pacer.pieces(batch):
+                    yield one, piece
+                if self._pacer.over:
+                    return
+        except WaybillError as error:
+            self._failure = Failure.of(error)
+
+    def _writer(self, wanted: Range, opened: ExitStack) -> Writer:
+        """Opened when something comes: most live ranges are idle."""
+        if wanted.partition not in self._writers:
+            item = self._passages[wanted.partition].item
+            self._writers[wanted.partition] = opened.enter_context(self._sink.writer(self._lane, item))
+        return self._writers[wanted.partition]
+
+    def _closed(self, passage: Passage) -> Outcome:
+        passage.failure = passage.failure or self._failure
+        writer = self._writers.get(passage.item.range.partition)
+        return Outcome(passage.item.id, None, passage.failure) if writer is None else passage.close(writer)
+
+    def _lost(self, passage: Passage, failure: Failure) -> Outcome:
+        touched = passage.item.range.partition in self._writers
+        return Outcome(passage.item.id, None, passage.failure or failure, clean=not touched)

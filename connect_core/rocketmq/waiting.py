@@ -1,0 +1,29 @@
+"""Waits for several readers at once: whichever queue has something first ends the wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from connect_core.rocketmq.connection import Connection, Pending
+from connect_core.rocketmq.reading import QueueReader
+
+_TURN_S = 0.002
+"""How long each connection is listened to in turn when there are several, which is when there are several brokers."""
+
+
+def wait_for_any(readers: Sequence[QueueReader], until: float) -> None:
+    """Returns when one of them has an answer for `arrived` to look at, or at that moment (monotonic)."""
+    while time.monotonic() < until:
+        waiting: dict[Connection, list[Pending]] = {}
+        for reader in readers:
+            under_way = reader.pull()
+            if under_way.wait(0.0):
+                return
+            waiting.setdefault(under_way.pending.connection, []).append(under_way.pending)
+        if not waiting:
+            return
+        turn = until if len(waiting) == 1 else min(until, time.monotonic() + _TURN_S)
+        for connection, pending in waiting.items():
+            if connection.read_for_any(pending, turn):
+                return

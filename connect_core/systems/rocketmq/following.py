@@ -1,0 +1,47 @@
+"""Follows several queues at once: a suspended pull for each, and whatever arrives is a batch at once.
+
+Runs in the worker, for live ranges. Answers that are there already are put together; none is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from connect_core import clock
+from connect_core.contracts import Range
+from connect_core.rocketmq import QueueReader, wait_for_any
+from connect_core.systems.rocketmq.gathering import Gathering
+
+
+class FollowedQueue:
+    """One live range and the reader of its queue."""
+
+    def __init__(self, wanted: Range, reader: QueueReader) -> None:
+        self.wanted, self.reader = wanted, reader
+        self.gathering = Gathering(wanted)
+
+    def gather(self) -> bool:
+        """Takes what has arrived; whether there is anything to hand over or to tell."""
+        gathering = self.gathering
+        while not (gathering.full() or gathering.hole or gathering.exhausted()):
+            part = self.reader.arrived()
+            if part is None:
+                break
+            gathering.add(part)
+        return gathering.pending() or gathering.hole is not None
+
+
+def following(queues: Sequence[FollowedQueue], until: float, linger_s: float) -> Iterator[FollowedQueue]:
+    """Those that have something, as it comes, until that moment or until nothing came for `linger_s`."""
+    came = clock.monotonic()
+    while (now := clock.monotonic()) < until:
+        if now - came >= linger_s:
+            return
+        full = [queue for queue in queues if queue.gather()]
+        for queue in full:
+            yield queue
+            came = clock.monotonic()
+        if any(queue.gathering.exhausted() for queue in queues):
+            return
+        if not full:
+            wait_for_any([queue.reader for queue in queues], min(until, came + linger_s))
