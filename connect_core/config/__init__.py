@@ -13,6 +13,7 @@ from connect_core.config.checking import Checked, check, check_paths, load_docum
 from connect_core.config.differences import difference
 from connect_core.config.diverting import diverted, sink_changes
 from connect_core.config.document import ALL, ConnectorDocument
+from connect_core.config.engines import EngineOptions, engine_for, engine_named
 from connect_core.config.home import create_home, find_home, folder_of, require_home
 from connect_core.config.ledger_url import database_url, sqlite_url
 from connect_core.config.references import masked, reveal, revealed
@@ -24,6 +25,7 @@ __all__ = [
     "ALL",
     "Checked",
     "ConnectorDocument",
+    "EngineOptions",
     "Resolved",
     "Settings",
     "Written",
@@ -33,6 +35,8 @@ __all__ = [
     "database_url",
     "difference",
     "diverted",
+    "engine_for",
+    "engine_named",
     "find_home",
     "folder_of",
     "load_document",

@@ -17,6 +17,7 @@ from connect_core.config import flat
 from connect_core.config.circles import circle
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.endpoints import End, Surroundings, read_end
+from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.option_models import ROLES, Role
 from connect_core.config.settings import Settings
@@ -77,6 +78,7 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
             faults += end.faults
             data[role] = {end.system: end.own}
             ends.append(end)
+    faults += _engine_faults(data, home, written)
     if len(ends) == len(ROLES) and ends[0].system == ends[1].system:
         met = circle(ends[0].system, ends[0].options, ends[1].options)
         faults += [fault_at(*met, written)] if met else []
@@ -123,6 +125,16 @@ def _document_faults(data: Json, written: Written) -> list[Fault]:
     except ValidationError as error:
         return list(model_faults(error, ConnectorDocument, written))
     return []
+
+
+def _engine_faults(data: Json, home: Path | None, written: Written) -> Iterator[Fault]:
+    name = data.get("engine")
+    if not isinstance(name, str) or not name:
+        return
+    try:
+        engine_named(name, home)
+    except ConfigError as error:
+        yield fault_at(("engine",), "; ".join([error.what, *map(str, error.faults)]), written)
 
 
 def _twins(checked: Sequence[Checked]) -> Iterator[Fault]:

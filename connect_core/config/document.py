@@ -114,6 +114,12 @@ class ConnectorDocument(_Part):
         default="even",
         description="How partitions are shared out: even, or consistent-hash, which moves few when tasks changes.",
     )
+    engine: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_NAME_LENGTH,
+        description="Where lanes run: spark, submit, inline or a file of conf/engines; the setting when left out.",
+    )
     schedule: Schedule = Field(
         default_factory=lambda: Schedule(manual=True), description="When runs begin; manual when left out."
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -22,7 +22,8 @@ from connect_core.config.written import read_text
 from connect_core.errors import ConfigError, Fault
 
 PREFIX = "WAYBILL_"
-ENGINES = ("spark", "inline", "submit")
+MASTER = r"^(local(\[[^\[\]]+\])?|(spark|k8s)://\S+|yarn)$"
+"""Where spark-submit may run an application."""
 
 
 class Settings(BaseModel):
@@ -36,7 +37,8 @@ class Settings(BaseModel):
     send_timeout_s: Seconds = Field(gt=0)
     find_slice_s: Seconds = Field(gt=0)
     lanes: int = Field(ge=1, le=256)
-    engine: Literal["spark", "inline", "submit"]
+    engine: str = Field(min_length=1, max_length=100)
+    submit_master: str = Field(pattern=MASTER)
     files_roots: tuple[Path, ...]
     user: str = Field(max_length=200)
 

@@ -45,7 +45,7 @@ def test_roots_are_several_and_absolute(tmp_path: Path) -> None:
     ("environ", "words"),
     [
         ({"WAYBILL_LANES": "many"}, "lanes: Input should be a valid integer"),
-        ({"WAYBILL_ENGINE": "flink"}, "engine: Input should be 'spark', 'inline' or 'submit'"),
+        ({"WAYBILL_SUBMIT_MASTER": "mesos://x"}, "submit_master: String should match pattern"),
         ({"WAYBILL_QUANTUM_S": "soon"}, "quantum_s: 'soon' is not a duration"),
         ({"WAYBILL_QUANTUM_S": "11"}, "a quantum and its last send must end while its lease holds"),
         ({"WAYBILL_LEASE_MARGIN_S": "1"}, "must be at least send_timeout_s"),
