@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -342,6 +343,16 @@ class Source(Protocol):
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Driver, before each plan: None stands for a partition never read. Checks what stood at each position."""
+
+    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        """Driver, to plan a backfill: the first offset stored at or after that moment; the end where there is none yet.
+
+        Raises ConfigError when the source does not know when its records were stored.
+        """
+
+    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        """Driver, to plan a backfill: the first place at or behind `offset` where a record can begin; `seen` are the
+        partition's bounds now, and `offset` is within them."""
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         """Worker: the records of `wanted` from its begin to its end, in order, until the quantum is over.

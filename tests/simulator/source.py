@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -70,6 +71,12 @@ class SimulatedSource:
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._ask()
         return {partition: _bounds(self._logs[partition], position) for partition, position in known.items()}
+
+    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        raise NotImplementedError("no backfill is simulated")
+
+    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        raise NotImplementedError("no backfill is simulated")
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         log = self._logs[wanted.partition]

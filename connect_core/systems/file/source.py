@@ -10,10 +10,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 
 from connect_core import clock
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
-from connect_core.errors import Retriable
+from connect_core.errors import ConfigError, Retriable
 from connect_core.records import Partition
 from connect_core.systems.file.folders import Folders, matching_files
 from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
@@ -52,9 +53,23 @@ class FileSource:
             for partition, position in known.items()
         }
 
+    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        raise ConfigError(
+            "a file does not say when its lines were written",
+            where=self._options.path,
+            next_step="Choose bytes instead: --range PARTITION:BEGIN-END; `waybill plan` shows both",
+        )
+
+    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        """Lines begin behind a line feed, or where the partition does."""
+        if offset <= seen.oldest or offset >= seen.end:
+            return offset
+        with self._identified(partition, offset, Evidence.of(seen.evidence)) as file:
+            return offset if file.bytes_at(offset - 1, 1) == b"\n" else file.next_line(offset, seen.end)
+
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         key = (wanted.partition, wanted.incarnation)
-        with self._identified(wanted, Evidence.of(wanted.evidence)) as file:
+        with self._identified(wanted.partition, wanted.begin, Evidence.of(wanted.evidence)) as file:
             seen = Evidence.of(wanted.evidence) or file.evidence(wanted.begin)
             reader = RangeReader(file, wanted, seen, limit, self._options.max_line_bytes)
             for batch in reader:
@@ -79,7 +94,7 @@ class FileSource:
 
     def _followed(self, files: ExitStack, wanted: Range, limit: Limit) -> FollowedFile:
         planned = Evidence.of(wanted.evidence)
-        file = files.enter_context(self._identified(wanted, planned))
+        file = files.enter_context(self._identified(wanted.partition, wanted.begin, planned))
         seen = planned or file.evidence(wanted.begin)
         return FollowedFile(wanted, file, _path_of(wanted.partition), seen, limit, self._options.max_line_bytes)
 
@@ -89,16 +104,16 @@ class FileSource:
             return wanted.evidence
         if end == seen.offset:  # seen when the last batch was checked: it holds whatever became of the file since
             return replace(seen, finished=False).as_json()
-        with self._identified(wanted, seen) as file:
+        with self._identified(wanted.partition, wanted.begin, seen) as file:
             return file.evidence(end, former=seen.former).as_json()
 
     def confirm(self, positions: Mapping[Partition, Position]) -> None:
         """Nobody to tell: files do not know their readers."""
 
     @contextmanager
-    def _identified(self, wanted: Range, seen: Evidence | None) -> Iterator[OpenFile]:
+    def _identified(self, partition: Partition, begin: int, seen: Evidence | None) -> Iterator[OpenFile]:
         """The file that was planned, wherever it is now. Raises Retriable when it is not there as it was."""
-        path = seen.path if seen else os.path.realpath(_path_of(wanted.partition))
+        path = seen.path if seen else os.path.realpath(_path_of(partition))
         file = open_if_there(path)
         if file is not None:
             with file:
@@ -112,7 +127,7 @@ class FileSource:
                     return
         raise Retriable(
             "The file is not the one that was planned any more",
-            where=f"{path}, byte {wanted.begin}",
+            where=f"{path}, byte {begin}",
             next_step="The next plan looks at what is there now",
         )
 

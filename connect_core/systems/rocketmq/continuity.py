@@ -29,8 +29,7 @@ def first_bounds(client: Client, queue: Queue, seen: QueueBounds, begin: int) ->
     has to know whether it is still that queue.
     """
     begin = min(max(begin, seen.begin), seen.end)
-    first = client.pull(queue, begin, max_messages=1).messages if begin < seen.end else []
-    return Bounds(0, begin, seen.begin, seen.end, evidence_of(first[0]) if first else {})
+    return Bounds(0, begin, seen.begin, seen.end, _first_evidence(client, queue, begin, seen))
 
 
 def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:
@@ -47,9 +46,16 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
         begin = _next_there(before.messages, position)
     begin = max(begin, seen.begin)
     if begin == position.offset:
-        return Bounds(position.incarnation, begin, seen.begin, seen.end, position.evidence)
+        evidence = position.evidence or _first_evidence(client, queue, begin, seen)
+        return Bounds(position.incarnation, begin, seen.begin, seen.end, evidence)
     gap = Gap(position.incarnation, position.offset, begin, "expired" if begin == seen.begin else "missing")
     return Bounds(position.incarnation, begin, seen.begin, max(begin, seen.end), position.evidence, (gap,))
+
+
+def _first_evidence(client: Client, queue: Queue, begin: int, seen: QueueBounds) -> Json:
+    """Of the message that is read first, where nothing was seen before it."""
+    first = client.pull(queue, begin, max_messages=1).messages if begin < seen.end else []
+    return evidence_of(first[0]) if first else {}
 
 
 def _is_what_stood_there(messages: Sequence[StoredMessage], evidence: Json) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 
 from connect_core import clock
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
@@ -18,9 +19,11 @@ from connect_core.rocketmq import Client, MissingRange, Queue, QueueBounds, Queu
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.connecting import Connecting, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.continuity import evidence_of, evidence_of_last, first_bounds, next_bounds
+from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.options import RocketMQSourceOptions
+from connect_core.systems.rocketmq.times import first_stored_at
 
 
 class RocketMQSource:
@@ -54,6 +57,20 @@ class RocketMQSource:
                 else next_bounds(client, queue, position, _of(queue, seen))
                 for partition, queue in queues.items()
             }
+
+    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        """By the broker's clock. Behind a barrier: a message that was acknowledged before is there by now."""
+        queues = {partition: queue_of(partition.key) for partition in partitions}
+        moment_ms = math.ceil(moment.timestamp() * 1000)
+        with self._connecting.client() as client:
+            ends = visible_ends(client, queues.values())
+            return {
+                partition: first_stored_at(client, queue, client.offsets.begin(queue), ends[queue], moment_ms)
+                for partition, queue in queues.items()
+            }
+
+    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        return offset
 
     def _first_offset(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
         """Where a queue that was never read begins. The newest message is that of the first look, not of each: our

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -64,6 +66,14 @@ class MemorySource:
         begin = max(position, self.oldest)
         gaps = (Gap(0, position, begin, "expired"),) if begin > position else ()
         return Bounds(0, begin, self.oldest, len(self.bodies), gaps=gaps, grows=self.grows)
+
+    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        """A record a second, from the epoch on."""
+        at = min(max(math.ceil(moment.timestamp()), self.oldest), len(self.bodies))
+        return dict.fromkeys(partitions, at)
+
+    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        return offset
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         if wanted.begin < self.oldest:

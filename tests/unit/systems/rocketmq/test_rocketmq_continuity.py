@@ -46,7 +46,9 @@ def test_a_position_at_the_end_goes_on() -> None:
 
 
 def test_a_position_that_a_person_set_is_taken() -> None:
-    assert go_on(MemoryQueue(MESSAGES), 10) == Bounds(0, 10, 0, 20)
+    """What stands there from then on is known, as in a queue that was never read."""
+    assert go_on(MemoryQueue(MESSAGES), 10) == Bounds(0, 10, 0, 20, evidence_of(MESSAGES[10]))
+    assert go_on(MemoryQueue(MESSAGES), 20) == Bounds(0, 20, 0, 20)
 
 
 def test_messages_that_expired_are_a_gap() -> None:
