@@ -10,6 +10,7 @@ from connect_core.cli import output, session
 from connect_core.cli.output import JsonFlag
 
 if TYPE_CHECKING:
+    from connect_core.cli.session import Session
     from connect_core.ledger import Connector
 
 app = typer.Typer(no_args_is_help=True, help="What connectors there are, and what they shall do.")
@@ -21,7 +22,8 @@ Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAM
 def list_(as_json: JsonFlag = False) -> None:
     """All connectors."""
     with session.reading() as opened:
-        connectors = [_outline(connector) for connector in opened.ledger.connectors()]
+        told = _states(opened)
+        connectors = [_outline(connector, told) for connector in opened.ledger.connectors()]
     keys = ("name", "source", "sink", "schedule", "tasks", "state", "revision")
     rows = [[connector[key] for key in keys] for connector in connectors]
     headings = ("NAME", "FROM", "TO", "RUNS", "TASKS", "STATE", "REVISION")
@@ -44,7 +46,8 @@ def show(
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
         history = opened.ledger.revisions(connector.uid) if revisions else []
-    told = {**_outline(connector), "created_at": connector.created_at, "document": masked(connector.document)}
+        states = _states(opened)
+    told = {**_outline(connector, states), "created_at": connector.created_at, "document": masked(connector.document)}
     if revisions:
         told["revisions"] = [
             {"revision": r.revision, "difference": r.difference, "who": r.who, "why": r.why, "applied_at": r.applied_at}
@@ -65,7 +68,7 @@ def show(
 
 @app.command()
 def pause(name: Name, as_json: JsonFlag = False) -> None:
-    """Begin no more runs; one that is under way ends at the next range boundary."""
+    """Begin no more runs; one that is under way ends at the next range boundary. The same as Airflow's switch."""
     _set_state(name, "paused", as_json)
 
 
@@ -93,32 +96,70 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete a connector. What it moved stays where it is; its name is free again, its offsets are not reused."""
-    with session.reading() as opened:
+    """Delete a connector. What it moved stays where it is, and its history in the ledger; its name is free again, its
+    offsets are not reused."""
+    from connect_core.orchestration import control
+
+    with session.reading() as opened, control.airflow_of(opened.home, opened.settings) as airflow:
         connector = opened.ledger.connector(name)
         if not yes:
             typer.confirm(f"Delete connector {name} (uid {connector.uid}) with its offsets?", abort=True, err=True)
         opened.ledger.delete(connector.uid, who=opened.settings.user)
+        control.parse_now(opened.home, opened.settings)
+        if airflow:
+            control.end_runs(airflow, name)
+            control.forget(airflow, name)
     told = {"name": name, "uid": connector.uid, "deleted": True}
     output.emit(as_json, told, lambda: output.line(f"{name}: deleted"))
 
 
 def _set_state(name: str, state: str, as_json: bool) -> None:
-    with session.reading() as opened:
+    """Where Airflow runs the connectors its switch is what pauses them, and the ledger only keeps whether one is
+    stopped; without Airflow the ledger keeps all of it."""
+    from connect_core.orchestration import control
+
+    with session.reading() as opened, control.airflow_of(opened.home, opened.settings) as airflow:
         connector = opened.ledger.connector(name)
-        opened.ledger.set_target_state(connector.uid, state, who=opened.settings.user)
-    told = {"name": name, "uid": connector.uid, "before": connector.target_state, "state": state}
-    output.emit(as_json, told, lambda: output.line(f"{name}: {connector.target_state} -> {state}"))
+        before = _state(connector, control.states(airflow) if airflow else None)
+        kept = state if airflow is None or state == "stopped" else "running"
+        if connector.target_state != kept:
+            opened.ledger.set_target_state(connector.uid, kept, who=opened.settings.user)
+        if airflow:
+            control.set_paused(airflow, name, state != "running")
+            if state == "stopped":
+                control.end_runs(airflow, name)
+    told = {"name": name, "uid": connector.uid, "before": before, "state": state}
+    output.emit(as_json, told, lambda: output.line(f"{name}: {before} -> {state}"))
 
 
-def _outline(connector: Connector) -> dict[str, Any]:
+def _states(opened: Session) -> dict[str, str] | None:
+    """What Airflow's switches say, by connector; None where no Airflow runs the connectors. One that is away is told:
+    nobody knows then what is paused."""
+    from connect_core.errors import Unreachable
+    from connect_core.orchestration import control
+
+    try:
+        with control.airflow_of(opened.home, opened.settings) as airflow:
+            return control.states(airflow) if airflow else None
+    except Unreachable as error:
+        output.notice(f"the states are unknown: {error}")
+        return {}
+
+
+def _state(connector: Connector, states: dict[str, str] | None) -> str:
+    if states is None or connector.target_state == "stopped":
+        return connector.target_state
+    return states.get(connector.name, "unknown")
+
+
+def _outline(connector: Connector, states: dict[str, str] | None) -> dict[str, Any]:
     from connect_core.config import load_document
 
     document = load_document(connector.document, f"connector {connector.name}")
     return {
         "name": connector.name,
         "uid": connector.uid,
-        "state": connector.target_state,
+        "state": _state(connector, states),
         "revision": connector.revision,
         "source": document.source.system,
         "sink": document.sink.system,

@@ -35,6 +35,7 @@ def apply(
 ) -> None:
     """Create or change connectors; shows the difference first. All documents in one transaction, or none."""
     from connect_core.config import check_paths
+    from connect_core.orchestration import control
 
     home, settings = session.surroundings()
     checked = check_paths(paths, home, settings)
@@ -54,6 +55,7 @@ def apply(
         for change in changes:
             connector = applied[change["name"]].connector
             change |= {"uid": connector.uid, "revision": connector.revision}
+        control.parse_now(opened.home, opened.settings)
     output.emit(as_json, {"applied": True, "connectors": changes}, lambda: None)
 
 

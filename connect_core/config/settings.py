@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from connect_core.config.home import folder_of
 from connect_core.config.units import Seconds
@@ -41,6 +41,9 @@ class Settings(BaseModel):
     submit_master: str = Field(pattern=MASTER)
     files_roots: tuple[Path, ...]
     user: str = Field(max_length=200)
+    airflow_url: str
+    airflow_user: str
+    airflow_password: SecretStr
 
     @field_validator("files_roots", mode="before")
     @classmethod

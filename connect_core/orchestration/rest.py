@@ -21,6 +21,7 @@ from connect_core.errors import ConfigError, Refused, Unreachable, WaybillError
 _TIMEOUT_S = 30.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LONGEST_DETAIL = 300
+_PAGE = 100  # the most that Airflow gives at once
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,16 @@ class Airflow:
 
     def dag(self, dag_id: str) -> Dag:
         return _dag(self._send("GET", _path(dag_id)))
+
+    def dags(self, tag: str) -> list[Dag]:
+        """Every DAG with this tag that is not stale, by id."""
+        found: list[Dag] = []
+        while True:
+            wish = {"tags": tag, "order_by": "dag_id", "limit": _PAGE, "offset": len(found)}
+            answer = self._send("GET", "/api/v2/dags", params=wish)
+            found += [_dag(told) for told in answer["dags"]]
+            if len(answer["dags"]) < _PAGE:
+                return found
 
     def pause(self, dag_id: str, paused: bool) -> None:
         """Sets Airflow's switch. A run in flight goes on until its tasks look; no new one begins while it is off."""

@@ -1,0 +1,113 @@
+"""Pause, resume, stop and delete where Airflow runs the connectors: its switch is then the only state there is.
+
+The Airflow of a home is the one that its settings name, or the one of its local stack. Called by the command line;
+imports no Airflow.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from connect_core.config import Settings
+from connect_core.errors import ConfigError, Unreachable
+from connect_core.orchestration import names
+from connect_core.orchestration.rest import Airflow
+
+ACTIVE = ("queued", "running")
+_DAG_FILE = Path("airflow", "dags", "replication.py")
+_SEEN_LIMIT_S = 15.0
+_ENDED_LIMIT_S = 60.0
+_LOOK_EVERY_S = 0.2
+
+
+@contextmanager
+def airflow_of(home: Path | None, settings: Settings) -> Iterator[Airflow | None]:
+    """The Airflow that runs the connectors of this home, logged in; None when there is none, so that the ledger alone
+    says what a connector shall do. Raises Unreachable when there is one and it does not answer."""
+    from connect_core import stack
+
+    if settings.airflow_url:
+        password = settings.airflow_password.get_secret_value()
+        with Airflow(settings.airflow_url, settings.airflow_user, password) as airflow:
+            yield airflow
+        return
+    running = stack.load(home) if home else None
+    if running is None or stack.API_SERVER not in running.parts:
+        yield None
+        return
+    with Airflow(running.airflow_url, running.airflow_user, running.airflow_password) as airflow:
+        yield airflow
+
+
+def parse_now(home: Path | None, settings: Settings) -> None:
+    """Asks for the DAGs to be made anew: a connector was applied or deleted. The local stack's dag-processor sees the
+    file touched; of another Airflow it is asked through any DAG of ours. Not being heard is no failure: Airflow parses
+    by itself every few seconds."""
+    file = (home or Path()) / _DAG_FILE
+    if not settings.airflow_url:
+        with suppress(FileNotFoundError):
+            os.utime(file)
+        return
+    with suppress(Unreachable, ConfigError), airflow_of(home, settings) as airflow:
+        known = airflow.dags(tag="waybill") if airflow else []
+        if airflow and known:
+            airflow.parse_now(known[0].dag_id)
+
+
+def states(airflow: Airflow) -> dict[str, str]:
+    """running or paused, by connector, as Airflow's switches say."""
+    found = {}
+    for dag in airflow.dags(tag="waybill"):
+        if dag.dag_id.startswith(names.LIVE_DAG):
+            found[dag.dag_id.removeprefix(names.LIVE_DAG)] = "paused" if dag.is_paused else "running"
+    return found
+
+
+def set_paused(airflow: Airflow, connector: str, paused: bool) -> None:
+    """Turns the switch of the live DAG, waiting a moment for a DAG that Airflow has only just been told of."""
+    _when_seen(lambda: airflow.pause(names.live_dag(connector), paused))
+
+
+def end_runs(airflow: Airflow, connector: str) -> None:
+    """Marks every run of the connector's DAGs that has not ended as failed: their tasks end at the next range boundary,
+    or are killed by Airflow some seconds later."""
+    for dag_id in (names.live_dag(connector), names.backfill_dag(connector)):
+        with suppress(ConfigError):  # a DAG that Airflow has not seen has no runs
+            for run in airflow.runs(dag_id, states=ACTIVE, limit=100):
+                airflow.fail_run(dag_id, run.run_id)
+
+
+def forget(airflow: Airflow, connector: str) -> None:
+    """Removes the DAGs of a deleted connector with their runs, once no task of theirs is at work any more."""
+    for dag_id in (names.live_dag(connector), names.backfill_dag(connector)):
+        _until_removed(airflow, dag_id)
+
+
+def _until_removed(airflow: Airflow, dag_id: str) -> None:
+    until = time.monotonic() + _ENDED_LIMIT_S
+    while True:
+        try:
+            airflow.delete(dag_id)
+            return
+        except ConfigError as error:
+            if "(404)" in str(error):
+                return
+            if time.monotonic() > until:
+                raise
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _when_seen(act: Callable[[], None]) -> None:
+    until = time.monotonic() + _SEEN_LIMIT_S
+    while True:
+        try:
+            act()
+            return
+        except ConfigError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(_LOOK_EVERY_S)

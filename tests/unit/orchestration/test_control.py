@@ -1,0 +1,172 @@
+"""What the command line asks of the Airflow that runs the connectors, against a small server that keeps switches."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from connect_core.config import load_settings
+from connect_core.errors import Unreachable
+from connect_core.orchestration import control
+from tests.unit.cli.conftest import DOCUMENT, Waybill, applied, empty_ledger, folder, waybill
+
+__all__ = ["applied", "empty_ledger", "folder", "waybill"]
+
+
+class Switches(BaseHTTPRequestHandler):
+    """The part of Airflow's API that is asked here."""
+
+    dags: dict[str, bool]
+    runs: dict[str, dict[str, str]]
+    busy: int
+    parsed: list[str]
+
+    def do_POST(self) -> None:
+        self._answer(201, {"access_token": "jwt"})
+
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path
+        if path.endswith("/dagRuns"):
+            found = self.runs.get(self._dag(), {})
+            self._answer(200, {"dag_runs": [_run(name, state) for name, state in found.items() if state == "running"]})
+        elif path.count("/") == 4:
+            self._answer(200, _dag(self._dag(), self.dags[self._dag()]))
+        else:
+            self._answer(200, {"dags": [_dag(name, paused) for name, paused in self.dags.items()]})
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        dag = self._dag()
+        if dag not in self.dags:
+            self._answer(404, {"detail": "not there"})
+        elif "is_paused" in body:
+            self.dags[dag] = body["is_paused"]
+            self._answer(200, _dag(dag, body["is_paused"]))
+        else:
+            self.runs[dag][unquote(self.path.split("/")[-1])] = body["state"]
+            self._answer(200, {})
+
+    def do_PUT(self) -> None:
+        self.parsed.append(self.path)
+        self._answer(201, None)
+
+    def do_DELETE(self) -> None:
+        if type(self).busy:
+            type(self).busy -= 1
+            self._answer(409, {"detail": "a task runs"})
+        elif self.dags.pop(self._dag(), None) is None:
+            self._answer(404, {"detail": "not there"})
+        else:
+            self._answer(204, None)
+
+    def _dag(self) -> str:
+        return unquote(urlsplit(self.path).path.split("/")[4])
+
+    def _answer(self, code: int, body: Any) -> None:
+        data = b"" if body is None else json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is printed."""
+
+
+def _dag(name: str, paused: bool) -> dict[str, Any]:
+    return {"dag_id": name, "is_paused": paused, "is_stale": False, "file_token": "token"}
+
+
+def _run(name: str, state: str) -> dict[str, Any]:
+    times = {"run_after": "2026-11-21T22:00:00Z", "start_date": None, "end_date": None}
+    return {"dag_run_id": name, "state": state, "run_type": "manual", "conf": None, "note": None, **times}
+
+
+@pytest.fixture
+def airflow(applied: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Switches]]:
+    """An Airflow that knows the connector `copy`, named by the settings."""
+
+    class Mine(Switches):
+        dags = {"backfill.copy": False, "replicate.copy": False}  # noqa: RUF012
+        runs = {"replicate.copy": {"scheduled__1": "running", "scheduled__0": "success"}}  # noqa: RUF012
+        busy = 0
+        parsed: list[str] = []  # noqa: RUF012
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Mine)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("WAYBILL_AIRFLOW_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("WAYBILL_AIRFLOW_PASSWORD", "secret")
+    yield Mine
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_pause_turns_airflow_s_switch_and_the_ledger_stays_as_it_is(airflow: type[Switches], waybill: Waybill) -> None:
+    told = waybill("connectors", "pause", "copy", "--json").json
+    assert (told["before"], told["state"]) == ("running", "paused")
+    assert airflow.dags["replicate.copy"] is True
+    assert waybill("connectors", "show", "copy", "--json").json["state"] == "paused"
+    waybill("connectors", "resume", "copy")
+    assert airflow.dags["replicate.copy"] is False
+
+
+def test_a_switch_turned_in_airflow_is_what_is_shown(airflow: type[Switches], waybill: Waybill) -> None:
+    airflow.dags["replicate.copy"] = True
+    (shown,) = waybill("connectors", "list", "--json").json["connectors"]
+    assert shown["state"] == "paused"
+
+
+def test_stop_ends_what_runs_and_resume_starts_it_again(airflow: type[Switches], waybill: Waybill) -> None:
+    waybill("connectors", "stop", "copy")
+    assert airflow.runs["replicate.copy"] == {"scheduled__1": "failed", "scheduled__0": "success"}
+    assert waybill("connectors", "show", "copy", "--json").json["state"] == "stopped"
+    assert airflow.dags["replicate.copy"] is True
+    waybill("connectors", "resume", "copy")
+    assert waybill("connectors", "show", "copy", "--json").json["state"] == "running"
+    assert airflow.dags["replicate.copy"] is False
+
+
+def test_delete_removes_the_dags_once_no_task_works(airflow: type[Switches], waybill: Waybill) -> None:
+    airflow.busy = 2
+    assert waybill("connectors", "delete", "copy", "--yes").code == 0
+    assert airflow.dags == {}
+    assert waybill("connectors", "list", "--json").json["connectors"] == []
+
+
+def test_apply_has_the_dags_made_anew(airflow: type[Switches], waybill: Waybill, applied: Path) -> None:
+    (applied / "copy.yaml").write_text(DOCUMENT.format(name="copy") + "tasks: 1\ndescription: changed\n")
+    assert waybill("apply", "copy.yaml").code == 0
+    assert airflow.parsed == ["/api/v2/parseDagFile/token"]
+
+
+def test_an_airflow_that_is_away_is_exit_3_and_its_states_are_unknown(
+    applied: Path, waybill: Waybill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAYBILL_AIRFLOW_URL", "http://127.0.0.1:9")
+    typed = waybill("connectors", "pause", "copy")
+    assert typed.code == Unreachable.exit_code
+    assert "Airflow does not answer" in typed.err
+    listed = waybill("connectors", "list", "--json")
+    assert listed.json["connectors"][0]["state"] == "unknown"
+    assert "the states are unknown" in listed.err
+
+
+def test_without_airflow_the_ledger_says_what_a_connector_shall_do(applied: Path, waybill: Waybill) -> None:
+    with control.airflow_of(applied / ".waybill", load_settings(applied / ".waybill")) as none:
+        assert none is None
+    waybill("connectors", "pause", "copy")
+    assert waybill("connectors", "show", "copy", "--json").json["state"] == "paused"
+
+
+def test_the_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAYBILL_AIRFLOW_PASSWORD", "hunter2")
+    assert "hunter2" not in repr(load_settings())
