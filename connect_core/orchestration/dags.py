@@ -8,15 +8,17 @@ why, and harms no other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Asset, AssetWatcher, CronTriggerTimetable, Param, get_parsing_context
+from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, CronTriggerTimetable, Param, get_parsing_context
 from airflow.sdk.definitions.param import ParamsDict
 
-from connect_core.config import ConnectorDocument, database_url, find_home, load_document
+from connect_core.config import ConnectorDocument, database_url, engine_for, find_home, load_document, load_settings
 from connect_core.config.schedule import Schedule
+from connect_core.contracts import Json
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector, Ledger
 from connect_core.orchestration import names
@@ -26,24 +28,43 @@ from connect_core.orchestration.triggers import SourceTrigger
 
 BACKFILLS_AT_ONCE = 4
 
+TaskOperator = type[BaseOperator]
+
 
 def made() -> dict[str, DAG]:
     """The DAGs by id: of every connector while Airflow parses, in a task process of its own connector only."""
     wanted = get_parsing_context().dag_id
-    return {dag.dag_id: dag for row in _rows(wanted) for dag in dags_of(row)}
+    home = find_home()
+    settings = load_settings(home)
+
+    def kind(document: Json) -> str:
+        return engine_for(document, settings, home).kind
+
+    return {dag.dag_id: dag for row in _rows(wanted, home) for dag in dags_of(row, kind)}
 
 
-def dags_of(connector: Connector) -> list[DAG]:
+def dags_of(connector: Connector, kind_of_engine: Callable[[Json], str] = lambda _: "spark") -> list[DAG]:
     """Pure: equal rows make equal DAGs."""
     try:
         document = load_document(connector.document, f"connector {connector.name}")
-        return [_live(connector, document), _backfill(connector, document)]
+        task = _operator(kind_of_engine(connector.document))
+        return [_live(connector, document, task), _backfill(connector, document, task)]
     except (WaybillError, ValueError) as error:
         return [_broken(connector, str(error))]
 
 
-def _rows(wanted: str | None) -> Sequence[Connector]:
-    with Ledger.glance(database_url(find_home())) as ledger:
+def _operator(kind_of_engine: str) -> TaskOperator:
+    if kind_of_engine != "submit":
+        return Replicate
+    from connect_core.orchestration.submitting import (
+        SubmittedReplicate,
+    )  # brings the provider, half a second of imports
+
+    return SubmittedReplicate
+
+
+def _rows(wanted: str | None, home: Path | None) -> Sequence[Connector]:
+    with Ledger.glance(database_url(home)) as ledger:
         if wanted is None:
             return ledger.connectors()
         try:
@@ -52,7 +73,7 @@ def _rows(wanted: str | None) -> Sequence[Connector]:
             return []
 
 
-def _live(connector: Connector, document: ConnectorDocument) -> DAG:
+def _live(connector: Connector, document: ConnectorDocument, task: TaskOperator) -> DAG:
     dag = DAG(
         dag_id=names.live_dag(connector.name),
         schedule=_schedule(connector, document.schedule),
@@ -60,11 +81,11 @@ def _live(connector: Connector, document: ConnectorDocument) -> DAG:
         is_paused_upon_creation=connector.target_state != "running",
         **_told(document, f"{_way(document)}, {document.schedule.words()}", _live_words(document)),
     )
-    _fill(dag, connector, document, _run_params())
+    _fill(dag, document, task, _run_params())
     return dag
 
 
-def _backfill(connector: Connector, document: ConnectorDocument) -> DAG:
+def _backfill(connector: Connector, document: ConnectorDocument, task: TaskOperator) -> DAG:
     dag = DAG(
         dag_id=names.backfill_dag(connector.name),
         schedule=None,
@@ -72,7 +93,7 @@ def _backfill(connector: Connector, document: ConnectorDocument) -> DAG:
         is_paused_upon_creation=False,
         **_told(document, f"{_way(document)}, backfill and replay", _backfill_words(document)),
     )
-    _fill(dag, connector, document, _backfill_params())
+    _fill(dag, document, task, _backfill_params())
     return dag
 
 
@@ -101,23 +122,23 @@ def _told(document: ConnectorDocument, title: str, words: str) -> dict[str, Any]
     }
 
 
-def _fill(dag: DAG, connector: Connector, document: ConnectorDocument, params: dict[str, Param]) -> None:
+def _fill(dag: DAG, document: ConnectorDocument, operator: TaskOperator, params: dict[str, Param]) -> None:
     settled = Reconcile(
         task_id=names.RECONCILE,
-        connector=connector.name,
-        outlets=[receipts_asset(connector.name)],
+        connector=document.name,
+        outlets=[receipts_asset(document.name)],
         trigger_rule="none_failed",
         doc_md="Adds up the receipts of this run; fails when what was read does not equal what was delivered.",
         dag=dag,
         **patience(),
     )
     for number in range(document.tasks):
-        task = Replicate(
+        task = operator(
             task_id=names.task_id(number),
-            connector=connector.name,
+            connector=document.name,
             number=number,
             alone=document.tasks == 1,
-            doc_md=f"Task {number} of {document.tasks}; `waybill plan {connector.name}` shows its partitions.",
+            doc_md=f"Task {number} of {document.tasks}; `waybill plan {document.name}` shows its partitions.",
             dag=dag,
             **patience(),
         )

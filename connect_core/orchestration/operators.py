@@ -22,7 +22,6 @@ from connect_core.orchestration.links import ReceiptsLink
 
 if TYPE_CHECKING:
     from connect_core.orchestration.work import Attempt
-    from connect_core.replication.task import Progress
 
 ENGINE_CONNECTION = "waybill_engine"
 """The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
@@ -43,13 +42,14 @@ class Replicate(BaseOperator):
         self.alone = alone
 
     def execute(self, context: Context) -> None:
-        _die_with_the_supervisor()
+        die_with_the_supervisor()
         from connect_core.orchestration.work import replicate
+        from connect_core.replication.telling import listener
 
         self._stopped = False
-        with _told(self.log.error):
-            attempt = _attempt(self, context)
-            summary = replicate(attempt, _engine_address, lambda: self._halted(context), self._listener())
+        with told(self.log.error):
+            attempt = attempt_from(self.connector, self.number, context)
+            summary = replicate(attempt, _engine_address, lambda: self._halted(context), listener(self.log.info))
         if summary is None:
             raise AirflowSkipException("the partitions are shared by fewer tasks than this DAG was made with")
         if self.alone and not summary.receipts:
@@ -65,14 +65,6 @@ class Replicate(BaseOperator):
             return "stopped by a person in Airflow"
         return "paused in Airflow" if _is_paused(context["dag"].dag_id) else ""
 
-    def _listener(self) -> Any:
-        from connect_core.replication.task import Listener
-
-        def progress(now: Progress) -> None:
-            self.log.info("%s of %s done, %s records", now.done, now.planned, now.records)
-
-        return Listener(self.log.info, progress)
-
 
 class Reconcile(BaseOperator):
     """Adds up the receipts of a run, checks that they add up, and lets the asset's event carry the sum."""
@@ -85,18 +77,18 @@ class Reconcile(BaseOperator):
         self.connector = connector
 
     def execute(self, context: Context) -> dict[str, Any]:
-        _die_with_the_supervisor()
+        die_with_the_supervisor()
         from connect_core.orchestration.work import reconcile
         from connect_core.replication.setting import working
 
-        with _told(self.log.error), working() as (ledger, _, _):
-            told = reconcile(ledger, ledger.connector(self.connector), _of(context))
-        if not told["ranges"]:
+        with told(self.log.error), working() as (ledger, _, _):
+            total = reconcile(ledger, ledger.connector(self.connector), _of(context))
+        if not total["ranges"]:
             raise AirflowSkipException("nothing was there to move")
-        self.log.info("The receipts add up: %s", ", ".join(f"{name} {value}" for name, value in told.items()))
+        self.log.info("The receipts add up: %s", ", ".join(f"{name} {value}" for name, value in total.items()))
         for outlet in self.outlets:
-            context["outlet_events"][outlet].extra = told
-        return told
+            context["outlet_events"][outlet].extra = total
+        return total
 
 
 class Broken(BaseOperator):
@@ -107,16 +99,17 @@ class Broken(BaseOperator):
         self.error = error
 
     def execute(self, context: Context) -> None:
-        with _told(self.log.error):
+        with told(self.log.error):
             raise ConfigError(self.error, next_step="Mend the document and `waybill apply` it")
 
 
-def _attempt(operator: Replicate, context: Context) -> Attempt:
+def attempt_from(connector: str, number: int, context: Context) -> Attempt:
+    """What Airflow knows of an attempt."""
     from connect_core.orchestration.work import Attempt
 
     return Attempt(
-        connector=operator.connector,
-        task=operator.number,
+        connector=connector,
+        task=number,
         of=_of(context),
         accept_gaps=bool(context["params"].get("accept_gaps", False)),
     )
@@ -146,7 +139,7 @@ def _is_paused(dag_id: str) -> bool:
     return isinstance(answer, DagResult) and answer.is_paused
 
 
-def _die_with_the_supervisor() -> None:
+def die_with_the_supervisor() -> None:
     """Airflow replaces a task whose supervisor was killed and does not end the process that it replaces: the kernel
     does (prctl(2), PR_SET_PDEATHSIG). The lease fences whatever is left."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -155,7 +148,8 @@ def _die_with_the_supervisor() -> None:
 
 
 @contextmanager
-def _told(log: Callable[[str], object]) -> Iterator[None]:
+def told(log: Callable[[str], object]) -> Iterator[None]:
+    """An expected error becomes a line of the log and the exit code of its class."""
     try:
         yield
     except WaybillError as error:

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from connect_core.contracts import LIVE, Engine, Json
+from connect_core.config import engine_for
+from connect_core.contracts import LIVE, Json
 from connect_core.engine import engine
 from connect_core.errors import DataError
 from connect_core.ledger import Connector, Ledger, Run, SettledRange
 from connect_core.replication.run import run_task
 from connect_core.replication.setting import setting_for, working
 from connect_core.replication.task import Listener, TaskSummary
-
-COUNTS = ("read", "filtered", "rejected", "delivered", "already", "surplus", "possible_repeats")
-"""The counts of a receipt that are added up for a run."""
+from connect_core.replication.telling import COUNTS
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,8 @@ def replicate(
         connector = ledger.connector(attempt.connector)
         for line in lost_attempts(ledger, connector, attempt):
             listener.say(line)
-        found = _engine(settings.engine, remote)
+        kind = engine_for(connector.document, settings, home).kind
+        found = engine(kind, remote=remote() if kind == "spark" else None)
         setting = setting_for(
             ledger,
             settings,
@@ -51,10 +51,6 @@ def replicate(
             accept_gaps=attempt.accept_gaps,
         )
         return run_task(replace(setting, halted=halted), attempt.task)
-
-
-def _engine(kind: str, remote: Callable[[], str]) -> Engine:
-    return engine(kind, remote=remote() if kind == "spark" else None)
 
 
 def lost_attempts(ledger: Ledger, connector: Connector, attempt: Attempt) -> Iterator[str]:

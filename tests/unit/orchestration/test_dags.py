@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
@@ -99,6 +100,13 @@ def test_on_change_waits_for_a_read_only_trigger() -> None:
 def test_a_paused_connector_begins_paused() -> None:
     assert dags_of(connector())[0].is_paused_upon_creation is False
     assert dags_of(replace(connector(), target_state="paused"))[0].is_paused_upon_creation is True
+
+
+def test_an_engine_of_kind_submit_is_started_by_the_provider_s_operator() -> None:
+    dag = dags_of(connector(), lambda document: "submit")[0]
+    task = dag.get_task("task_1")
+    assert isinstance(task, SparkSubmitOperator)
+    assert (task.connector, task.number, task.alone) == ("orders", 1, False)
 
 
 def test_equal_rows_make_equal_dags_in_every_process() -> None:

@@ -1,0 +1,89 @@
+"""The operator of connectors whose engine is spark-submit: Spark's provider starts the job, which is the driver.
+
+The job says in a file how it ended (`engine.submit`), so that its errors are told and retried as those of any task. It
+is bound to this process: when Airflow's task is killed, the kernel ends the job, and its lanes with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException, DownstreamTasksSkipped
+
+from connect_core.engine import submit
+from connect_core.engine.driver import this_process
+from connect_core.errors import Unreachable
+from connect_core.orchestration import names
+from connect_core.orchestration.links import ReceiptsLink
+from connect_core.orchestration.operators import attempt_from, die_with_the_supervisor, told
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from connect_core.contracts import Json
+
+SUBMIT_CONNECTION = "waybill_submit"
+"""The Airflow connection (type spark) that says where spark-submit runs the job."""
+
+
+class SubmittedReplicate(SparkSubmitOperator):
+    """One task of a run, as `Replicate`, in a Spark application of its own."""
+
+    ui_color = "#fef7e0"
+    template_fields = ()
+    operator_extra_links = (ReceiptsLink(),)
+
+    def __init__(self, *, connector: str, number: int, alone: bool, **arguments: Any) -> None:
+        super().__init__(
+            application=str(submit.application()),
+            conn_id=SUBMIT_CONNECTION,
+            name=f"waybill-{connector}",
+            do_xcom_push=False,
+            **arguments,
+        )
+        self.connector = connector
+        self.number = number
+        self.alone = alone
+
+    def execute(self, context: Context) -> None:
+        die_with_the_supervisor()
+        with told(self.log.error), TemporaryDirectory(prefix="waybill-submit-") as folder:
+            summary = self._submitted(context, Path(folder, "result.json"))
+        if not summary["tasks"]:
+            raise AirflowSkipException("the partitions are shared by fewer tasks than this DAG was made with")
+        if self.alone and not summary["ranges"]:
+            raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
+
+    def _submitted(self, context: Context, result: Path) -> Json:
+        attempt = attempt_from(self.connector, self.number, context)
+        master = str(self._get_hook()._connection["master"])
+        self.application_args = submit.arguments(
+            attempt.connector,
+            task=attempt.task,
+            stream=attempt.stream,
+            attempt_of=attempt.of,
+            accept_gaps=attempt.accept_gaps,
+            result=result,
+            caller=this_process(),
+        )
+        self.conf = submit.confs(master)
+        self.env_vars = submit.environment(_java(), Path(os.environ["WAYBILL_HOME"]), master)
+        try:
+            super().execute(context)
+        except AirflowException as error:  # the job's own words are in the result, and better
+            self.log.info("spark-submit: %s", error)
+            return submit.read_result(result, 1)
+        return submit.read_result(result, 0)
+
+
+def _java() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    found = f"{home}/bin/java" if home else shutil.which("java")
+    if not found:
+        raise Unreachable("spark-submit needs Java", next_step="Set JAVA_HOME for Airflow's tasks")
+    return Path(found).resolve()
