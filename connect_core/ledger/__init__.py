@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from connect_core.ledger.assignments import Assignments
-from connect_core.ledger.backfills import Backfill, Backfills
+from connect_core.ledger.backfills import UNFINISHED, Backfill, Backfills
 from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision, Standing
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.history import (
@@ -28,11 +28,12 @@ from connect_core.ledger.identity import Identity
 from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_id, task_lease_id
 from connect_core.ledger.offsets import Offsets
 from connect_core.ledger.ranges import Ranges, Writer
-from connect_core.ledger.runs import Runs
+from connect_core.ledger.runs import Runs, new_run_id
 from connect_core.ledger.schema import check, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
 
 __all__ = [
+    "UNFINISHED",
     "Applied",
     "Backfill",
     "CommittedOffset",
@@ -50,6 +51,7 @@ __all__ = [
     "StoredGap",
     "Writer",
     "check",
+    "new_run_id",
     "target_lease_id",
     "task_lease_id",
     "upgrade",

@@ -153,8 +153,10 @@ class History(Transactions):
             return [_settled_of(row) for row in connection.execute(query)]
 
     def ranges_of_run(self, uid: str, run: str) -> list[SettledRange]:
-        """What one run has settled, in that order; of all its tasks and attempts when `run` is a scheduler's."""
-        ids = sa.select(RUNS.c.id).where(RUNS.c.uid == uid, (RUNS.c.id == run) | (RUNS.c.attempt_of == run))
+        """What one run has settled, in that order. `run` may be a scheduler's, with or without the words before it:
+        then of all its tasks and attempts."""
+        elsewhere = (RUNS.c.attempt_of == run) | RUNS.c.attempt_of.endswith(f" {run}", autoescape=True)
+        ids = sa.select(RUNS.c.id).where(RUNS.c.uid == uid, (RUNS.c.id == run) | elsewhere)
         query = _settled(uid).where(RANGES.c.run_id.in_(ids)).order_by(RANGES.c.closed_at, RANGES.c.id)
         with self._read() as connection:
             return [_settled_of(row) for row in connection.execute(query)]

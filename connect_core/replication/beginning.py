@@ -1,0 +1,153 @@
+"""Beginning a backfill or a replay, or going on with one: the one way in for the command, a form and a schedule.
+
+    stored = begun(setting, settings, Request(begin="2h"), who="ann")
+    run_connector(backfill_setting(setting, stored, settings))
+
+Everything that a person should know first is said, or refused, before anything is stored.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+
+from connect_core import clock, systems
+from connect_core.config import Resolved, Settings, revealed, sink_changes
+from connect_core.contracts import LIVE, Json, Position, Source
+from connect_core.errors import ConfigError
+from connect_core.ledger import UNFINISHED, Backfill, new_run_id
+from connect_core.records import Partition
+from connect_core.replication.backfill import backfill_resolved
+from connect_core.replication.requests import Request, check, moments, parse_option, stream_of
+from connect_core.replication.selecting import Selection, by_moments, by_ranges, by_receipts, looked_at, places
+from connect_core.replication.task import Setting
+
+
+def begun(setting: Setting, settings: Settings, request: Request, *, who: str) -> Backfill | None:
+    """What is stored now: of a stream that somebody has begun already, whatever that was. None when there is nothing to
+    move. `setting` is that of the live stream.
+
+    Raises ConfigError for words that cannot be followed, or that are others than those it was begun with; OffsetGone
+    when some of it is gone and that is not accepted.
+    """
+    check(request)
+    ledger, connector, now = setting.ledger, setting.connector, clock.utc()
+    stream = stream_of(request, new_run_id(now))
+    if stored := ledger.backfill(connector.uid, stream):
+        _require_same(request, stored)
+        return stored
+    if not request.says_what():
+        raise ConfigError(
+            f"there is no {stream} of connector {connector.name}",
+            next_step=f"See `waybill backfills list {connector.name}`, or say what it moves: --from, --range",
+        )
+    draft = _draft(setting, settings, request, stream, who)
+    resolved = backfill_resolved(setting, draft, settings)
+    _require_apart(setting, settings, resolved, stream)
+    with ExitStack() as resources:
+        source = systems.source(revealed(resolved.source), resources)
+        selected = looked_at(source, _selected(setting, source, request, now), request.accept_gaps, connector.name)
+    for notice in (*selected.notices, *_same_target(setting, resolved)):
+        setting.listener.say(notice)
+    if not selected.parts:
+        return None
+    _assign(setting, selected)
+    return ledger.begin_backfill(replace(draft, parts=selected.parts))
+
+
+def _draft(setting: Setting, settings: Settings, request: Request, stream: str, who: str) -> Backfill:
+    connector = setting.connector
+    given = dict(map(parse_option, request.sink))
+    return Backfill(
+        uid=connector.uid,
+        stream=stream,
+        kind=request.kind,
+        revision=connector.revision,
+        asked=request.asked() | ({"accept_gaps": True} if request.accept_gaps else {}),
+        parts=(),
+        sink=sink_changes(connector.document, given, stream, setting.home, settings),
+        who=who,
+        why=request.why,
+    )
+
+
+def _selected(setting: Setting, source: Source, request: Request, now: datetime) -> Selection:
+    ledger, connector = setting.ledger, setting.connector
+    there = places(source, _live_positions(setting, source))
+    if request.run:
+        settled = ledger.ranges_of_run(connector.uid, request.run)
+        if not settled:
+            raise ConfigError(
+                f"no run {request.run} of connector {connector.name} has settled anything",
+                next_step=f"See `waybill runs {connector.name}`",
+            )
+        return by_receipts(there, settled)
+    if request.ranges:
+        return by_ranges(source, there, request.ranges)
+    return by_moments(source, there, moments(request, now), now)
+
+
+def _live_positions(setting: Setting, source: Source) -> dict[Partition, Position | None]:
+    ledger, uid = setting.ledger, setting.connector.uid
+    return ledger.positions(uid, LIVE, source.partitions(list(ledger.partitions(uid))))
+
+
+def _assign(setting: Setting, selected: Selection) -> None:
+    """A partition that no live run has seen yet gets its slot and its task, as the live stream shares them out."""
+    ledger, uid = setting.ledger, setting.connector.uid
+    standing = ledger.assignment(uid)
+    partitions = sorted({part.partition for part in selected.parts})
+    if standing.version:
+        ledger.assign(uid, partitions, standing.tasks, standing.strategy)
+    else:
+        ledger.assign(uid, partitions, setting.resolved.tasks, setting.resolved.assignment)
+
+
+def _require_same(request: Request, stored: Backfill) -> None:
+    """Words that say nothing go on with what is stored; others must be the same."""
+    before = {name: value for name, value in stored.asked.items() if name != "accept_gaps"}
+    now = request.asked()
+    if now and now != before:
+        raise ConfigError(
+            f"{stored.stream} was begun with {_shown(before)}, not with {_shown(now)}",
+            next_step="Go on with it by its --id alone, or begin another one with another --id",
+        )
+
+
+def _shown(asked: Json) -> str:
+    return ", ".join(f"{name} {value if isinstance(value, str) else ' '.join(value)}" for name, value in asked.items())
+
+
+def _require_apart(setting: Setting, settings: Settings, resolved: Resolved, stream: str) -> None:
+    """Raises ConfigError when the live stream, or a backfill that is not over, has what can have one writer only."""
+    ledger, connector = setting.ledger, setting.connector
+    wanted = _alone(resolved)
+    if not wanted:
+        return
+    others = {f"the live stream of {connector.name}": setting.resolved}
+    for other in ledger.backfills(connector.uid):
+        if other.state in UNFINISHED and other.stream != stream:
+            others[f"{other.stream} of {connector.name}"] = backfill_resolved(setting, other, settings)
+    for name, there in others.items():
+        if both := wanted & _alone(there):
+            raise ConfigError(
+                f"{name} writes to {', '.join(sorted(both))}, which can have one writer only",
+                where=f"the sink of {stream}",
+                next_step="Give another one with --sink, or none: then it stands beside that of the live stream",
+            )
+
+
+def _alone(resolved: Resolved) -> set[str]:
+    """What the tasks of this connector write alone."""
+    sink = systems.sink(revealed(resolved.sink))
+    return {name for task in range(resolved.tasks) for name in sink.exclusive(task)}
+
+
+def _same_target(setting: Setting, resolved: Resolved) -> list[str]:
+    if resolved.sink != setting.resolved.sink:
+        return []
+    return [
+        "it writes where the live stream writes: what both have moved is there twice, on purpose, told apart by the"
+        " stream in its coordinates"
+    ]

@@ -1,0 +1,148 @@
+"""From what is asked for to the parts of a backfill: which offsets that is, what of it is there, what is gone. Reads
+the source, writes nothing.
+
+Whatever a person should know before it starts comes back as a notice, or is an error while nothing has begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from connect_core.contracts import Bounds, Part, Position, Source
+from connect_core.errors import ConfigError, Fault, OffsetGone
+from connect_core.ledger import SettledRange
+from connect_core.records import Partition
+from connect_core.replication.course import merged, within
+from connect_core.replication.requests import Moments, chosen, parse_span
+
+
+@dataclass(frozen=True)
+class Selection:
+    """`parts` are empty when there is nothing to move. `gone` is what the source has lost of what was asked for, or may
+    have lost."""
+
+    parts: tuple[Part, ...]
+    notices: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A partition as it is now, under the incarnation that the live stream reads."""
+
+    partition: Partition
+    seen: Bounds
+
+    def part(self, begin: int, end: int) -> Part:
+        return Part(self.partition, self.seen.incarnation, begin, end, self.seen.evidence)
+
+
+def places(source: Source, committed: Mapping[Partition, Position | None]) -> list[Place]:
+    """`committed` are the live positions. A partition that was never read is looked at from its beginning, for to ask
+    where the live stream would begin may settle that."""
+    known = {partition: position or Position(0, 0) for partition, position in committed.items()}
+    return [Place(partition, seen) for partition, seen in sorted(source.bounds(known).items())]
+
+
+def by_moments(source: Source, places: Sequence[Place], wanted: Moments, now: datetime) -> Selection:
+    """Records stored in these times. Raises ConfigError when the source knows no times."""
+    partitions = [place.partition for place in places]
+    begins, ends = source.at_time(partitions, wanted.begin), source.at_time(partitions, wanted.end)
+    notices = [f"{wanted.end.isoformat()} is yet to come: up to what is there now"] if wanted.end > now else []
+    parts = merged(place.part(begins[place.partition], ends[place.partition]) for place in places)
+    moved = {part.partition for part in parts}
+    doubts = tuple(
+        f"{place.partition.key} before {place.seen.oldest} (records of that time may be among it)"
+        for place in places
+        if 0 < place.seen.oldest == begins[place.partition] and (place.partition in moved or not moved)
+    )
+    return Selection(parts, tuple(notices), doubts)
+
+
+def by_ranges(source: Source, places: Sequence[Place], ranges: Sequence[str]) -> Selection:
+    """The stretches that a person named, moved on to where records begin and cut to what is there. Raises ConfigError
+    with every fault."""
+    known = {place.partition: place for place in places}
+    faults: list[Fault] = []
+    found: list[Part] = []
+    notices: list[str] = []
+    for text in ranges:
+        span = parse_span(text)
+        try:
+            place = known[chosen(span.partition, known)]
+        except ValueError as error:
+            faults.append(Fault(text, str(error)))
+            continue
+        begin = place.seen.oldest if span.begin is None else span.begin
+        end = place.seen.end if span.end is None else span.end
+        if end > place.seen.end:
+            notices.append(f"{place.partition.key} ends at {place.seen.end}: up to there, not to {end}")
+            end = place.seen.end
+        placed = [_placed(source, place, offset) for offset in (begin, end)]
+        if placed != [begin, end] and begin < end:
+            notices.append(f"{place.partition.key}: {begin}-{end} becomes {placed[0]}-{placed[1]}, where records begin")
+        found.append(place.part(*placed))
+    if faults:
+        raise ConfigError("There are no such ranges", faults=tuple(faults))
+    return Selection(merged(found), tuple(notices))
+
+
+def _placed(source: Source, place: Place, offset: int) -> int:
+    """What lies outside of what can be read is judged later: whether it is gone, or is not there yet."""
+    if not place.seen.oldest <= offset <= place.seen.end:
+        return offset
+    return source.record_at(place.partition, place.seen, offset)
+
+
+def by_receipts(places: Sequence[Place], settled: Iterable[SettledRange]) -> Selection:
+    """What a run has settled, each record once also where it went back over its own traces. Raises ConfigError for a
+    partition that the source does not have any more."""
+    now = {place.partition: place.seen.incarnation for place in places}
+    parts = merged(
+        Part(one.partition, one.incarnation, one.receipt.begin, one.receipt.end, one.evidence) for one in settled
+    )
+    if strange := sorted({part.partition.key for part in parts if part.partition not in now}):
+        raise ConfigError(f"the source does not read {', '.join(strange)} any more")
+    lost = [part for part in parts if not part.evidence and part.incarnation != now[part.partition]]
+    gone = tuple(f"{part.partition.key} from {part.begin} to {part.end} (it has begun anew since)" for part in lost)
+    return Selection(tuple(part for part in parts if part not in lost), gone=gone)
+
+
+def looked_at(source: Source, selected: Selection, accept_gaps: bool, where: str) -> Selection:
+    """The selection as the source can give it now. Raises OffsetGone when some of it is gone, unless that is accepted:
+    then what is wholly gone is left out, and the rest is noted as a gap when it is moved."""
+    kept: list[Part] = []
+    gone = list(selected.gone)
+    for part, seen in _seen(source, selected.parts):
+        told = list(_told(part, seen))
+        gone += told
+        if seen.incarnation == part.incarnation and seen.begin < part.end:
+            end = min(part.end, seen.end)
+            kept.append(replace(part, end=end, evidence=seen.evidence if seen.begin == part.begin else part.evidence))
+    if gone and not accept_gaps:
+        raise OffsetGone(
+            f"records are gone: {'; '.join(gone)}",
+            where=where,
+            next_step="Choose what is still there (`waybill plan` shows it), or go on without them: --accept-gaps",
+        )
+    return Selection(merged(kept), (*selected.notices, *(f"gone: {one}" for one in gone)))
+
+
+def _seen(source: Source, parts: Sequence[Part]) -> Iterator[tuple[Part, Bounds]]:
+    """What a run would see that goes on at the begin of each part. A partition is asked about one place at a time."""
+    waiting = list(parts)
+    while waiting:
+        first: dict[Partition, Part] = {}
+        for part in waiting:
+            first.setdefault(part.partition, part)
+        bounds = source.bounds({one: Position(p.incarnation, p.begin, p.evidence) for one, p in first.items()})
+        yield from ((part, within(part, bounds[partition])) for partition, part in first.items())
+        waiting = [part for part in waiting if part is not first[part.partition]]
+
+
+def _told(part: Part, seen: Bounds) -> Iterator[str]:
+    for gap in seen.gaps:
+        end = "an unknown end" if gap.end is None else gap.end
+        yield f"{part.partition.key} from {gap.begin} to {end} ({gap.reason})"
