@@ -420,7 +420,9 @@ class Sink(Protocol):
 class Engine(Protocol):
     """Where lanes run."""
 
-    kind: str
+    @property
+    def described(self) -> str:
+        """Kind, Spark and Python, for the run's row: at most 64 characters."""
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         """Runs all lanes side by side. Raises EngineFailed when any did not return: what it wrote is then unknown."""

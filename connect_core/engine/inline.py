@@ -24,6 +24,7 @@ from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.engine.child import LENGTH_BYTES
+from connect_core.engine.naming import described
 from connect_core.errors import EngineFailed
 from connect_core.found import Found
 
@@ -41,10 +42,12 @@ _log = logging.getLogger(__name__)
 class InlineEngine:
     """Each lane in a process of its own, all side by side. `python` is the interpreter of the children."""
 
-    kind = "inline"
-
     def __init__(self, python: str = sys.executable) -> None:
         self._python = python
+
+    @property
+    def described(self) -> str:
+        return described("inline")
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         left_s = (max((lane.deadline_ns for lane in lanes), default=0) - now_ns()) / 1e9

@@ -17,6 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from connect_core.engine import spark_classic_errors, spark_task, submit
+from connect_core.engine.naming import described
 from connect_core.engine.spark_checks import check_retries, check_version, installed_version
 from connect_core.engine.spark_jobs import SparkJobs
 from connect_core.errors import Fatal, Unreachable, VersionMismatch, WaybillError
@@ -30,9 +31,8 @@ _MASTER_LIMIT_S = 5.0
 
 
 class SparkClassicEngine(SparkJobs):
-    """The engine of `kind` submit; threads may share it."""
+    """The engine of kind "submit"; threads may share it."""
 
-    kind = "submit"
     looked_at = "look at the master's page and the executors' logs"
 
     def __init__(self, limit_s: float = EXECUTORS_LIMIT_S) -> None:
@@ -40,6 +40,10 @@ class SparkClassicEngine(SparkJobs):
         self._limit_s = limit_s
         self._session: Any = None
         self._opening = threading.Lock()
+
+    @property
+    def described(self) -> str:
+        return described("submit", installed_version())
 
     def open(self, lanes: int) -> None:
         """Starts Spark and asks as many workers as there are lanes who they are. Raises Unreachable or EngineFailed

@@ -11,6 +11,8 @@ import threading
 from pyspark.sql.connect.session import SparkSession
 
 from connect_core.engine import spark_errors, spark_session, spark_task
+from connect_core.engine.naming import described
+from connect_core.engine.spark_checks import installed_version
 from connect_core.engine.spark_jobs import SparkJobs
 from connect_core.errors import WaybillError
 
@@ -18,9 +20,8 @@ _WARM_UP_LIMIT_S = 120.0
 
 
 class SparkConnectEngine(SparkJobs):
-    """The engine of `kind` spark; threads may share it."""
+    """The engine of kind "spark"; threads may share it."""
 
-    kind = "spark"
     looked_at = "look at it with: waybill engine status"
 
     def __init__(self, remote: str) -> None:
@@ -28,6 +29,10 @@ class SparkConnectEngine(SparkJobs):
         self._remote = remote
         self._session: SparkSession | None = None
         self._connecting = threading.Lock()
+
+    @property
+    def described(self) -> str:
+        return described("spark", installed_version())
 
     def warm_up(self, lanes: int) -> None:
         """A job that does nothing, on as many workers as there are lanes."""

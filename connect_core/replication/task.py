@@ -126,7 +126,7 @@ class TaskRun:
         """Raises what stopped it, after everything that was durable has been settled and the leases are let go."""
         setting = self.setting
         run_id = self.ledger.begin_run(
-            self.uid, self.stream, task=self.task, engine=setting.engine.kind, attempt_of=setting.attempt_of
+            self.uid, self.stream, task=self.task, engine=setting.engine.described, attempt_of=setting.attempt_of
         )
         self.summary = TaskSummary(self.task, run_id)
         try:

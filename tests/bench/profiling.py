@@ -30,7 +30,7 @@ from tests.bench.place import Place, own_place
 class InProcessEngine:
     """An engine without a worker: no timer, no lock, no fence. For profiles only."""
 
-    kind = "in-process"
+    described = "in-process"
 
     def __init__(self, profile: cProfile.Profile | None) -> None:
         self.cpu_s = 0.0

@@ -50,7 +50,7 @@ class SimulatedEngine:
     place: Place
     driver: Actor
     writer: Callable[[], int]
-    kind: str = "simulated"
+    described: str = "simulated"
     lanes: int = field(default=0, init=False)
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:

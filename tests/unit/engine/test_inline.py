@@ -12,6 +12,7 @@ import pytest
 
 from connect_core.engine import engine
 from connect_core.engine.inline import InlineEngine
+from connect_core.engine.spark_checks import installed_version
 from connect_core.errors import ConfigError, EngineFailed, Retriable
 from tests.unit.engine.lanes import DRILL, lane, meeting, search
 
@@ -171,8 +172,13 @@ sys.stdout.buffer.write((process / "cmdline").read_bytes() + (process / "environ
 """
 
 
+def test_an_engine_says_what_it_is() -> None:
+    version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    assert engine("inline").described == f"inline, {version}"
+    assert engine("spark", remote="sc://localhost:1").described == f"spark, Spark {installed_version()}, {version}"
+
+
 def test_an_engine_has_a_known_kind() -> None:
-    assert engine("inline").kind == "inline"
     with pytest.raises(ConfigError, match="there is no engine 'flink'"):
         engine("flink")
 

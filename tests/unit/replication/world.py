@@ -33,7 +33,7 @@ class DirectEngine:
     lost_after: bool = False
     sought: list[Search] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
-    kind: str = "direct"
+    described: str = "direct"
 
     @property
     def searches(self) -> int:
