@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +15,10 @@ from connect_core.cli.progress import listening
 from connect_core.errors import Unreachable
 
 if TYPE_CHECKING:
+    from connect_core.cli.session import Session
+    from connect_core.config import EngineOptions
     from connect_core.contracts import Engine
+    from connect_core.ledger import Connector
 
 Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
 
@@ -28,26 +30,27 @@ def register(app: typer.Typer) -> None:
 
 def run(
     name: Name,
-    engine: Annotated[str, typer.Option("--engine", help="Where lanes run: spark or inline.")] = "",
+    engine: Annotated[
+        str, typer.Option("--engine", help="Where lanes run: spark, submit, inline or a file of conf/engines.")
+    ] = "",
     accept_gaps: Annotated[
         bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on behind them, once.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run a connector once, here and now: moves what is there, then ends."""
+    from connect_core.config import engine_for
     from connect_core.replication import telling
-    from connect_core.replication.run import run_connector
-    from connect_core.replication.setting import setting_for
 
     begun = time.monotonic()
-    with session.working(engine or None) as (opened, home):
+    with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
-        with listening(quiet=as_json) as listener, _engine(opened.settings.engine, home) as found:
-            setting = setting_for(
-                opened.ledger, opened.settings, home, connector, found, listener, accept_gaps=accept_gaps
-            )
-            summary = run_connector(setting)
-    told = telling.told(summary, time.monotonic() - begun)
+        wanted = engine_for(connector.document, opened.settings, home, engine)
+        if wanted.kind == "submit":
+            told = _submitted(wanted, opened, home, name, accept_gaps)
+        else:
+            told = _run_here(wanted, opened, home, connector, accept_gaps, quiet=as_json)
+    told |= {"seconds": round(time.monotonic() - begun, 3)}
     output.emit(as_json, told, lambda: output.line("\n".join(telling.lines(told))))
 
 
@@ -72,13 +75,43 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
     output.emit(as_json, {**told, "partitions": previews}, for_people)
 
 
-@contextmanager
-def _engine(kind: str, home: Path) -> Iterator[Engine]:
-    """The engine of that kind; the one of the local stack when it is Spark."""
+def _run_here(
+    wanted: EngineOptions, opened: Session, home: Path, connector: Connector, accept_gaps: bool, quiet: bool
+) -> dict[str, Any]:
+    """This process is the driver."""
+    from connect_core.replication import telling
+    from connect_core.replication.run import run_connector
+    from connect_core.replication.setting import setting_for
+
+    with listening(quiet) as listener:
+        setting = setting_for(
+            opened.ledger, opened.settings, home, connector, _engine(wanted, home), listener, accept_gaps=accept_gaps
+        )
+        return telling.told(run_connector(setting), seconds=0)
+
+
+def _submitted(wanted: EngineOptions, opened: Session, home: Path, name: str, accept_gaps: bool) -> dict[str, Any]:
+    """The driver is a Spark application of its own."""
+    from connect_core.engine import submitting
+    from connect_core.stack import jars, java
+
+    place = submitting.Place(
+        home=home,
+        java=java.find(jars.cache_folder()),
+        master=wanted.master or opened.settings.submit_master,
+        python=wanted.python or Path(sys.executable),
+        spark=wanted.spark,
+        conf=wanted.conf,
+    )
+    return submitting.run(place, name, accept_gaps=accept_gaps, say=output.notice)
+
+
+def _engine(wanted: EngineOptions, home: Path) -> Engine:
+    """The one of the local stack when it is resident Spark."""
     from connect_core import engine, stack
 
     remote = None
-    if kind == "spark":
+    if wanted.kind == "spark":
         running = stack.load(home)
         if running is None or stack.ENGINE not in running.parts:
             raise Unreachable(
@@ -87,4 +120,4 @@ def _engine(kind: str, home: Path) -> Iterator[Engine]:
                 next_step="Start it with `waybill engine start` (or `waybill dev up`), or give --engine inline",
             )
         remote = running.spark_remote
-    yield engine.engine(kind, remote=remote)
+    return engine.engine(wanted.kind, remote=remote, spark=wanted.spark)

@@ -79,9 +79,9 @@ def storing() -> Iterator[Session]:
 
 
 @contextmanager
-def working(engine: str | None = None) -> Iterator[tuple[Session, Path]]:
+def working() -> Iterator[tuple[Session, Path]]:
     """For commands that take leases: with the home that holds their lock files, made when only the ledger is there."""
     from connect_core.replication.setting import working as at_work
 
-    with at_work(engine) as (ledger, settings, home):
+    with at_work() as (ledger, settings, home):
         yield Session(home, settings, ledger), home

@@ -34,7 +34,7 @@ OURS = (
 """What lanes stand on: the driver sets it, whatever else is said."""
 
 _ONLY_FOR: dict[str, tuple[Kind, ...]] = {
-    "python": ("inline", "submit"),
+    "python": ("submit",),
     "spark": ("spark", "submit"),
     "master": ("submit",),
     "conf": ("submit",),

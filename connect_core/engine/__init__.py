@@ -12,17 +12,21 @@ if TYPE_CHECKING:
 KINDS = ("spark", "inline")
 
 
-def engine(kind: str, *, remote: str | None = None) -> Engine:
+def engine(kind: str, *, remote: str | None = None, spark: str | None = None) -> Engine:
     """The engine of a kind. `remote` is the address of the Spark Connect server (`sc://localhost:PORT/;token=…`);
-    only "spark" has one. Nothing is started or connected to before the first lane."""
+    only "spark" has one. `spark` is the version that Spark must have. Nothing is started or connected to before the
+    first lane. Runs with spark-submit are programs of their own: see `submit`."""
     if kind == "inline":
         from connect_core.engine.inline import InlineEngine
 
         return InlineEngine()
     if kind == "spark":
+        from connect_core.engine.spark_checks import check_asked_for
         from connect_core.engine.spark_connect import SparkConnectEngine
 
         if remote is None:
             raise ConfigError("the engine has no address", next_step="start one: waybill engine start")
+        if spark is not None:
+            check_asked_for(spark)
         return SparkConnectEngine(remote)
     raise ConfigError(f"there is no engine {kind!r}", next_step=f"take one of: {', '.join(KINDS)}")

@@ -28,7 +28,7 @@ _JVM = "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1"
 _LONGEST_SOCKET_FOLDER = 60
 """Bytes: sockets are named by 42 characters in it, and the kernel takes 107."""
 
-_NOT_INHERITED = (
+NOT_INHERITED = (
     "MASTER",
     "PYSPARK_SUBMIT_ARGS",
     "SPARK_CONNECT_MODE",
@@ -37,7 +37,7 @@ _NOT_INHERITED = (
     "SPARK_SUBMIT_OPTS",
     "SPARK_TESTING",
 )
-"""Variables of the caller that would make the server something else."""
+"""Variables of the caller that would make Spark something else."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def server_command(server: Server) -> tuple[str, ...]:
 
 def server_environment(server: Server, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The whole environment. Workers inherit it: what documents refer to by `${env:…}` comes from here."""
-    kept = {name: value for name, value in inherited.items() if name not in _NOT_INHERITED}
+    kept = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}
     root = str(Path(connect_core.__file__).resolve().parent.parent)
     return kept | {
         TOKEN_VARIABLE: server.token,

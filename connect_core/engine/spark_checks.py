@@ -55,6 +55,16 @@ def check_version(server: str, installed: str, where: str, mend: str = _RESTART)
         )
 
 
+def check_asked_for(wanted: str) -> None:
+    """Raises VersionMismatch unless the release that is installed here is the one that an engine names."""
+    installed = installed_version()
+    if installed != wanted:
+        raise VersionMismatch(
+            f"the engine is to have Spark {wanted}, and Spark {installed} is installed",
+            next_step="name another interpreter in the engine's file (conf/engines), or install that release",
+        )
+
+
 def _version(name: str) -> str | None:
     try:
         return version(name)

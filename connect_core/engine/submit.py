@@ -44,14 +44,15 @@ def arguments(
     stream: str = LIVE,
     attempt_of: str | None = None,
     accept_gaps: bool = False,
+    spark: str | None = None,
     result: Path | None = None,
     quiet: bool = False,
     caller: Driver | None = None,
 ) -> list[str]:
-    """The arguments of the application. `task` is one of the connector's, all of them when left out; into the file
-    `result` it writes what `read_result` reads; `quiet` leaves it to that reader to tell the end; when the process
-    `caller` ends, so does the run."""
-    given = {"--task": task, "--stream": stream, "--attempt-of": attempt_of, "--result": result}
+    """The arguments of the application. `task` is one of the connector's, all of them when left out; `spark` is the
+    version that Spark must have; into the file `result` it writes what `read_result` reads; `quiet` leaves it to that
+    reader to tell the end; when the process `caller` ends, so does the run."""
+    given = {"--task": task, "--stream": stream, "--attempt-of": attempt_of, "--spark": spark, "--result": result}
     told = [part for name, value in given.items() if value is not None for part in (name, str(value))]
     told += ["--accept-gaps"] if accept_gaps else []
     told += ["--quiet"] if quiet else []

@@ -42,13 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _moved(given: argparse.Namespace) -> Json:
+    from connect_core.engine.spark_checks import check_asked_for
     from connect_core.engine.spark_classic import SparkClassicEngine
     from connect_core.replication import telling
     from connect_core.replication.run import RunSummary, run_connector, run_task
     from connect_core.replication.setting import setting_for, working
 
+    if given.spark:
+        check_asked_for(given.spark)
     begun = time.monotonic()
-    with working("submit") as (ledger, settings, home):
+    with working() as (ledger, settings, home):
         connector = ledger.connector(given.connector)
         engine = SparkClassicEngine()
         setting = setting_for(
@@ -106,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stream", default=LIVE, help="live, or a backfill or replay")
     parser.add_argument("--attempt-of", help="the run of a scheduler that this is an attempt of")
     parser.add_argument("--accept-gaps", action="store_true", help="go on behind records that are gone, once")
+    parser.add_argument("--spark", metavar="VERSION", help="the version that Spark must have")
     parser.add_argument("--result", type=Path, help="a file for the summary, or for the failure, as JSON")
     parser.add_argument("--quiet", action="store_true", help="leave it to the reader of the result to tell the end")
     parser.add_argument("--caller", type=driver.read, help="the process with which this run ends")

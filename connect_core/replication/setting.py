@@ -29,12 +29,12 @@ from connect_core.replication.task import Listener, Setting
 
 
 @contextmanager
-def working(engine: str | None = None) -> Iterator[tuple[Ledger, Settings, Path]]:
+def working() -> Iterator[tuple[Ledger, Settings, Path]]:
     """Ledger, settings and home of the working folder and the environment, for whoever takes leases: the home holds
-    their lock files, and is made when only the ledger is there. `engine` is a flag that overrides the setting."""
+    their lock files, and is made when only the ledger is there."""
     with Ledger.open(database_url(find_home())) as ledger:
         home = create_home()
-        yield ledger, load_settings(home, engine=engine), home
+        yield ledger, load_settings(home), home
 
 
 def setting_for(
