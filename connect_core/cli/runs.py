@@ -16,8 +16,9 @@ from connect_core.errors import Unreachable
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
-    from connect_core.config import EngineOptions
+    from connect_core.config import EngineOptions, Settings
     from connect_core.contracts import Engine
+    from connect_core.engine.submitting import Place
     from connect_core.ledger import Connector
 
 Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
@@ -40,6 +41,7 @@ def run(
 ) -> None:
     """Run a connector once, here and now: moves what is there, then ends."""
     from connect_core.config import engine_for
+    from connect_core.engine import submitting
     from connect_core.replication import telling
 
     begun = time.monotonic()
@@ -47,7 +49,13 @@ def run(
         connector = opened.ledger.connector(name)
         wanted = engine_for(connector.document, opened.settings, home, engine)
         if wanted.kind == "submit":
-            told = _submitted(wanted, opened, home, name, accept_gaps)
+            told = submitting.run(
+                _submitted_at(wanted, opened.settings, home),
+                name,
+                engine=engine or None,
+                accept_gaps=accept_gaps,
+                say=output.notice,
+            )
         else:
             told = _run_here(wanted, opened, home, connector, accept_gaps, quiet=as_json)
     told |= {"seconds": round(time.monotonic() - begun, 3)}
@@ -90,20 +98,18 @@ def _run_here(
         return telling.told(run_connector(setting), seconds=0)
 
 
-def _submitted(wanted: EngineOptions, opened: Session, home: Path, name: str, accept_gaps: bool) -> dict[str, Any]:
-    """The driver is a Spark application of its own."""
-    from connect_core.engine import submitting
+def _submitted_at(wanted: EngineOptions, settings: Settings, home: Path) -> Place:
+    from connect_core.engine.submitting import Place
     from connect_core.stack import jars, java
 
-    place = submitting.Place(
+    return Place(
         home=home,
         java=java.find(jars.cache_folder()),
-        master=wanted.master or opened.settings.submit_master,
+        master=wanted.master or settings.submit_master,
         python=wanted.python or Path(sys.executable),
         spark=wanted.spark,
         conf=wanted.conf,
     )
-    return submitting.run(place, name, accept_gaps=accept_gaps, say=output.notice)
 
 
 def _engine(wanted: EngineOptions, home: Path) -> Engine:

@@ -44,15 +44,15 @@ def arguments(
     stream: str = LIVE,
     attempt_of: str | None = None,
     accept_gaps: bool = False,
-    spark: str | None = None,
+    engine: str | None = None,
     result: Path | None = None,
     quiet: bool = False,
     caller: Driver | None = None,
 ) -> list[str]:
-    """The arguments of the application. `task` is one of the connector's, all of them when left out; `spark` is the
-    version that Spark must have; into the file `result` it writes what `read_result` reads; `quiet` leaves it to that
-    reader to tell the end; when the process `caller` ends, so does the run."""
-    given = {"--task": task, "--stream": stream, "--attempt-of": attempt_of, "--spark": spark, "--result": result}
+    """The arguments of the application. `task` is one of the connector's, all of them when left out; `engine` is the
+    name of one that is to be instead of the document's. Into the file `result` it writes what `read_result` reads;
+    `quiet` leaves it to that reader to tell the end. When the process `caller` ends, so does the run."""
+    given = {"--task": task, "--stream": stream, "--attempt-of": attempt_of, "--engine": engine, "--result": result}
     told = [part for name, value in given.items() if value is not None for part in (name, str(value))]
     told += ["--accept-gaps"] if accept_gaps else []
     told += ["--quiet"] if quiet else []

@@ -45,13 +45,16 @@ class Place:
     conf: Mapping[str, str] = field(default_factory=dict)
 
 
-def run(place: Place, connector: str, *, accept_gaps: bool, say: Callable[[str], None]) -> Json:
-    """The run's summary. Raises the error that it failed with, VersionMismatch before anything is started."""
+def run(place: Place, connector: str, *, engine: str | None, accept_gaps: bool, say: Callable[[str], None]) -> Json:
+    """The run's summary. `engine` names the one that is to be instead of the document's.
+
+    Raises the error that the run failed with, and VersionMismatch before anything is started.
+    """
     spark_home = _spark_home(place)
     with tempfile.TemporaryDirectory(prefix="waybill-submit-") as folder, _log(place.home).open("ab") as log:
         result = Path(folder) / "result.json"
         told = submit.arguments(
-            connector, accept_gaps=accept_gaps, spark=place.spark, result=result, quiet=True, caller=this_process()
+            connector, accept_gaps=accept_gaps, engine=engine, result=result, quiet=True, caller=this_process()
         )
         status = _ended(_command(place, spark_home, told), _environment(place, spark_home), log.fileno(), say)
         return submit.read_result(result, status)

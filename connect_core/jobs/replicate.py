@@ -15,10 +15,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from connect_core.config import EngineOptions, engine_for
 from connect_core.contracts import LIVE, Json
 from connect_core.engine import driver, submit
 from connect_core.engine.parent import die_with
-from connect_core.errors import Failure, WaybillError
+from connect_core.engine.spark_checks import check_asked_for
+from connect_core.errors import Failure, VersionMismatch, WaybillError
 
 UNEXPECTED = 6
 
@@ -42,17 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _moved(given: argparse.Namespace) -> Json:
-    from connect_core.engine.spark_checks import check_asked_for
     from connect_core.engine.spark_classic import SparkClassicEngine
     from connect_core.replication import telling
     from connect_core.replication.run import RunSummary, run_connector, run_task
     from connect_core.replication.setting import setting_for, working
 
-    if given.spark:
-        check_asked_for(given.spark)
     begun = time.monotonic()
     with working() as (ledger, settings, home):
         connector = ledger.connector(given.connector)
+        _check_engine(engine_for(connector.document, settings, home, given.engine))
         engine = SparkClassicEngine()
         setting = setting_for(
             ledger,
@@ -72,6 +72,20 @@ def _moved(given: argparse.Namespace) -> Json:
             done = run_task(setting, given.task)
             summary = RunSummary(connector.name, (done,) if done else ())
     return telling.told(summary, time.monotonic() - begun)
+
+
+def _check_engine(wanted: EngineOptions) -> None:
+    """Raises VersionMismatch unless this is the interpreter, with the Spark, that the engine names. Of another kind it
+    says nothing about this one."""
+    if wanted.kind != "submit":
+        return
+    if wanted.spark:
+        check_asked_for(wanted.spark)
+    if wanted.python and wanted.python != Path(sys.executable):
+        raise VersionMismatch(
+            f"the engine is to have the interpreter {wanted.python}, and this is {sys.executable}",
+            next_step="set spark.pyspark.python and spark.pyspark.driver.python, as `engine.submit.confs` does",
+        )
 
 
 @contextmanager
@@ -109,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stream", default=LIVE, help="live, or a backfill or replay")
     parser.add_argument("--attempt-of", help="the run of a scheduler that this is an attempt of")
     parser.add_argument("--accept-gaps", action="store_true", help="go on behind records that are gone, once")
-    parser.add_argument("--spark", metavar="VERSION", help="the version that Spark must have")
+    parser.add_argument("--engine", default="", help="the engine that this is to be, instead of the document's")
     parser.add_argument("--result", type=Path, help="a file for the summary, or for the failure, as JSON")
     parser.add_argument("--quiet", action="store_true", help="leave it to the reader of the result to tell the end")
     parser.add_argument("--caller", type=driver.read, help="the process with which this run ends")

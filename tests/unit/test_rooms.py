@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"replication"},
     "stack": {"rocketmq", "ledger", "engine"},
     "orchestration": {"systems", "config", "ledger", "replication", "engine", "stack"},
-    "jobs": {"replication", "engine"},
+    "jobs": {"config", "replication", "engine"},
     "cli": {"rocketmq", "systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration"},
     "demo": {"rocketmq", "config", "ledger", "stack", "cli"},
 }
