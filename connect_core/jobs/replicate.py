@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _moved(given: argparse.Namespace) -> Json:
     from connect_core.engine.spark_classic import SparkClassicEngine
     from connect_core.replication import telling
+    from connect_core.replication.backfill import setting_of_stream
     from connect_core.replication.run import RunSummary, run_connector, run_task
     from connect_core.replication.setting import setting_for, working
 
@@ -61,10 +62,10 @@ def _moved(given: argparse.Namespace) -> Json:
             connector,
             engine,
             telling.listener(_say),
-            stream=given.stream,
             attempt_of=given.attempt_of,
             accept_gaps=given.accept_gaps,
         )
+        setting = setting_of_stream(setting, given.stream, settings)
         engine.open(lanes=settings.lanes)
         if given.task is None:
             summary = run_connector(setting)

@@ -201,6 +201,7 @@ def _backfill_params() -> dict[str, Param]:
             description="KEY=VALUE, one a line: options of the sink that differ, as path=/data/again.log.",
         ),
         "id": text("Id", "Goes on with the backfill of this id, or gives a new one its id."),
+        **_run_params(),
     }
 
 

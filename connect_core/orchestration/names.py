@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 LIVE_DAG = "replicate."
 BACKFILL_DAG = "backfill."
 RECONCILE = "reconcile"
@@ -30,3 +32,11 @@ def task_id(number: int) -> str:
 def attempt_of(dag_id: str, run_id: str) -> str:
     """What all attempts of all tasks of one Airflow run have in common, in the ledger's table of runs."""
     return f"{dag_id} {run_id}"
+
+
+def backfill_id(run_id: str) -> str:
+    """The id of the backfill that an Airflow run begins when nobody gave one: the run's, in signs an id may have."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", run_id)[:_LONGEST_ID]
+
+
+_LONGEST_ID = 60

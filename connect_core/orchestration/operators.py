@@ -11,10 +11,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.api.datamodels._generated import DagRunType
+from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.orchestration import names
@@ -22,6 +24,7 @@ from connect_core.orchestration.links import ReceiptsLink
 
 if TYPE_CHECKING:
     from connect_core.orchestration.work import Attempt
+    from connect_core.replication.requests import Request
 
 ENGINE_CONNECTION = "waybill_engine"
 """The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
@@ -49,10 +52,13 @@ class Replicate(BaseOperator):
         self._stopped = False
         with told(self.log.error):
             attempt = attempt_from(self.connector, self.number, context)
-            summary = replicate(attempt, _engine_address, lambda: self._halted(context), listener(self.log.info))
-        if summary is None:
-            raise AirflowSkipException("the partitions are shared by fewer tasks than this DAG was made with")
-        if self.alone and not summary.receipts:
+            moved = replicate(attempt, _engine_address, lambda: self._halted(context), listener(self.log.info))
+        if moved is None:
+            raise AirflowSkipException("there is nothing for this task to do")
+        if not moved.finished and not self._stopped:
+            self.log.info("It goes on when the DAG is switched on again")
+            raise AirflowRescheduleException(datetime.now(UTC))
+        if self.alone and moved.finished and not moved.receipts:
             self.log.info("Nothing was there to move, so there is nothing to reconcile")
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
@@ -104,14 +110,33 @@ class Broken(BaseOperator):
 
 
 def attempt_from(connector: str, number: int, context: Context) -> Attempt:
-    """What Airflow knows of an attempt."""
+    """What Airflow knows of an attempt: by which DAG it runs, with which words of the form, for which tick."""
     from connect_core.orchestration.work import Attempt
 
+    dag_id, run = context["dag"].dag_id, context["dag_run"]
     return Attempt(
         connector=connector,
         task=number,
         of=_of(context),
         accept_gaps=bool(context["params"].get("accept_gaps", False)),
+        request=_request(context) if dag_id.startswith(names.BACKFILL_DAG) else None,
+        tick=context["logical_date"] if run.run_type == DagRunType.BACKFILL else None,
+    )
+
+
+def _request(context: Context) -> Request:
+    from connect_core.replication.requests import Request
+
+    given = context["params"]
+    return Request(
+        begin=given["from"] or "",
+        end=given["to"] or "",
+        ranges=tuple(given["ranges"]),
+        run=given["run"] or "",
+        sink=tuple(given["sink"]),
+        id=given["id"] or names.backfill_id(context["run_id"]),
+        accept_gaps=bool(given["accept_gaps"]),
+        why=f"Airflow run {context['run_id']}",
     )
 
 

@@ -52,6 +52,7 @@ class SubmittedReplicate(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
+
         with told(self.log.error), TemporaryDirectory(prefix="waybill-submit-") as folder:
             summary = self._submitted(context, Path(folder, "result.json"))
         if not summary["tasks"]:
@@ -60,12 +61,18 @@ class SubmittedReplicate(SparkSubmitOperator):
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
     def _submitted(self, context: Context, result: Path) -> Json:
+        from connect_core.orchestration.work import stream_for
+        from connect_core.replication.telling import listener
+
         attempt = attempt_from(self.connector, self.number, context)
+        stream = stream_for(attempt, listener(self.log.info))
+        if stream is None:
+            raise AirflowSkipException("there is nothing for this task to do")
         master = str(self._get_hook()._connection["master"])
         self.application_args = submit.arguments(
             attempt.connector,
             task=attempt.task,
-            stream=attempt.stream,
+            stream=stream,
             attempt_of=attempt.of,
             accept_gaps=attempt.accept_gaps,
             result=result,

@@ -4,53 +4,115 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import groupby
 
-from connect_core.config import engine_for
+from connect_core.config import Settings, engine_for, load_document
+from connect_core.config.schedule import Schedule
 from connect_core.contracts import LIVE, Json
 from connect_core.engine import engine
-from connect_core.errors import DataError
+from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Connector, Ledger, Run, SettledRange
+from connect_core.orchestration import names
+from connect_core.replication.backfill import backfill_setting, is_done
+from connect_core.replication.beginning import begun
+from connect_core.replication.requests import Moments, Request, moments_of_tick
 from connect_core.replication.run import run_task
 from connect_core.replication.setting import setting_for, working
-from connect_core.replication.task import Listener, TaskSummary
+from connect_core.replication.task import Listener, Setting
 from connect_core.replication.telling import COUNTS
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of one task of an Airflow run. `of` is the same for all attempts of all tasks of that run."""
+    """One attempt of one task of an Airflow run. `of` is the same for all attempts of all tasks of that run. What is
+    asked for is a backfill with its `request`, the backfill of a `tick` of the schedule, or else the live stream."""
 
     connector: str
     task: int
     of: str
-    stream: str = LIVE
     accept_gaps: bool = False
+    request: Request | None = None
+    tick: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What an attempt came to. `receipts` of its own; `finished` is False for a backfill that was told to pause."""
+
+    receipts: int
+    finished: bool = True
 
 
 def replicate(
     attempt: Attempt, remote: Callable[[], str], halted: Callable[[], str], listener: Listener
-) -> TaskSummary | None:
-    """Runs the task; None when the partitions are shared by fewer tasks. `remote` gives the engine's address when one
-    is needed; `halted` says why to end at the next range boundary."""
+) -> Moved | None:
+    """Runs the task; None when there is nothing for it to do: partitions are shared by fewer tasks, or nothing is there
+    that the backfill could move. `remote` gives the engine's address when one is needed; `halted` says why to end at
+    the next range boundary."""
     with working() as (ledger, settings, home):
         connector = ledger.connector(attempt.connector)
         for line in lost_attempts(ledger, connector, attempt):
             listener.say(line)
         kind = engine_for(connector.document, settings, home).kind
         found = engine(kind, remote=remote() if kind == "spark" else None)
-        setting = setting_for(
+        live = setting_for(
             ledger,
             settings,
             home,
             connector,
             found,
             listener,
-            stream=attempt.stream,
             attempt_of=attempt.of,
             accept_gaps=attempt.accept_gaps,
         )
-        return run_task(replace(setting, halted=halted), attempt.task)
+        live = replace(live, halted=halted)
+        request = _request(attempt, connector)
+        setting = _backfill(live, settings, request) if request else live
+        summary = run_task(setting, attempt.task) if setting else None
+        if setting is None or summary is None:
+            return None
+        return Moved(len(summary.receipts), setting.stream == LIVE or is_done(setting))
+
+
+def stream_for(attempt: Attempt, listener: Listener) -> str | None:
+    """The stream that a driver elsewhere is to work on: a backfill is begun here. None when it has nothing to move."""
+    with working() as (ledger, settings, home):
+        connector = ledger.connector(attempt.connector)
+        request = _request(attempt, connector)
+        if request is None:
+            return LIVE
+        live = setting_for(ledger, settings, home, connector, engine("inline"), listener)
+        stored = begun(live, settings, request, who=settings.user)
+        return stored.stream if stored else None
+
+
+def _backfill(live: Setting, settings: Settings, request: Request) -> Setting | None:
+    stored = begun(live, settings, request, who=settings.user)
+    return backfill_setting(live, stored, settings) if stored else None
+
+
+def _request(attempt: Attempt, connector: Connector) -> Request | None:
+    if attempt.tick is None:
+        return attempt.request
+    schedule = load_document(connector.document, f"connector {connector.name}").schedule
+    begin, end = since_the_tick_before(schedule, attempt.tick)
+    return Request(begin=begin.isoformat(), end=end.isoformat(), id=f"{attempt.tick:%Y%m%dT%H%M%SZ}")
+
+
+def since_the_tick_before(schedule: Schedule, tick: datetime) -> Moments:
+    """What a tick has to move when Airflow catches it up: [the tick before, tick)."""
+    if schedule.every is not None:
+        return moments_of_tick(schedule.every, tick)
+    if schedule.cron is None:
+        raise ConfigError(
+            "only connectors with a schedule of every or cron have ticks to catch up",
+            next_step=f"Use the DAG {names.BACKFILL_DAG}<connector>, or waybill backfill",
+        )
+    from croniter import croniter
+
+    before: datetime = croniter(schedule.cron, tick).get_prev(datetime)
+    return Moments(before, tick)
 
 
 def lost_attempts(ledger: Ledger, connector: Connector, attempt: Attempt) -> Iterator[str]:

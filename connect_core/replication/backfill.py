@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connect_core.config import Resolved, Settings, diverted, load_document, resolve, with_policies
+from connect_core.contracts import LIVE
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Backfill
 from connect_core.replication.course import Course
@@ -32,6 +33,16 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
         accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
         halted=lambda: setting.halted() or _cancelled(setting, stored.stream),
     )
+
+
+def setting_of_stream(live: Setting, stream: str, settings: Settings) -> Setting:
+    """The `live` setting itself for the live stream, else the one for attempts of a backfill that was begun."""
+    if stream == LIVE:
+        return live
+    stored = live.ledger.backfill(live.connector.uid, stream)
+    if stored is None:
+        raise ConfigError(f"there is no {stream} of connector {live.connector.name}")
+    return backfill_setting(live, stored, settings)
 
 
 def backfill_resolved(setting: Setting, stored: Backfill, settings: Settings) -> Resolved:

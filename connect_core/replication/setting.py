@@ -22,7 +22,7 @@ from connect_core.config import (
     load_settings,
     resolve,
 )
-from connect_core.contracts import LIVE, Engine
+from connect_core.contracts import Engine
 from connect_core.ledger import Connector, Ledger
 from connect_core.replication.leasing import Times
 from connect_core.replication.task import Listener, Setting
@@ -45,7 +45,6 @@ def setting_for(
     engine: Engine,
     listener: Listener,
     *,
-    stream: str = LIVE,
     attempt_of: str | None = None,
     accept_gaps: bool = False,
 ) -> Setting:
@@ -62,7 +61,6 @@ def setting_for(
         find_slice_s=settings.find_slice_s,
         holder=holder(),
         listener=listener,
-        stream=stream,
         attempt_of=attempt_of,
         accept_gaps=accept_gaps,
     )

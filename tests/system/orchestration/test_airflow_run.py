@@ -1,4 +1,4 @@
-"""One connector through the real Airflow: its task is killed and tried again; then its source breaks; then it is deleted."""
+"""A connector through the real Airflow: its task killed and tried again, its source broken, then deleted."""
 
 from __future__ import annotations
 
