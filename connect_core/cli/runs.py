@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
 
 
+def _duration(text: str) -> float:
+    from connect_core.config.units import parse_seconds
+
+    try:
+        return parse_seconds(text)
+    except ValueError as fault:
+        raise typer.BadParameter(str(fault)) from None
+
+
 def register(app: typer.Typer) -> None:
     app.command("run")(run)
     app.command("plan")(plan)
@@ -37,9 +46,13 @@ def run(
     accept_gaps: Annotated[
         bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on behind them, once.")
     ] = False,
+    window: Annotated[
+        float,
+        typer.Option("--window", parser=_duration, metavar="DURATION", help="Stay so long and follow the source."),
+    ] = 0.0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run a connector once, here and now: moves what is there, then ends."""
+    """Run a connector once, here and now: moves what is there, then ends; with --window it stays and follows."""
     from connect_core.config import engine_for
     from connect_core.engine import submitting
     from connect_core.replication import telling
@@ -54,10 +67,11 @@ def run(
                 name,
                 engine=engine or None,
                 accept_gaps=accept_gaps,
+                window_s=window,
                 say=output.notice,
             )
         else:
-            told = _run_here(wanted, opened, home, connector, accept_gaps, quiet=as_json)
+            told = _run_here(wanted, opened, home, connector, accept_gaps, window, quiet=as_json)
     told |= {"seconds": round(time.monotonic() - begun, 3)}
     output.emit(as_json, told, lambda: output.line("\n".join(telling.lines(told))))
 
@@ -84,7 +98,13 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
 
 
 def _run_here(
-    wanted: EngineOptions, opened: Session, home: Path, connector: Connector, accept_gaps: bool, quiet: bool
+    wanted: EngineOptions,
+    opened: Session,
+    home: Path,
+    connector: Connector,
+    accept_gaps: bool,
+    window_s: float,
+    quiet: bool,
 ) -> dict[str, Any]:
     """This process is the driver."""
     from connect_core.replication import telling
@@ -93,7 +113,14 @@ def _run_here(
 
     with listening(quiet) as listener:
         setting = setting_for(
-            opened.ledger, opened.settings, home, connector, _engine(wanted, home), listener, accept_gaps=accept_gaps
+            opened.ledger,
+            opened.settings,
+            home,
+            connector,
+            _engine(wanted, home),
+            listener,
+            accept_gaps=accept_gaps,
+            window_s=window_s,
         )
         return telling.told(run_connector(setting), seconds=0)
 

@@ -42,12 +42,6 @@ def parse_tolerance(value: object) -> int:
     return words[value]
 
 
-def _no_rate(value: int) -> int:
-    if value:
-        raise ValueError("must be 0: this version has no limit on records a second")
-    return value
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -77,8 +71,11 @@ class Limits(_Part):
         default=1_000_000, ge=1, le=10_000_000, strict=True, description="Records in one range at most."
     )
     range_bytes: Bytes = Field(default=2**30, ge=1024, description="Bytes in one range, about.")
-    records_per_second: Annotated[int, AfterValidator(_no_rate)] = Field(
-        default=0, ge=0, strict=True, description="Must be 0, no limit: this version does not hold back."
+    records_per_second: int = Field(
+        default=0,
+        ge=0,
+        strict=True,
+        description="Records a second that the connector reads at most, divided equally among its tasks; 0: no limit.",
     )
 
 

@@ -33,6 +33,8 @@ class Resolved:
     range_bytes: int
     tolerance: int
     on_gap: str
+    records_per_second: int = 0
+    window_s: float = 0.0
     assignment: str = "even"
 
 
@@ -63,6 +65,8 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
         range_bytes=document.limits.range_bytes,
         tolerance=document.errors.tolerance,
         on_gap=document.errors.on_gap,
+        records_per_second=document.limits.records_per_second,
+        window_s=document.schedule.window or 0.0,
         assignment=document.assignment,
     )
 

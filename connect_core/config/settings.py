@@ -34,6 +34,7 @@ class Settings(BaseModel):
     lease_ttl_s: Seconds = Field(gt=0)
     lease_margin_s: Seconds = Field(gt=0)
     quantum_s: Seconds = Field(gt=0)
+    linger_s: Seconds = Field(gt=0)
     send_timeout_s: Seconds = Field(gt=0)
     find_slice_s: Seconds = Field(gt=0)
     lanes: int = Field(ge=1, le=256)

@@ -44,6 +44,7 @@ def arguments(
     stream: str = LIVE,
     attempt_of: str | None = None,
     accept_gaps: bool = False,
+    window_s: float = 0.0,
     engine: str | None = None,
     result: Path | None = None,
     quiet: bool = False,
@@ -55,6 +56,7 @@ def arguments(
     given = {"--task": task, "--stream": stream, "--attempt-of": attempt_of, "--engine": engine, "--result": result}
     told = [part for name, value in given.items() if value is not None for part in (name, str(value))]
     told += ["--accept-gaps"] if accept_gaps else []
+    told += ["--window", f"{window_s:g}"] if window_s else []
     told += ["--quiet"] if quiet else []
     return [connector, *told, *(["--caller", caller.written()] if caller else [])]
 

@@ -45,7 +45,15 @@ class Place:
     conf: Mapping[str, str] = field(default_factory=dict)
 
 
-def run(place: Place, connector: str, *, engine: str | None, accept_gaps: bool, say: Callable[[str], None]) -> Json:
+def run(
+    place: Place,
+    connector: str,
+    *,
+    engine: str | None,
+    accept_gaps: bool,
+    window_s: float = 0.0,
+    say: Callable[[str], None],
+) -> Json:
     """The run's summary. `engine` names the one that is to be instead of the document's.
 
     Raises the error that the run failed with, and VersionMismatch before anything is started.
@@ -54,7 +62,13 @@ def run(place: Place, connector: str, *, engine: str | None, accept_gaps: bool, 
     with tempfile.TemporaryDirectory(prefix="waybill-submit-") as folder, _log(place.home).open("ab") as log:
         result = Path(folder) / "result.json"
         told = submit.arguments(
-            connector, accept_gaps=accept_gaps, engine=engine, result=result, quiet=True, caller=this_process()
+            connector,
+            accept_gaps=accept_gaps,
+            window_s=window_s,
+            engine=engine,
+            result=result,
+            quiet=True,
+            caller=this_process(),
         )
         status = _ended(_command(place, spark_home, told), _environment(place, spark_home), log.fileno(), say)
         return submit.read_result(result, status)

@@ -64,6 +64,7 @@ def _moved(given: argparse.Namespace) -> Json:
             telling.listener(_say),
             attempt_of=given.attempt_of,
             accept_gaps=given.accept_gaps,
+            window_s=given.window,
         )
         setting = setting_of_stream(setting, given.stream, settings)
         engine.open(lanes=settings.lanes)
@@ -124,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stream", default=LIVE, help="live, or a backfill or replay")
     parser.add_argument("--attempt-of", help="the run of a scheduler that this is an attempt of")
     parser.add_argument("--accept-gaps", action="store_true", help="go on behind records that are gone, once")
+    parser.add_argument("--window", type=float, metavar="SECONDS", help="stay so long and follow the source")
     parser.add_argument("--engine", default="", help="the engine that this is to be, instead of the document's")
     parser.add_argument("--result", type=Path, help="a file for the summary, or for the failure, as JSON")
     parser.add_argument("--quiet", action="store_true", help="leave it to the reader of the result to tell the end")

@@ -26,6 +26,7 @@ from connect_core.ledger.history import (
 )
 from connect_core.ledger.identity import Identity
 from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_id, task_lease_id
+from connect_core.ledger.live import LiveRanges
 from connect_core.ledger.offsets import Offsets
 from connect_core.ledger.ranges import Ranges, Writer
 from connect_core.ledger.runs import Runs, new_run_id
@@ -58,7 +59,9 @@ __all__ = [
 ]
 
 
-class Ledger(Connectors, Assignments, Leases, Runs, Ranges, Settling, Offsets, History, Backfills, Identity):
+class Ledger(
+    Connectors, Assignments, Leases, Runs, Ranges, LiveRanges, Settling, Offsets, History, Backfills, Identity
+):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 
     @classmethod

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from connect_core.contracts import Floor, OpenRange, Position, Range
+from connect_core.contracts import OPEN_END, Floor, OpenRange, Position, Range
 from connect_core.errors import DataError
 from connect_core.found import Found
 from connect_core.ledger.auditing import note
@@ -67,6 +67,7 @@ _CLOSED_SHORT = (
     sa.select(RANGES)
     .join(OFFSETS, _GOES_ON_THERE)
     .where(RANGES.c.id.in_(_NEWEST), RANGES.c.state == "settled", RANGES.c.end_offset < RANGES.c.planned_end)
+    .where(RANGES.c.planned_end < OPEN_END)
 )
 _INSERT = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
 

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Literal
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.database import Transactions, now
-from connect_core.ledger.tables import RUNS
+from connect_core.ledger.tables import RANGES, RUNS
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u: read aloud and typed by people
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 4
@@ -41,7 +42,8 @@ class Runs(Transactions):
     def end_run(self, run_id: str, *, state: Literal["done", "failed"], failure: Failure | None, summary: Json) -> None:
         """Raises ConfigError when there is no such run.
 
-        A run that is done had the lease: older runs of its task that never said how they ended are marked "lost".
+        A run that is done had the lease: older runs of its task that never said how they ended are marked "lost". Of
+        runs that found nothing to do, one after the other, the last one is kept: it tells that somebody looked.
         """
         ended_at = now()
         stored = None if failure is None else asdict(failure)
@@ -52,6 +54,8 @@ class Runs(Transactions):
             if state == "done":
                 lost = {"run_id": run_id, "state": "lost", "ended_at": ended_at}
                 connection.execute(_OLDER_AND_SILENT, lost)
+                if not summary.get("ranges", 1):
+                    _forget_idle_before(connection, run_id)
 
 
 def _older_and_silent() -> sa.Update:
@@ -66,6 +70,20 @@ def _older_and_silent() -> sa.Update:
 # Built once: building a statement costs more than running it.
 _ENDED = RUNS.update().where(RUNS.c.id == sa.bindparam("run_id"))
 _OLDER_AND_SILENT = _older_and_silent()
+
+
+_ONE = sa.select(RUNS).where(RUNS.c.id == sa.bindparam("run_id"))
+
+
+def _forget_idle_before(connection: Connection, run_id: str) -> None:
+    """Removes the run before this one of its task when that had nothing to do either."""
+    this = connection.execute(_ONE, {"run_id": run_id}).one()
+    same_task = (RUNS.c.uid == this.uid) & (RUNS.c.stream == this.stream) & (RUNS.c.task == this.task)
+    query = sa.select(RUNS).where(same_task, RUNS.c.id < run_id).order_by(RUNS.c.id.desc()).limit(1)
+    before = connection.execute(query).one_or_none()
+    if before is not None and before.state == "done" and (before.summary or {}).get("ranges") == 0:
+        ranges = sa.exists().where(RANGES.c.run_id == before.id)
+        connection.execute(RUNS.delete().where(RUNS.c.id == before.id, ~ranges))
 
 
 def _no_run(run_id: str) -> ConfigError:

@@ -14,10 +14,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import Outcome, Position, Receipt
+from connect_core.contracts import OPEN_END, Outcome, Position, Receipt
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
 from connect_core.ledger.leases import Lease, fence
+from connect_core.ledger.live import merge_settled
 from connect_core.ledger.ranges import FLOOR_KEY
 from connect_core.ledger.rows import Row, floor_row, gaps_of, position_row, receipt_digest, receipt_row, storable
 from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
@@ -66,6 +67,8 @@ class Settling(Transactions):
                 for_closing = _checked(connection, uid, epoch, receipts)
                 moment = now()
                 _close(connection, [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing])
+                if any(row.planned_end >= OPEN_END for row in for_closing):
+                    merge_settled(connection, run_id)
         except CommitUnknown:
             if not self._all_stored(epoch, receipts):
                 raise

@@ -3,6 +3,16 @@ the same input gives the same plan."""
 
 from connect_core.planning.assigning import Assignment, Share, assigned
 from connect_core.planning.lanes import split_lanes
-from connect_core.planning.ranges import Goal, RangeLimits, plan_ranges
+from connect_core.planning.ranges import Goal, RangeLimits, follow_ranges, plan_ranges, something
 
-__all__ = ["Assignment", "Goal", "RangeLimits", "Share", "assigned", "plan_ranges", "split_lanes"]
+__all__ = [
+    "Assignment",
+    "Goal",
+    "RangeLimits",
+    "Share",
+    "assigned",
+    "follow_ranges",
+    "plan_ranges",
+    "something",
+    "split_lanes",
+]

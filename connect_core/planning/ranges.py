@@ -8,11 +8,11 @@ the range where it got to, and the next plan goes on behind it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connect_core.contracts import Bounds, Pins, Range
+from connect_core.contracts import OPEN_END, Bounds, Pins, Range
 from connect_core.records import Partition
 
 
@@ -51,19 +51,47 @@ def plan_ranges(
         seen = bounds[partition]
         end = goals.get(partition, Goal(seen.incarnation, seen.end)).end_within(seen)
         if end > seen.begin or seen.gaps:
-            planned.append(
-                Range(
-                    stream=stream,
-                    partition=partition,
-                    slot=slots[partition],
-                    incarnation=seen.incarnation,
-                    begin=seen.begin,
-                    end=end,
-                    max_records=limits.max_records,
-                    max_bytes=limits.max_bytes,
-                    evidence=seen.evidence,
-                    pins=pins,
-                    gaps=seen.gaps,
-                )
-            )
+            planned.append(_range(stream, partition, slots[partition], seen, end, limits, pins))
     return planned
+
+
+def follow_ranges(
+    stream: str,
+    bounds: Mapping[Partition, Bounds],
+    slots: Mapping[Partition, int],
+    ahead: Container[Partition],
+    limits: RangeLimits,
+    pins: Pins,
+) -> list[Range]:
+    """Ranges for who stays in a window: a live one for each partition that grows, whether there is something now or
+    not. One with gaps to tell of, or of which records stand `ahead` in a target, is planned to the end seen now."""
+    planned = []
+    for partition in sorted(bounds, key=lambda p: (slots[p], p)):
+        seen = bounds[partition]
+        end = OPEN_END if seen.grows and not seen.gaps and partition not in ahead else max(seen.end, seen.begin)
+        if end > seen.begin or seen.gaps:
+            planned.append(_range(stream, partition, slots[partition], seen, end, limits, pins))
+    return planned
+
+
+def something(bounds: Mapping[Partition, Bounds]) -> bool:
+    """Whether there is anything to move or to tell of."""
+    return any(seen.end > seen.begin or seen.gaps for seen in bounds.values())
+
+
+def _range(
+    stream: str, partition: Partition, slot: int, seen: Bounds, end: int, limits: RangeLimits, pins: Pins
+) -> Range:
+    return Range(
+        stream=stream,
+        partition=partition,
+        slot=slot,
+        incarnation=seen.incarnation,
+        begin=seen.begin,
+        end=end,
+        max_records=limits.max_records,
+        max_bytes=limits.max_bytes,
+        evidence=seen.evidence,
+        pins=pins,
+        gaps=seen.gaps,
+    )

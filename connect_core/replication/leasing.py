@@ -24,11 +24,13 @@ _WATCH_EVERY_S = 0.2
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds. `deadline` = the holder's clock before it renewed + `ttl_s` - `margin_s` (rule 1)."""
+    """Seconds. `deadline` = the holder's clock before it renewed + `ttl_s` - `margin_s` (rule 1). In a window a quantum
+    ends when nothing came for `linger_s`."""
 
     ttl_s: float
     margin_s: float
     quantum_s: float
+    linger_s: float = 1.0
 
 
 @dataclass

@@ -81,5 +81,19 @@ def losses(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> li
     return [one for one in both if _is_lost(one.item, one.seen)]
 
 
+def ends(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> dict[int, int]:
+    """Where each of the live ranges among `items` ends that an earlier attempt left open, by id: behind everything that
+    can have been written of it. It was written from the source, so nothing behind what the source has now can be."""
+    return {item.id: _end(item, bounds[item.range.partition]) for item in items if item.range.live}
+
+
+def _end(item: OpenRange, seen: Bounds) -> int:
+    found = item.found or Found()
+    there = found.behind_highest(item.range.begin, item.range.end)
+    return max(there, seen.end) if seen.incarnation == item.range.incarnation else there
+
+
 def _is_lost(item: OpenRange, seen: Bounds) -> bool:
+    if item.range.live and not seen.gaps:  # the source went on behind it: nothing had come into it
+        return False
     return seen.incarnation != item.range.incarnation or seen.begin > item.range.begin

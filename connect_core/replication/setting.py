@@ -47,12 +47,19 @@ def setting_for(
     *,
     attempt_of: str | None = None,
     accept_gaps: bool = False,
+    window_s: float | None = None,
 ) -> Setting:
-    """All that the tasks of one run share. Raises what `resolved` raises."""
+    """All that the tasks of one run share. Raises what `resolved` raises.
+
+    `window_s` None: the run of a scheduler (`attempt_of`) has the window of the document, any other one none.
+    """
+    now = resolved(ledger, settings, home, connector)
+    if window_s is None:
+        window_s = now.window_s if attempt_of is not None and stream == LIVE else 0.0
     return Setting(
         ledger=ledger,
         connector=connector,
-        resolved=resolved(ledger, settings, home, connector),
+        resolved=now,
         resolve=lambda revision: resolved(ledger, settings, home, connector, revision),
         engine=engine,
         home=home,
@@ -63,6 +70,7 @@ def setting_for(
         listener=listener,
         attempt_of=attempt_of,
         accept_gaps=accept_gaps,
+        window_s=window_s,
     )
 
 
@@ -80,7 +88,7 @@ def resolved(
 
 def times(settings: Settings) -> Times:
     """The shares of a lease, as whoever takes one needs them."""
-    return Times(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s)
+    return Times(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s, settings.linger_s)
 
 
 def holder() -> str:

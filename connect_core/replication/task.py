@@ -7,7 +7,7 @@ next attempt takes the same begin with the same pins, looks for what is there, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from connect_core.contracts import (
     Lane,
     OpenRange,
     Outcome,
+    Pace,
     Pins,
     Position,
     Range,
@@ -37,13 +38,15 @@ from connect_core.errors import ConfigError, Failure, OffsetGone, PipelineChange
 from connect_core.ledger import Connector, Ledger, Writer, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
-from connect_core.planning import Assignment, Goal, RangeLimits, Share, plan_ranges, split_lanes
+from connect_core.planning import Assignment, Goal, RangeLimits, Share, plan_ranges, something, split_lanes
 from connect_core.records import Partition
 from connect_core.replication.course import Course, within
 from connect_core.replication.leasing import Held, Times, Wanted, acquire
-from connect_core.replication.losses import Loss, losses
+from connect_core.replication.losses import Loss, ends, losses
+from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
 from connect_core.replication.tally import empty_receipt
+from connect_core.replication.window import Window, nothing_moved
 from connect_core.version import code_version
 
 
@@ -83,6 +86,8 @@ class Setting:
     stream: str = LIVE
     course: Course | None = None
     """What a backfill or a replay moves, and nothing else; None: what there is."""
+    window_s: float = 0.0
+    """How long a run stays and follows its source, from its start; 0: it ends when what was there is moved."""
     attempt_of: str | None = None
     """What this run is a part or an attempt of elsewhere: the run of a scheduler."""
     halted: Callable[[], str] = lambda: ""
@@ -120,6 +125,11 @@ class TaskRun:
         self.goals: dict[Partition, Goal] = {}
         self.begins: dict[Partition, int] = {}
         self.targets: Targets | None = None
+        self.quantum_s = setting.times.quantum_s
+        self.budget = Budget(
+            setting.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
+        )
+        self._began = clock.monotonic()
         self.steps: dict[Step, Passed] = {}
 
     def run(self) -> TaskSummary:
@@ -148,35 +158,43 @@ class TaskRun:
 
     def _move(self) -> None:
         pending = self._inherited()
-        while True:
-            pending = pending or self._rests() or self._planned()
-            if not pending:
+        while pending := pending or self._rests() or self._planned():
+            pending = self.moved(pending)
+            if self.ends_here():
                 return
-            pending = self._close_empty(pending)
-            if not pending:
-                continue
-            outcomes = self._execute(pending)
-            self._settle(pending, outcomes)
-            failures = [outcome.failure for outcome in outcomes if outcome.failure]
-            if failures:
-                raise failures[0].as_error()
-            closed = {outcome.range_id for outcome in outcomes if outcome.receipt}
-            if not closed:
-                raise Retriable(
-                    "no record moved in a whole quantum",
-                    where=self._where(),
-                    next_step="The target or the source is very slow; raise quantum_s and lease_ttl_s",
-                )
-            pending = [item for item in pending if item.id not in closed]
-            if why := self._halted():
-                self.setting.listener.say(f"{why}: ends at a range boundary")
-                return
+        if self.setting.window_s:
+            Window(self, self._began + self.setting.window_s).stay()
 
-    def _halted(self) -> str:
-        """Why this run ends here though there may be more to move; empty when it goes on."""
+    def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
+        """One quantum: these ranges, as far as it gets. Returns those that stay open. Raises what stopped it, after
+        everything that was durable has been settled."""
+        left = self._close_empty(pending)
+        if not left:
+            return []
+        outcomes = self._execute(left)
+        self._settle(left, outcomes)
+        failures = [outcome.failure for outcome in outcomes if outcome.failure]
+        if failures:
+            raise failures[0].as_error()
+        closed = {outcome.range_id for outcome in outcomes if outcome.receipt}
+        if not closed and not any(item.range.live for item in left):
+            raise nothing_moved(self.where())
+        return [item for item in left if item.id not in closed]
+
+    def ends_here(self, *, staying: bool = False) -> bool:
+        """Whether this run ends at this range boundary though there may be more to move; says why. One that is
+        `staying` ends when its document has changed: the next one follows the new one."""
+        why = self._halted(staying)
+        if why:
+            self.setting.listener.say(f"{why}: ends at a range boundary")
+        return bool(why)
+
+    def _halted(self, staying: bool) -> str:
         standing = self.ledger.standing(self.uid)
         if standing.deleted:
             return "deleted"
+        if staying and standing.revision != self._revision:
+            return "its document has changed"
         if standing.version > self.assignment.version:
             return "its partitions were shared out anew"
         if self.stream == LIVE and standing.target_state != "running":
@@ -213,7 +231,8 @@ class TaskRun:
         """Settles from the target what the source has lost of inherited ranges; returns the others."""
         begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
         with self._timed("bounds"):
-            lost = losses(items, self.source.bounds(self._positions() | begins))
+            bounds = self.source.bounds(self._positions() | begins)
+        lost = losses(items, bounds)
         for one in lost:
             self._check_loss(one)
         if lost:
@@ -222,16 +241,31 @@ class TaskRun:
             )
         self._settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
         settled = {one.item.id for one in lost}
-        return [item for item in items if item.id not in settled]
+        return self._with_ends([item for item in items if item.id not in settled], bounds)
+
+    def _with_ends(self, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
+        """Live ranges that an earlier attempt left open get an end, so that they can be finished with their pins. Those
+        into which nothing had come are taken back."""
+        ended = ends(items, bounds)
+        begun = {item.id: ended[item.id] for item in items if item.id in ended and ended[item.id] > item.range.begin}
+        if begun:
+            self.ledger.bound(self.held.leases, begun)
+        if idle := ended.keys() - begun.keys():
+            self.ledger.withdraw(self.held.leases, sorted(idle))
+        return [
+            replace(item, range=replace(item.range, end=begun.get(item.id, item.range.end)))
+            for item in items
+            if item.id not in idle
+        ]
 
     def _check_loss(self, loss: Loss) -> None:
         """Raises OffsetGone for records that neither side has, unless that is accepted. Bytes that nobody can place
         are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
         partition, gap = loss.item.range.partition, loss.gap()
         if loss.unplaced() and not self.setting.accept_gaps:
-            raise _unplaced(self._command(), self._where(), loss)
+            raise _unplaced(self._command(), self.where(), loss)
         if gap and not self._gaps_accepted():
-            raise _gone(self._command(), self._where(), partition, (gap,), loss.seen.begin)
+            raise _gone(self._command(), self.where(), partition, (gap,), loss.seen.begin)
 
     def _rests(self) -> list[OpenRange]:
         """What is left of ranges that closed short while records of ours stand further on in their targets, opened
@@ -251,15 +285,22 @@ class TaskRun:
         return self._without_lost(self._search(opened))
 
     def _planned(self) -> list[OpenRange]:
-        """The next ranges, committed as planned before anything is written; looked for where records may be ahead."""
+        """The next ranges, from where reading goes on to the end that was seen when this run began."""
         with self._timed("bounds"):
-            bounds = self._bounds()
-        if not any(seen.end > seen.begin or seen.gaps for seen in bounds.values()):
+            bounds = self.bounds()
+        if not something(bounds):
             return []
+        limits, pins = self.terms()
+        return self.open(plan_ranges(self.stream, bounds, self.slots, self.goals, limits, pins))
+
+    def terms(self) -> tuple[RangeLimits, Pins]:
+        """What all ranges planned now have in common."""
         self.targets = self.targets or self._look_at_targets()
         limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
-        pins = self._pins(self._revision, self.targets.pins)
-        ranges = plan_ranges(self.stream, bounds, self.slots, self.goals, limits, pins)
+        return limits, self._pins(self._revision, self.targets.pins)
+
+    def open(self, ranges: Sequence[Range]) -> list[OpenRange]:
+        """Committed as planned before anything is written; looked for where records may be ahead."""
         if not ranges:
             return []
         self._reached(Step.BEFORE_PLANNED)
@@ -295,18 +336,28 @@ class TaskRun:
         each would take what the other has settled there for unsettled bytes of its own."""
         others = self.ledger.other_writers(self.uid, self.stream, targets)
         if others:
-            raise _taken(others[0], f"{self._where()}, {others[0].target}")
+            raise _taken(others[0], f"{self.where()}, {others[0].target}")
 
     def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
         # What targets of another revision demand is not known: one lane is right for all of them.
         of_another = pending[0].range.pins.revision != self._revision
         single = of_another or (self.targets is not None and self.targets.single_lane)
+        self._keep_to_the_rate()
         deadline = self.held.renew()
-        lanes = [self._lane(items, deadline) for items in split_lanes(pending, 1 if single else self.setting.lanes)]
+        shares = split_lanes(pending, 1 if single else self.budget.lanes(self.setting.lanes))
+        pace = self.budget.pace(len(shares))
+        lanes = [self._lane(items, deadline, pace) for items in shares]
         with self._timed("execute"):
             outcomes = self.setting.engine.execute(lanes)
+        self.budget.spend([outcome.receipt for outcome in outcomes if outcome.receipt])
         self._reached(Step.EXECUTED)
         return outcomes
+
+    def _keep_to_the_rate(self) -> None:
+        """Waits until what was moved is within what may be moved in a second."""
+        while (wait_s := self.budget.ahead_s()) > 0:
+            self.held.renew()
+            clock.sleep(min(wait_s, self.setting.times.ttl_s / 4))
 
     def _settle(self, pending: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
         receipts = [outcome for outcome in outcomes if outcome.receipt]
@@ -323,7 +374,7 @@ class TaskRun:
 
     # -------------------------------------------------------------------------------------------------------- its parts
 
-    def _bounds(self) -> dict[Partition, Bounds]:
+    def bounds(self) -> dict[Partition, Bounds]:
         course = self.setting.course
         bounds = self._bounds_on(course) if course else self.source.bounds(self._positions())
         for partition, seen in bounds.items():
@@ -332,7 +383,7 @@ class TaskRun:
                 self.goals[partition] = Goal(seen.incarnation, seen.end)
                 self.begins[partition] = seen.begin
             if seen.gaps and not self._gaps_accepted():
-                raise _gone(self._command(), self._where(), partition, seen.gaps, seen.begin)
+                raise _gone(self._command(), self.where(), partition, seen.gaps, seen.begin)
         return bounds
 
     def _bounds_on(self, course: Course) -> dict[Partition, Bounds]:
@@ -346,6 +397,18 @@ class TaskRun:
         bounds = self.source.bounds({partition: positions[partition] for partition in parts})
         self.goals = {partition: Goal(bounds[partition].incarnation, part.end) for partition, part in parts.items()}
         return {partition: within(part, bounds[partition]) for partition, part in parts.items()}
+
+    def follow_new_partitions(self) -> None:
+        """Partitions that have appeared since this run began, and are this task's, are its own from now on."""
+        setting, known = self.setting, self.assignment.shares
+        there = self.source.partitions(list(known))
+        if all(partition in known for partition in there):
+            return
+        resolved = setting.resolved
+        now = self.ledger.assign(self.uid, there, resolved.tasks, resolved.assignment)
+        if now.version == self.assignment.version:
+            self.assignment = now
+            self.slots = {part: share.slot for part, share in shares_of(setting, now, self.task).items()}
 
     def _positions(self) -> dict[Partition, Position | None]:
         return self.ledger.positions(self.uid, self.stream, list(self.slots))
@@ -379,7 +442,7 @@ class TaskRun:
         self.setting.listener.say(f"{there} records of the open ranges are in the target already")
         return list(items.values())
 
-    def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int) -> Lane:
+    def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int, pace: Pace) -> Lane:
         """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,
         or at a target that was replaced, goes on when the document is changed to tolerate it."""
         resolved = self._resolved_for(items[0].range.pins.revision)
@@ -393,11 +456,13 @@ class TaskRun:
             pipeline=resolved.pipeline,
             tolerance=self.setting.resolved.tolerance,
             ranges=self._with_current_floors(items),
-            quantum_s=self.setting.times.quantum_s,
+            quantum_s=self.quantum_s,
             boot_id=boot_id(),
             deadline_ns=deadline_ns,
             lock_paths=tuple(str(lock.path) for lock in self.held.locks),
             code=code_version(),
+            linger_s=self.setting.times.linger_s,
+            pace=pace,
         )
 
     def _with_current_floors(self, items: tuple[OpenRange, ...]) -> tuple[OpenRange, ...]:
@@ -433,7 +498,7 @@ class TaskRun:
             if Pipeline(self._resolved_for(pins.revision).pipeline).digest() != pins.pipeline:
                 raise PipelineChanged(
                     f"an open range was planned by version {pins.code} whose pipeline gave other results",
-                    where=f"{self._where()}, partition {item.range.partition.key}, offset {item.range.begin}",
+                    where=f"{self.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
                     next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
                 )
 
@@ -476,7 +541,7 @@ class TaskRun:
             spent = self.summary.seconds_by_part
             spent[part] = spent.get(part, 0.0) + clock.monotonic() - started
 
-    def _where(self) -> str:
+    def where(self) -> str:
         return f"connector {self.setting.connector.name}, task {self.task}"
 
     def _command(self) -> str:
@@ -487,7 +552,7 @@ class TaskRun:
     def _reached(self, step: Step) -> None:
         before = self.steps[step].times if step in self.steps else 0
         self.steps[step] = Passed(before + 1, clock.utc())
-        reached(step, home=self.setting.home, where=self._where())
+        reached(step, home=self.setting.home, where=self.where())
 
 
 def shares_of(setting: Setting, assignment: Assignment, task: int) -> dict[Partition, Share]:

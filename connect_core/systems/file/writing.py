@@ -96,7 +96,7 @@ class MingledWriter:
             records=self._records,
             bytes=self._bytes,
             behind={self._name: flushed.position},
-            where={"path": self._target.path, "begin": begin.offset, "end": self._end.offset},
+            where={self._target.path: [[begin.offset, self._end.offset]]},
             digest=self._digest.text(),
             evidence=flushed.evidence(),
         )

@@ -123,7 +123,6 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("limits: {range_records: 0}"), "limits.range_records: line 11: input should be greater than"),
         (_with("limits: {range_bytes: 1 gig}"), "limits.range_bytes: line 11: '1 gig' is not a size"),
         (_with("limits: {range_bytes: true}"), "limits.range_bytes: line 11: True is not a size"),
-        (_with("limits: {records_per_second: 9}"), "must be 0: this version has no limit on records a second"),
         (_with("transforms: [{drop: x}]"), "transforms: line 11: must be empty: this version passes records"),
         (_with("errors: {tolerance: some}"), "errors.tolerance: line 11: 'some' is not none, all or the number"),
         (_with("errors: {tolerance: -1}"), "-1 is not none, all or the number"),

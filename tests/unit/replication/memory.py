@@ -161,7 +161,11 @@ class MemorySink:
         if self.broken:
             raise Retriable("the answer was lost")
         mine = self.rows[self.first :]
-        return Delivered(len(mine), sum(len(body) for _, body in mine), {"memory": len(self.rows)}, {"memory": "here"})
+        return Delivered(len(mine), sum(len(body) for _, body in mine), {"memory": len(self.rows)}, _spans(self))
+
+
+def _spans(sink: MemorySink) -> Json:
+    return {"memory": [[sink.first, len(sink.rows)]]}
 
 
 def lane_of(*items: OpenRange, tolerance: int = 0, quantum_s: float = 5.0, home: str = "/nowhere") -> Lane:

@@ -83,6 +83,8 @@ class World:
     on_gap: str = "fail"
     accept_gaps: bool = False
     tolerance: int = 0
+    window_s: float = 0.0
+    records_per_second: int = 0
     attempt_of: str | None = None
     times: Times = Times(ttl_s=0.5, margin_s=0.1, quantum_s=0.3)  # noqa: RUF009  frozen
 
@@ -99,6 +101,7 @@ class World:
             range_bytes=1 << 20,
             tolerance=self.tolerance,
             on_gap=self.on_gap,
+            records_per_second=self.records_per_second,
         )
         return Setting(
             ledger=self.ledger,
@@ -113,6 +116,7 @@ class World:
             holder=f"holder {len(self.said)}",
             listener=Listener(self.said.append, lambda progress: None),
             accept_gaps=self.accept_gaps,
+            window_s=self.window_s,
             attempt_of=self.attempt_of,
         )
 
@@ -120,6 +124,14 @@ class World:
         self.said.append("new attempt")
         assignment = self.ledger.assign(self.connector.uid, [MEMORY], 1)
         return TaskRun(self.setting(), assignment, 0, self.source, self.sink).run()
+
+    def run_closed(self) -> TaskSummary:
+        """One attempt without a window."""
+        window_s, self.window_s = self.window_s, 0
+        try:
+            return self.run()
+        finally:
+            self.window_s = window_s
 
     def receipts(self) -> list[Receipt]:
         return sorted(

@@ -1,0 +1,133 @@
+"""Live ranges: those that nobody knows the end of when they are planned. Called by a run's driver in a window.
+
+One that nothing was written of is withdrawn, as if it had never been planned; one that an attempt left open gets an end
+when it is adopted. Settled ones of one run that adjoin become one: a run that stays for an hour has one receipt a
+partition, and the newest beside it, which is never merged, so that it can be read back (rule 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from connect_core.contracts import OPEN_END, Json, Receipt
+from connect_core.digest import added_up
+from connect_core.errors import DataError
+from connect_core.ledger.database import Transactions
+from connect_core.ledger.leases import Lease, fence
+from connect_core.ledger.rows import receipt_of, receipt_row
+from connect_core.ledger.tables import DEAD_LETTERS, GAPS, RANGES
+
+MAX_SPANS = 64
+"""Stretches of one place that a merged receipt names; of more only from where to where."""
+
+_SUMMED = (
+    *("absent", "already", "bytes_read", "bytes_written", "delivered", "emitted", "filtered", "passed"),
+    *("possible_repeats", "read", "rejected", "seconds", "surplus"),
+)
+_OPEN_LIVE = (
+    RANGES.update()
+    .where(RANGES.c.id == sa.bindparam("range_id"), RANGES.c.state == "open", RANGES.c.planned_end >= OPEN_END)
+    .values(planned_end=sa.bindparam("reached"))
+)
+_OF_RUN = (
+    sa.select(RANGES)
+    .where(RANGES.c.run_id == sa.bindparam("run"), RANGES.c.state == "settled", RANGES.c.planned_end >= OPEN_END)
+    .order_by(RANGES.c.partition_id, RANGES.c.id)
+)
+
+
+class LiveRanges(Transactions):
+    """The part of the ledger that is about ranges without an end."""
+
+    def bound(self, leases: Sequence[Lease], ends: Mapping[int, int]) -> None:
+        """Gives open live ranges an end, by id. Raises DataError when one is not open or has an end already."""
+        with self._write() as connection:
+            fence(connection, leases)
+            for range_id, end in ends.items():
+                if connection.execute(_OPEN_LIVE, {"range_id": range_id, "reached": end}).rowcount != 1:
+                    raise _not_live(range_id)
+
+    def withdraw(self, leases: Sequence[Lease], range_ids: Sequence[int]) -> None:
+        """Takes back open live ranges: nothing of them may be in a target. Raises DataError when one is not open."""
+        with self._write() as connection:
+            fence(connection, leases)
+            for range_id in range_ids:
+                live = (RANGES.c.id == range_id) & (RANGES.c.state == "open") & (RANGES.c.planned_end >= OPEN_END)
+                if connection.execute(RANGES.delete().where(live)).rowcount != 1:
+                    raise _not_live(range_id)
+
+
+def _not_live(range_id: int) -> DataError:
+    return DataError(f"range {range_id} is not open, or has an end", next_step="Read the open ranges again")
+
+
+def merge_settled(connection: Connection, run_id: str) -> None:
+    """Merges the settled live ranges of a run that adjoin, but the newest of each partition. In the transaction that
+    has just settled it, so there are at most three of each."""
+    rows = connection.execute(_OF_RUN, {"run": run_id}).all()
+    older = [row for row, following in pairwise(rows) if row.partition_id == following.partition_id]
+    kept: Any = None
+    for row in older:
+        values = _merged_row(kept, row) if kept is not None else None
+        if values is None:
+            kept = row
+            continue
+        for table in (GAPS, DEAD_LETTERS):
+            connection.execute(table.update().where(table.c.range_id == row.id).values(range_id=kept.id))
+        connection.execute(RANGES.delete().where(RANGES.c.id == row.id))
+        connection.execute(RANGES.update().where(RANGES.c.id == kept.id).values(**values))
+        kept = None
+
+
+def _merged_row(first: Any, second: Any) -> Json | None:
+    """The columns that change when `second` becomes part of `first`; None when they do not go together."""
+    same = ("partition_id", "stream", "incarnation", "pins", "epoch")
+    if any(getattr(first, name) != getattr(second, name) for name in same) or first.end_offset != second.begin_offset:
+        return None
+    receipt = None if second.gaps else merged(receipt_of(first), receipt_of(second))
+    return None if receipt is None else receipt_row(receipt) | {"closed_at": second.closed_at}
+
+
+def merged(first: Receipt, second: Receipt) -> Receipt | None:
+    """One receipt for two that adjoin; None when their digests or places cannot be put together."""
+    read, sent = added_up(first.digest_read, second.digest_read), added_up(first.digest_sent, second.digest_sent)
+    where = _joined(first.where, second.where)
+    if read is None or sent is None or where is None or first.reconstructed or second.reconstructed:
+        return None
+    sums = {name: getattr(first, name) + getattr(second, name) for name in _SUMMED}
+    return replace(
+        second,
+        begin=first.begin,
+        where=where,
+        digest_read=read,
+        digest_sent=sent,
+        gaps=(*first.gaps, *second.gaps),
+        **sums,
+    )
+
+
+def _joined(first: Json, second: Json) -> Json | None:
+    """Stretches by place, as the receipts of live ranges have them: `{place: [[begin, end], ...]}`."""
+    places = {}
+    for place in (*first, *(place for place in second if place not in first)):
+        spans = [*first.get(place, ()), *second.get(place, ())]
+        if not all(isinstance(span, list) and len(span) == 2 for span in spans):
+            return None
+        places[place] = _coalesced(spans)
+    return places
+
+
+def _coalesced(spans: Sequence[list[int]]) -> list[list[int]]:
+    joined: list[list[int]] = []
+    for begin, end in spans:
+        if joined and joined[-1][1] == begin:
+            joined[-1][1] = end
+        else:
+            joined.append([begin, end])
+    return joined if len(joined) <= MAX_SPANS else [[joined[0][0], joined[-1][1]]]

@@ -1,0 +1,111 @@
+"""A window: the run stays when what was there is moved, and follows its source until the window ends.
+
+The driver waits at the source, not by a timer. When something is there it plans a live range for every partition and
+starts a quantum, in which the worker follows all of them. Ranges into which nothing came stay open for the next quantum
+and are withdrawn at the end. Between two quanta the run looks whether it is to end, and whether there are new
+partitions; those of its own task are followed from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connect_core import clock
+from connect_core.contracts import Bounds, OpenRange
+from connect_core.errors import Retriable
+from connect_core.planning import follow_ranges, something
+from connect_core.records import Partition
+
+if TYPE_CHECKING:
+    from connect_core.replication.task import TaskRun
+
+WAIT_S = 1.0
+"""How long at most a wait at the source lasts before the run looks whether it is to end."""
+
+IN_VAIN = 3
+"""As many quanta in a row may end without a record though the source has some: it may have been taken back."""
+
+
+def nothing_moved(where: str) -> Retriable:
+    return Retriable(
+        "no record moved in a whole quantum",
+        where=where,
+        next_step="The target or the source is very slow; raise quantum_s and lease_ttl_s",
+    )
+
+
+class Window:
+    """The rest of one run, until `ends_at` (monotonic)."""
+
+    def __init__(self, run: TaskRun, ends_at: float) -> None:
+        self._run, self._ends_at = run, ends_at
+        self._sign_s = run.setting.times.ttl_s / 4
+        self._signed = self._looked = clock.monotonic()
+        self._in_vain = 0
+
+    def stay(self) -> None:
+        """Raises what stopped the run; live ranges that are open then are looked for by the next attempt."""
+        run, pending = self._run, list[OpenRange]()
+        while (left_s := self._ends_at - clock.monotonic()) > 0 and not run.ends_here(staying=True):
+            self._follow_new_partitions()
+            bounds = run.bounds()
+            pending = self._still_as_planned(pending, bounds)
+            if something(bounds):
+                pending = self._quantum(pending, bounds, left_s)
+            else:
+                self._wait(bounds, left_s)
+        self._withdraw(pending)
+
+    def _quantum(self, pending: list[OpenRange], bounds: Mapping[Partition, Bounds], left_s: float) -> list[OpenRange]:
+        """Raises Retriable when nothing moves though there is something, again and again."""
+        run = self._run
+        receipts = len(run.summary.receipts)
+        run.quantum_s = min(run.setting.times.quantum_s, left_s)
+        left = run.moved([*pending, *self._planned(bounds, {item.range.partition for item in pending})])
+        self._signed = clock.monotonic()
+        self._in_vain = 0 if len(run.summary.receipts) > receipts else self._in_vain + 1
+        if self._in_vain > IN_VAIN:
+            raise nothing_moved(run.where())
+        return left
+
+    def _planned(self, bounds: Mapping[Partition, Bounds], planned: set[Partition]) -> list[OpenRange]:
+        run = self._run
+        limits, pins = run.terms()
+        wanted = {partition: seen for partition, seen in bounds.items() if partition not in planned}
+        marked = {floor.partition_id for floor in run.ledger.floors(run.uid, run.stream) if floor.ahead}
+        ahead = {partition for partition in wanted if marked & {"", partition.id}}
+        return run.open(follow_ranges(run.stream, wanted, run.slots, ahead, limits, pins))
+
+    def _wait(self, bounds: Mapping[Partition, Bounds], left_s: float) -> None:
+        """Gives a sign of life now and then: whoever waits for the lease must see that its holder is there."""
+        if clock.monotonic() - self._signed >= self._sign_s:
+            self._run.held.renew()
+            self._signed = clock.monotonic()
+        self._run.source.wait(bounds, min(left_s, WAIT_S, self._sign_s))
+
+    def _still_as_planned(self, pending: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
+        """Idle ranges whose partition is what it was. The others are taken back, to be planned anew."""
+        kept = [item for item in pending if not item.range.live or _is_as_planned(item, bounds[item.range.partition])]
+        self._withdraw([item for item in pending if item not in kept])
+        return kept
+
+    def _withdraw(self, items: Sequence[OpenRange]) -> None:
+        """Nothing was written of them: each execution returned, and told of no record."""
+        live = [item.id for item in items if item.range.live]
+        if live:
+            self._run.ledger.withdraw(self._run.held.leases, live)
+
+    def _follow_new_partitions(self) -> None:
+        """Each task looks for itself. Where the partitions have to be shared out anew, the run ends."""
+        run = self._run
+        if clock.monotonic() - self._looked < run.setting.times.quantum_s:
+            return
+        self._looked = clock.monotonic()
+        run.follow_new_partitions()
+
+
+def _is_as_planned(item: OpenRange, seen: Bounds) -> bool:
+    wanted = item.range
+    planned = (wanted.incarnation, wanted.begin, wanted.evidence)
+    return planned == (seen.incarnation, seen.begin, seen.evidence) and seen.grows and not seen.gaps
