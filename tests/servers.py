@@ -34,7 +34,7 @@ _SHARED = stack.Options(
     well_known_ports=False,
     rocketmq_jvm=_QUICK_START,
     postgresql={"fsync": "off"},
-    airflow={"AIRFLOW__CORE__PARALLELISM": "4"},
+    airflow={"AIRFLOW__CORE__PARALLELISM": "4", "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2"},
 )
 _tether: processes.Process | None = None
 _skipped: list[str] = []

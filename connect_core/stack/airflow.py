@@ -8,6 +8,7 @@ same files.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import urllib.error
@@ -19,7 +20,7 @@ from importlib.metadata import version as installed_version
 from typing import ClassVar
 
 from connect_core.errors import Unreachable
-from connect_core.stack import airflow_database, airflow_settings, jars, ports
+from connect_core.stack import airflow_database, airflow_settings, jars, ports, postgresql
 from connect_core.stack.parts import API_SERVER, DAG_PROCESSOR, POSTGRESQL, SCHEDULER, TRIGGERER, Site
 from connect_core.stack.processes import Launch
 
@@ -129,9 +130,17 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def _prepare(site: Site, report: jars.Report) -> None:
     if not is_installed():
         raise Unreachable("Airflow is not installed", next_step=f"{sys.executable} -m pip install 'waybill[airflow]'")
+    _make_ledger(site)
     airflow_settings.write_files(site.home)
     log = site.log("airflow-migration")
     airflow_database.migrate(airflow_settings.environment(site), installed_version(_PACKAGE), log, report)
+
+
+def _make_ledger(site: Site) -> None:
+    """The DAGs are made from it, so it is there before anybody looks for them."""
+    from connect_core.ledger import upgrade
+
+    upgrade(os.environ.get("WAYBILL_DATABASE_URL") or postgresql.url(site.home, postgresql.DATABASE))
 
 
 def _launch(site: Site, part: str, *arguments: str) -> Launch:

@@ -122,15 +122,19 @@ def status(home: Path) -> list[PartStatus]:
     return [_status_of(stack, name) for name in ALL]
 
 
-def restart(home: Path, name: str, *, report: Report) -> None:
-    """Starts a recorded part again that has died, on the ports it had. Called by the supervisor."""
+def restart(home: Path, names: Iterable[str], *, report: Report) -> None:
+    """Starts recorded parts again that have died, side by side, on the ports they had. Called by the supervisor."""
     with _home_lock(home):
         stack = load(home)
-        part = stack.parts.get(name) if stack else None
-        if stack is None or part is None or part.process.is_alive:
+        if stack is None:
             return
-        report(f"{name} (pid {part.process.pid}) has ended; its last lines:\n{log_tail(_log(stack, name))}")
-        _Start(stack, report, part.restarts + 1).all_of([KINDS[name]])
+        dead = [part for name in names if (part := stack.parts.get(name)) is not None and not part.process.is_alive]
+        for part in dead:
+            lines = log_tail(_log(stack, part.name))
+            report(f"{part.name} (pid {part.process.pid}) has ended; its last lines:\n{lines}")
+        if dead:
+            restarts = {part.name: part.restarts + 1 for part in dead}
+            _Start(stack, report, restarts).all_of([KINDS[part.name] for part in dead])
 
 
 def log_tail(path: Path, lines: int = _TAIL_LINES) -> str:
@@ -147,11 +151,11 @@ def log_tail(path: Path, lines: int = _TAIL_LINES) -> str:
 class _Start:
     """One call's starting of several parts: each in a thread, the record written as soon as a process exists."""
 
-    def __init__(self, stack: Stack, report: Report, restarts: int = 0) -> None:
+    def __init__(self, stack: Stack, report: Report, restarts: Mapping[str, int] | None = None) -> None:
         self._stack = stack
         self._before = stack
         self._report = report
-        self._restarts = restarts
+        self._restarts = restarts or {}
         self._writing = threading.Lock()
         self._given_up = threading.Event()
 
@@ -173,6 +177,8 @@ class _Start:
                 self._given_up.set()
                 raise
         failed = [error for start in starts.values() if (error := start.exception()) is not None]
+        for error in failed[1:]:
+            self._report(str(error))
         if failed:
             raise failed[0]
         return self._stack
@@ -231,9 +237,9 @@ class _Start:
         with self._writing:
             self._stop_when_given_up(kind)
             process = processes.start(launch)
-            part = Part(
-                kind.name, process, site.ports, kind.version(site), kind.facts(site), time.time(), self._restarts
-            )
+            version, facts = kind.version(site), kind.facts(site)
+            restarts = self._restarts.get(kind.name, 0)
+            part = Part(kind.name, process, site.ports, version, facts, time.time(), restarts)
             self._stack = self._stack.having(part)
             save(self._stack)
         return part

@@ -59,7 +59,7 @@ class PostgreSQL:
         if not (data / "PG_VERSION").exists():
             _own(place)
             _initialise(data)
-        _clear_stale_lock(data)
+        _clear_stale_locks(data, _socket_folder(site.home))
 
     def launch(self, site: Site) -> Launch:
         settings = postgresql_settings(site.options.postgresql)
@@ -184,15 +184,16 @@ def _initialise(data: Path) -> None:
     fresh.rename(data)
 
 
-def _clear_stale_lock(data: Path) -> None:
-    """Removes the lock file of a server that was killed, once its last process is gone.
+def _clear_stale_locks(data: Path, sockets: Path) -> None:
+    """Removes the lock files of a server that was killed, of its data and of its socket, once its last process is gone.
 
-    PostgreSQL takes any process with the pid in that file for its old self, a zombie that nobody reaps included (a
+    PostgreSQL takes any process with the pid in those files for its old self, a zombie that nobody reaps included (a
     container whose first process is a plain program). Its processes all stand in the data folder.
     """
-    lock = data / "postmaster.pid"
-    if lock.exists() and processes.wait_until(lambda: not _is_used(data), _ORPHANS_LIMIT_S):
-        lock.unlink(missing_ok=True)
+    locks = [lock for lock in (data / "postmaster.pid", sockets / f"{_SOCKET_NAME}.lock") if lock.exists()]
+    if locks and processes.wait_until(lambda: not _is_used(data), _ORPHANS_LIMIT_S):
+        for lock in locks:
+            lock.unlink(missing_ok=True)
 
 
 def _is_used(data: Path) -> bool:

@@ -50,10 +50,11 @@ def watch(home: Path) -> None:
     back_off = BackOff()
     _say("watching")
     while (stack := load(home)) is not None and _is_mine(stack):
-        for name, part in stack.parts.items():
-            if not part.process.is_alive and back_off.is_due(name, time.monotonic()):
-                _restart(home, name)
-                back_off.tried(name, time.monotonic())
+        names = to_start(stack, back_off, time.monotonic())
+        if names:
+            _restart(home, names)
+        for name in names:
+            back_off.tried(name, time.monotonic())
         time.sleep(_LOOK_EVERY_S)
     _say("no longer needed")
 
@@ -63,11 +64,18 @@ def _is_mine(stack: Stack) -> bool:
     return stack.supervisor is not None and stack.supervisor.pid == os.getpid()
 
 
-def _restart(home: Path, name: str) -> None:
+def to_start(stack: Stack, back_off: BackOff, now: float) -> list[str]:
+    """The parts that died and may be tried now, but for those that come after one which has to wait."""
+    dead = [name for name, part in stack.parts.items() if not part.process.is_alive]
+    waiting = {name for name in dead if not back_off.is_due(name, now)}
+    return [name for name in dead if name not in waiting and waiting.isdisjoint(lifecycle.KINDS[name].after)]
+
+
+def _restart(home: Path, names: list[str]) -> None:
     try:
-        lifecycle.restart(home, name, report=_say)
+        lifecycle.restart(home, names, report=_say)
     except WaybillError as error:
-        _say(f"{name} could not be started again: {error}")
+        _say(f"not everything could be started again: {error}")
 
 
 def _say(line: str) -> None:

@@ -2,8 +2,8 @@
 
 A fault test is marked `fault` and parametrized like any other. `--faults one` (the default) keeps one choice of each
 test function, `--faults all` keeps them all. A choice with a mark of its own, `pytest.mark.fault(costly=True)`, is made
-only with all. What is chosen at random comes from `seeded`, which depends on `--seed`
-and the test's name only, so that a row can be run again exactly.
+only with all; so is a whole function or module that has it. What is chosen at random comes from `seeded`, which depends
+on `--seed` and the test's name only, so that a row can be run again exactly.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("fault"):
             choices.setdefault(item.nodeid.partition("[")[0], []).append(item)
     seed = config.getoption("--seed")
-    kept = {id(random.Random(f"{seed} {name}").choice(_cheap(several))) for name, several in choices.items()}
+    cheap = {name: found for name, several in choices.items() if (found := _cheap(several))}
+    kept = {id(random.Random(f"{seed} {name}").choice(several)) for name, several in cheap.items()}
     left_out = [item for several in choices.values() for item in several if id(item) not in kept]
     if left_out and not _named(config):
         gone = {id(item) for item in left_out}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -98,6 +99,17 @@ def test_what_was_killed_is_seen_and_started_by_the_next_call(home: Path) -> Non
     second = up(home)
     assert answers(second)
     assert second.part(POSTGRESQL).process != first.part(POSTGRESQL).process
+
+
+def test_a_killed_server_that_nobody_reaps_is_started_again(home: Path) -> None:
+    """Its zombie keeps the pid that stands in its lock files, as long as the process that started it lives."""
+    first = up(home, supervise=True).part(POSTGRESQL).process
+    os.kill(first.pid, signal.SIGKILL)
+    log = home / "logs" / "supervisor.log"  # asking the stack would reap it
+    assert processes.wait_until(lambda: "postgresql 18 ready" in log.read_text(), 20)
+    assert Path(f"/proc/{first.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", (
+        "it shows nothing otherwise"
+    )
 
 
 def test_the_supervisor_starts_again_what_died_and_says_why(home: Path) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from connect_core.stack.supervisor import BackOff
+import os
+from pathlib import Path
+
+from connect_core.stack import BROKER, POSTGRESQL, SCHEDULER, TRIGGERER, Options, Stack, processes
+from connect_core.stack.processes import Process
+from connect_core.stack.record import Part
+from connect_core.stack.supervisor import BackOff, to_start
 
 
 def starts(back_off: BackOff, seconds: int) -> list[int]:
@@ -30,3 +36,34 @@ def test_one_part_does_not_hold_up_another() -> None:
     back_off = BackOff()
     starts(back_off, 20)
     assert back_off.is_due("engine", 1016)
+
+
+def stack_with(**alive: bool) -> Stack:
+    """Of these parts, with `_` for `-` in their names."""
+    here = processes.of(os.getpid())
+    assert here is not None
+    gone = Process(here.pid, here.started - 1, here.boot_id)
+    names = {name.replace("_", "-"): here if lives else gone for name, lives in alive.items()}
+    parts = {name: Part(name, process, {}, "1", {}, 0.0) for name, process in names.items()}
+    return Stack(Path("/nowhere"), Options(), parts)
+
+
+def test_all_that_died_are_started_together() -> None:
+    stack = stack_with(broker=False, postgresql=False, scheduler=False, triggerer=True)
+    assert to_start(stack, BackOff(), 1000) == [BROKER, POSTGRESQL, SCHEDULER]
+
+
+def test_nothing_is_started_before_what_it_needs_is_due() -> None:
+    """Its own pauses would grow for nothing."""
+    back_off = BackOff()
+    back_off.tried(POSTGRESQL, 1000)
+    stack = stack_with(broker=False, postgresql=False, scheduler=False)
+    assert to_start(stack, back_off, 1000.5) == [BROKER]
+    assert to_start(stack, back_off, 1001) == [BROKER, POSTGRESQL, SCHEDULER]
+
+
+def test_what_has_to_wait_holds_up_nobody_else() -> None:
+    back_off = BackOff()
+    back_off.tried(TRIGGERER, 1000)
+    stack = stack_with(postgresql=True, scheduler=False, triggerer=False)
+    assert to_start(stack, back_off, 1000.5) == [SCHEDULER]
