@@ -29,6 +29,7 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
         resolved=resolved,
         resolve=lambda revision: resolved,
         stream=stored.stream,
+        window_s=0.0,
         course=Course(stored.parts),
         accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
         halted=lambda: setting.halted() or _cancelled(setting, stored.stream),

@@ -55,7 +55,7 @@ def setting_for(
     """
     now = resolved(ledger, settings, home, connector)
     if window_s is None:
-        window_s = now.window_s if attempt_of is not None and stream == LIVE else 0.0
+        window_s = now.window_s if attempt_of is not None else 0.0
     return Setting(
         ledger=ledger,
         connector=connector,
