@@ -187,10 +187,9 @@ class _Start:
         taken = {port for part in self._stack.parts.values() for port in part.ports.values()}
         chosen: dict[str, Mapping[str, int]] = {}
         for kind in kinds:
-            known = self._stack.parts.get(kind.name)
             usual = kind.well_known if self._stack.options.well_known_ports else {}
-            own = set(known.ports.values()) if known else set()
-            chosen[kind.name] = kind.choose_ports(known.ports if known else usual, taken - own)
+            last = self._stack.last_ports.get(kind.name, {})
+            chosen[kind.name] = kind.choose_ports(last or usual, taken - set(last.values()))
             taken |= set(chosen[kind.name].values())
         return chosen
 

@@ -44,6 +44,8 @@ class Stack:
     options: Options
     parts: Mapping[str, Part] = field(default_factory=dict)
     supervisor: Process | None = None
+    last_ports: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of every part since the first one was started: one that is started again is found where it was."""
 
     @property
     def name_servers(self) -> str:
@@ -102,7 +104,8 @@ class Stack:
         return found
 
     def having(self, part: Part) -> Stack:
-        return replace(self, parts={**self.parts, part.name: part})
+        ports = {**self.last_ports, part.name: part.ports}
+        return replace(self, parts={**self.parts, part.name: part}, last_ports=ports)
 
     def without(self, *names: str) -> Stack:
         return replace(self, parts={name: part for name, part in self.parts.items() if name not in names})
@@ -147,6 +150,7 @@ def _encode(stack: Stack) -> dict[str, Any]:
         "options": asdict(stack.options),
         "parts": {name: asdict(part) for name, part in stack.parts.items()},
         "supervisor": asdict(stack.supervisor) if stack.supervisor else None,
+        "last_ports": {name: dict(ports) for name, ports in stack.last_ports.items()},
     }
 
 
@@ -156,4 +160,5 @@ def _decode(home: Path, document: dict[str, Any]) -> Stack:
     parts = {name: Part(**{**part, "process": Process(**part["process"])}) for name, part in document["parts"].items()}
     supervisor = Process(**document["supervisor"]) if document["supervisor"] else None
     options = document["options"] | {"rocketmq_jvm": tuple(document["options"]["rocketmq_jvm"])}
-    return Stack(home, Options(**options), parts, supervisor)
+    ports = {name: part.ports for name, part in parts.items()} | document.get("last_ports", {})
+    return Stack(home, Options(**options), parts, supervisor, ports)

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import make_url
 
 from connect_core.errors import Unreachable
-from connect_core.stack import BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options, Stack, load
+from connect_core.stack import API_SERVER, BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options, Stack, load
 from connect_core.stack.processes import Process
 from connect_core.stack.record import Part, save
 
@@ -26,7 +26,10 @@ def stack_in(home: Path) -> Stack:
         part(POSTGRESQL, {}, {"socket_folder": "/tmp/with space/s", "data_folder": "/d"}),
         part(ENGINE, {"grpc": 15002}, {"token_file": "engine.token"}),
     ]
-    return Stack(home, Options(broker={"a": "b"}), {one.name: one for one in parts}, PROCESS)
+    stack = Stack(home, Options(broker={"a": "b"}), supervisor=PROCESS)
+    for one in parts:
+        stack = stack.having(one)
+    return stack
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
@@ -40,6 +43,15 @@ def test_nothing_to_remember_leaves_no_file(tmp_path: Path) -> None:
     save(Stack(tmp_path, Options()))
     assert load(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_that_is_stopped_leaves_its_ports_to_its_next_start(tmp_path: Path) -> None:
+    """Airflow's processes were told where the engine is, and it may be stopped and started beside them."""
+    stack = Stack(tmp_path, Options()).having(part(NAME_SERVER, {"remoting": 1234}, {})).having(part(ENGINE, {}, {}))
+    save(stack.without(NAME_SERVER))
+    again = load(tmp_path)
+    assert again is not None
+    assert again.last_ports[NAME_SERVER] == {"remoting": 1234}
 
 
 def test_clients_get_addresses(tmp_path: Path) -> None:
@@ -68,3 +80,13 @@ def test_a_record_that_cannot_be_read_names_its_file(tmp_path: Path, text: str) 
     (tmp_path / "stack.json").write_text(text)
     with pytest.raises(Unreachable, match=r"stack\.json"):
         load(tmp_path)
+
+
+def test_airflow_has_an_address_and_a_login_and_the_password_is_not_in_the_record(tmp_path: Path) -> None:
+    (tmp_path / "passwords.json").write_text('{"admin": "very-secret"}')
+    facts = {"user": "admin", "password_file": "passwords.json"}
+    stack = Stack(tmp_path, Options()).having(part(API_SERVER, {"http": 8099}, facts))
+    save(stack)
+    assert stack.airflow_url == "http://127.0.0.1:8099"
+    assert (stack.airflow_user, stack.airflow_password) == ("admin", "very-secret")
+    assert "very-secret" not in (tmp_path / "stack.json").read_text()
