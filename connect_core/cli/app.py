@@ -8,6 +8,7 @@ import typer
 
 from connect_core import __version__
 from connect_core.cli import (
+    backfills,
     connectors,
     databases,
     dead_letters,
@@ -48,10 +49,18 @@ def root(
     """Waybill: replication with receipts."""
 
 
-for register in (health.register, documents.register, runs.register, peeking.register, history.register):
+for register in (
+    health.register,
+    documents.register,
+    runs.register,
+    backfills.register,
+    peeking.register,
+    history.register,
+):
     register(app)
 app.add_typer(stacks.app, name="dev")
 app.add_typer(connectors.app, name="connectors")
+app.add_typer(backfills.app, name="backfills")
 app.add_typer(offsets.app, name="offsets")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(engines.app, name="engine")

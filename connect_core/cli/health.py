@@ -93,12 +93,13 @@ def _parts(home: Path | None) -> list[dict[str, Any]]:
 def _ledger_facts() -> dict[str, Any]:
     from connect_core.config import database_url
     from connect_core.config.ledger_url import shown
+    from connect_core.contracts import LIVE
 
     with session.reading() as opened:
         facts: dict[str, Any] = {"ledger": shown(database_url(opened.home)), "connectors": []}
         for connector in opened.ledger.connectors():
-            run = next(iter(opened.ledger.runs(connector.uid, limit=1)), None)
-            receipt = next(iter(opened.ledger.receipts(connector.uid, limit=1)), None)
+            run = next(iter(opened.ledger.runs(connector.uid, limit=1, stream=LIVE)), None)
+            receipt = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
             facts["connectors"].append(
                 {
                     "name": connector.name,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from connect_core.ledger import Connector, SettledRange
 
 OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
+Stream = Annotated[
+    str, typer.Option("--stream", help="live, a backfill or a replay as `backfills list` names it, or all.")
+]
+ALL = "all"
 Last = Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")]
 
 _SHOWN = ("connector", "partition", "begin", "end", "read", "delivered", "already", "rejected", "surplus", "settled_at")
@@ -28,17 +32,18 @@ def register(app: typer.Typer) -> None:
     app.command("gaps")(gaps)
 
 
-def runs(name: OptionalName = "", last: Last = 20, as_json: JsonFlag = False) -> None:
-    """Runs, the newest first."""
+def runs(name: OptionalName = "", stream: Stream = ALL, last: Last = 20, as_json: JsonFlag = False) -> None:
+    """Runs, the newest first; those of backfills as well."""
     with session.reading() as opened:
         names = {c.uid: c.name for c in opened.ledger.connectors(include_deleted=True)}
         uid = opened.ledger.connector(name).uid if name else None
-        found = opened.ledger.runs(uid, limit=last)
+        found = opened.ledger.runs(uid, limit=last, stream=of_stream(stream))
     told = [{"connector": names.get(run.uid, run.uid), **output.plain(run)} for run in found]
     rows = [
         [
             run["connector"],
             run["id"],
+            run["stream"],
             run["task"],
             run["engine"],
             run["state"],
@@ -49,22 +54,24 @@ def runs(name: OptionalName = "", last: Last = 20, as_json: JsonFlag = False) ->
         ]
         for run in told
     ]
-    headings = ("CONNECTOR", "RUN", "TASK", "ENGINE", "STATE", "STARTED", "SECONDS", "DELIVERED", "FAILURE")
+    headings = ("CONNECTOR", "RUN", "STREAM", "TASK", "ENGINE", "STATE", "STARTED", "SECONDS", "DELIVERED", "FAILURE")
     output.emit(as_json, {"runs": told}, lambda: output.table(headings, rows, "no runs yet"))
 
 
 def receipts(
     name: OptionalName = "",
     run: Annotated[str, typer.Option("--run", help="Only those of this run.")] = "",
+    stream: Stream = "",
     last: Last = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """Receipts, the newest first: what became of each range."""
+    """Receipts of the live stream, of another one or of one run, the newest first: what became of each range."""
+    wanted = of_stream(stream or (ALL if run else "live"))
     with session.reading() as opened:
         found = [
             {"connector": connector.name, **_receipt(settled)}
             for connector in _chosen(opened, name)
-            for settled in opened.ledger.receipts(connector.uid, run or None, limit=last)
+            for settled in opened.ledger.receipts(connector.uid, run or None, wanted, limit=last)
         ]
     found = sorted(found, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
     rows = [[receipt[key] for key in _SHOWN] for receipt in found]
@@ -115,18 +122,24 @@ def gaps(name: OptionalName = "", as_json: JsonFlag = False) -> None:
             for connector in _chosen(opened, name)
             for stored in opened.ledger.gaps(connector.uid)
         ]
-    keys = ("connector", "partition", "incarnation", "begin", "end", "reason", "stored_at")
+    keys = ("connector", "stream", "partition", "incarnation", "begin", "end", "reason", "stored_at")
     rows = [[gap[key] for key in keys] for gap in found]
     headings = [key.replace("_", " ").upper() for key in keys]
     output.emit(as_json, {"gaps": found}, lambda: output.table(headings, rows, "no gaps"))
 
 
+def of_stream(word: str) -> str | None:
+    """None stands for every stream."""
+    return None if word == ALL else word
+
+
 def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
     from connect_core.config import load_document
+    from connect_core.contracts import LIVE
     from connect_core.replication.preview import plan_connector
 
     previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
-    newest = next(iter(opened.ledger.receipts(connector.uid, limit=1)), None)
+    newest = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
     since = newest.settled_at if newest else connector.created_at
     alerts = load_document(connector.document).alerts
     waiting = sum(preview.lag for preview in previews)

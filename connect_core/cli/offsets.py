@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
+from connect_core.cli.history import Stream, of_stream
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
 
@@ -30,8 +31,8 @@ PartitionKey = Annotated[str, typer.Argument(help="Partition, as `offsets show` 
 
 
 @app.command()
-def show(name: Name, as_json: JsonFlag = False) -> None:
-    """The committed position of each partition."""
+def show(name: Name, stream: Stream = "live", as_json: JsonFlag = False) -> None:
+    """The committed position of each partition, of the live stream unless told."""
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
         found = [
@@ -42,7 +43,7 @@ def show(name: Name, as_json: JsonFlag = False) -> None:
                 "offset": offset.position.offset,
                 "changed_at": offset.changed_at,
             }
-            for offset in opened.ledger.offsets(connector.uid)
+            for offset in opened.ledger.offsets(connector.uid, of_stream(stream))
         ]
     rows = [list(offset.values()) for offset in found]
     headings = ("STREAM", "PARTITION", "INCARNATION", "OFFSET", "CHANGED")
@@ -96,6 +97,7 @@ def undo(name: Name, partition: PartitionKey, as_json: JsonFlag = False) -> None
 def history(
     name: Name,
     partition: Annotated[str, typer.Option("--partition", help="Only this partition.")] = "",
+    stream: Stream = "live",
     last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")] = 50,
     as_json: JsonFlag = False,
 ) -> None:
@@ -104,7 +106,9 @@ def history(
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
-        steps = opened.ledger.offset_history(connector.uid, Partition(partition) if partition else None, last)
+        steps = opened.ledger.offset_history(
+            connector.uid, Partition(partition) if partition else None, last, of_stream(stream)
+        )
     told = [
         {
             "at": step.at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,19 +39,23 @@ def _bar() -> Iterator[Listener]:
     from rich.progress import Progress as Bars
 
     from connect_core.replication.task import Listener
+    from connect_core.replication.telling import Pace
 
     columns = (
         TextColumn("task {task.description}"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f}% {task.fields[records]:,} records"),
+        TextColumn("{task.fields[words]}"),
         TimeElapsedColumn(),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
         shown: dict[int, TaskID] = {}
+        paces: dict[int, Pace] = {}
 
         def progress(now: Progress) -> None:
+            moment = time.monotonic()
+            pace = paces.setdefault(now.task, Pace(now, moment))
             if now.task not in shown:
-                shown[now.task] = bars.add_task(str(now.task), total=now.planned, records=0)
-            bars.update(shown[now.task], total=now.planned, completed=now.done, records=now.records)
+                shown[now.task] = bars.add_task(str(now.task), total=now.planned, words="")
+            bars.update(shown[now.task], total=now.planned, completed=now.done, words=pace.words(now, moment))
 
         yield Listener(lambda text: bars.console.print(output.printable(text), markup=False), progress)

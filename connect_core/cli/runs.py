@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,25 +54,11 @@ def run(
     as_json: JsonFlag = False,
 ) -> None:
     """Run a connector once, here and now: moves what is there, then ends; with --window it stays and follows."""
-    from connect_core.config import engine_for
-    from connect_core.engine import submitting
     from connect_core.replication import telling
 
     begun = time.monotonic()
     with session.working() as (opened, home):
-        connector = opened.ledger.connector(name)
-        wanted = engine_for(connector.document, opened.settings, home, engine)
-        if wanted.kind == "submit":
-            told = submitting.run(
-                _submitted_at(wanted, opened.settings, home),
-                name,
-                engine=engine or None,
-                accept_gaps=accept_gaps,
-                window_s=window,
-                say=output.notice,
-            )
-        else:
-            told = _run_here(wanted, opened, home, connector, accept_gaps, window, quiet=as_json)
+        told = attempt(opened, home, opened.ledger.connector(name), How(engine, accept_gaps, as_json, window))
     told |= {"seconds": round(time.monotonic() - begun, 3)}
     output.emit(as_json, told, lambda: output.line("\n".join(telling.lines(told))))
 
@@ -97,31 +84,57 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
     output.emit(as_json, {**told, "partitions": previews}, for_people)
 
 
+@dataclass(frozen=True)
+class How:
+    """What a person says of a run: `engine` is the name of one, empty for the connector's; `quiet` for scripts."""
+
+    engine: str
+    accept_gaps: bool
+    quiet: bool
+    window_s: float = 0.0
+
+
+def attempt(opened: Session, home: Path, connector: Connector, how: How, stream: str | None = None) -> dict[str, Any]:
+    """One run of the live stream, or of a backfill, wherever its engine is; what it tells at its end."""
+    from connect_core.config import engine_for
+    from connect_core.contracts import LIVE
+    from connect_core.engine import submitting
+
+    wanted = engine_for(connector.document, opened.settings, home, how.engine)
+    if wanted.kind != "submit":
+        return _run_here(wanted, opened, home, connector, how, stream or LIVE)
+    return submitting.run(
+        _submitted_at(wanted, opened.settings, home),
+        connector.name,
+        engine=how.engine or None,
+        accept_gaps=how.accept_gaps,
+        window_s=how.window_s,
+        stream=stream or LIVE,
+        say=output.notice,
+    )
+
+
 def _run_here(
-    wanted: EngineOptions,
-    opened: Session,
-    home: Path,
-    connector: Connector,
-    accept_gaps: bool,
-    window_s: float,
-    quiet: bool,
+    wanted: EngineOptions, opened: Session, home: Path, connector: Connector, how: How, stream: str
 ) -> dict[str, Any]:
     """This process is the driver."""
     from connect_core.replication import telling
+    from connect_core.replication.backfill import setting_of_stream
     from connect_core.replication.run import run_connector
     from connect_core.replication.setting import setting_for
 
-    with listening(quiet) as listener:
-        setting = setting_for(
+    with listening(how.quiet) as listener:
+        live = setting_for(
             opened.ledger,
             opened.settings,
             home,
             connector,
             _engine(wanted, home),
             listener,
-            accept_gaps=accept_gaps,
-            window_s=window_s,
+            accept_gaps=how.accept_gaps,
+            window_s=how.window_s,
         )
+        setting = setting_of_stream(live, stream, opened.settings)
         return telling.told(run_connector(setting), seconds=0)
 
 

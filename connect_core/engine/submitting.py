@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connect_core.contracts import Json
+from connect_core.contracts import LIVE, Json
 from connect_core.engine import submit
 from connect_core.engine.driver import this_process
 from connect_core.engine.server import NOT_INHERITED
@@ -52,9 +52,10 @@ def run(
     engine: str | None,
     accept_gaps: bool,
     window_s: float = 0.0,
+    stream: str = LIVE,
     say: Callable[[str], None],
 ) -> Json:
-    """The run's summary. `engine` names the one that is to be instead of the document's.
+    """The run's summary. `engine` names the one that is to be instead of the document's; `stream` a backfill.
 
     Raises the error that the run failed with, and VersionMismatch before anything is started.
     """
@@ -63,6 +64,7 @@ def run(
         result = Path(folder) / "result.json"
         told = submit.arguments(
             connector,
+            stream=stream,
             accept_gaps=accept_gaps,
             window_s=window_s,
             engine=engine,

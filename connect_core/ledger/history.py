@@ -128,11 +128,13 @@ class Deed:
 class History(Transactions):
     """The part of the ledger that is read by people."""
 
-    def runs(self, uid: str | None = None, limit: int = 50) -> list[Run]:
+    def runs(self, uid: str | None = None, limit: int = 50, stream: str | None = None) -> list[Run]:
         """Newest first."""
         query = sa.select(RUNS).order_by(RUNS.c.started_at.desc(), RUNS.c.id.desc()).limit(limit)
         if uid is not None:
             query = query.where(RUNS.c.uid == uid)
+        if stream is not None:
+            query = query.where(RUNS.c.stream == stream)
         with self._read() as connection:
             return [_run_of(row) for row in connection.execute(query)]
 
@@ -172,10 +174,14 @@ class History(Transactions):
                 for row in connection.execute(query)
             ]
 
-    def offset_history(self, uid: str, partition: Partition | None = None, limit: int = 50) -> list[OffsetStep]:
+    def offset_history(
+        self, uid: str, partition: Partition | None = None, limit: int = 50, stream: str | None = None
+    ) -> list[OffsetStep]:
         """The newest `limit` moves of committed positions, in the order in which they were made. The settled ranges
         are the history; what people changed stands between them."""
-        settled, changed = _settled(uid), sa.select(OFFSET_CHANGES).where(OFFSET_CHANGES.c.uid == uid)
+        settled, changed = _settled(uid, stream), sa.select(OFFSET_CHANGES).where(OFFSET_CHANGES.c.uid == uid)
+        if stream is not None:
+            changed = changed.where(OFFSET_CHANGES.c.stream == stream)
         if partition is not None:
             settled = settled.where(RANGES.c.partition_id == partition.id)
             changed = changed.where(OFFSET_CHANGES.c.partition_id == partition.id)

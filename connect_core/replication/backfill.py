@@ -11,9 +11,18 @@ from dataclasses import replace
 from connect_core.config import Resolved, Settings, diverted, load_document, resolve, with_policies
 from connect_core.contracts import LIVE
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
-from connect_core.ledger import Backfill
+from connect_core.ledger import Backfill, Connector, Ledger
 from connect_core.replication.course import Course
 from connect_core.replication.task import Setting, TaskRun, TaskSummary
+
+
+def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:
+    """Raises ConfigError when nobody has begun it."""
+    found = ledger.backfill(connector.uid, stream)
+    if found is None:
+        known = ", ".join(one.stream for one in ledger.backfills(connector.uid)) or "none"
+        raise ConfigError(f"connector {connector.name} has no backfill {stream!r}", next_step=f"There are: {known}")
+    return found
 
 
 def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> Setting:
@@ -40,10 +49,7 @@ def setting_of_stream(live: Setting, stream: str, settings: Settings) -> Setting
     """The `live` setting itself for the live stream, else the one for attempts of a backfill that was begun."""
     if stream == LIVE:
         return live
-    stored = live.ledger.backfill(live.connector.uid, stream)
-    if stored is None:
-        raise ConfigError(f"there is no {stream} of connector {live.connector.name}")
-    return backfill_setting(live, stored, settings)
+    return backfill_setting(live, stored_backfill(live.ledger, live.connector, stream), settings)
 
 
 def backfill_resolved(setting: Setting, stored: Backfill, settings: Settings) -> Resolved:

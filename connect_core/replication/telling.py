@@ -6,7 +6,8 @@ The same for the command, a scheduler's log and a Spark job. Pure but for the cl
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from connect_core.replication.run import RunSummary
@@ -31,16 +32,55 @@ _LINE_EVERY_S = 5.0
 
 def listener(write: Callable[[str], None]) -> Listener:
     """Writes each sentence, and a task's progress at most every five seconds and at its end. For several threads."""
+    paces: dict[int, Pace] = {}
     told: dict[int, float] = {}
 
     def progress(now: Progress) -> None:
-        finished = now.done >= now.planned
-        if not finished and time.monotonic() - told.get(now.task, 0.0) < _LINE_EVERY_S:
+        moment = time.monotonic()
+        pace = paces.setdefault(now.task, Pace(now, moment))
+        if now.done < now.planned and moment - told.get(now.task, 0.0) < _LINE_EVERY_S:
             return
-        told[now.task] = time.monotonic()
-        write(f"task {now.task}: {now.records:,} records, {_percent(now)}")
+        told[now.task] = moment
+        write(f"task {now.task}: {pace.words(now, moment)}")
 
     return Listener(write, progress)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a task gets on: `first` is what it told first, at `since` (seconds of any clock)."""
+
+    first: Progress
+    since: float
+
+    def words(self, now: Progress, moment: float) -> str:
+        """Share of what is planned, records, and once there is something to measure by how fast and how long still."""
+        words = [f"{percent(now)}%", f"{now.records:,} records"]
+        seconds = moment - self.since
+        if seconds > 0 and now.records > self.first.records:
+            words.append(f"{(now.records - self.first.records) / seconds:,.0f}/s")
+        left = self.left_s(now, moment)
+        return ", ".join([*words, f"about {span(left)} left"] if left else words)
+
+    def left_s(self, now: Progress, moment: float) -> float | None:
+        """Seconds until what is planned is done, at the pace so far; None as long as there is none."""
+        moved, seconds = now.done - self.first.done, moment - self.since
+        return (now.planned - now.done) * seconds / moved if moved > 0 and seconds > 0 else None
+
+
+def percent(now: Progress) -> int:
+    """Whole ones; 100 only when everything is done."""
+    return 100 * now.done // now.planned if now.planned else 100
+
+
+def span(seconds: float) -> str:
+    """`40 s`, `12 min`, `3 h 5 min`: as exact as an estimate is."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{max(round(seconds), 1)} s"
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def told(summary: RunSummary, seconds: float) -> dict[str, Any]:
@@ -61,6 +101,15 @@ def told(summary: RunSummary, seconds: float) -> dict[str, Any]:
     }
 
 
+def added(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Several of `told` for one connector as one; at least one."""
+    first, *others = several
+    return {
+        name: value if name == "connector" else sum((one[name] for one in others), value)
+        for name, value in first.items()
+    }
+
+
 def lines(told: dict[str, Any]) -> list[str]:
     """One line of what counts, then what a person must look at. From `told`."""
     name, seconds = told["connector"], told["seconds"]
@@ -76,7 +125,3 @@ def lines(told: dict[str, Any]) -> list[str]:
         shown.append(f"  gaps: {told['gaps']:,} (waybill gaps {name})")
     shown.append(f"  receipts: waybill receipts {name} --run {told['tasks'][0]['run']}")
     return shown
-
-
-def _percent(now: Progress) -> str:
-    return f"{100 * now.done // now.planned}%" if now.planned else "100%"

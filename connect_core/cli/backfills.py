@@ -1,0 +1,253 @@
+"""backfill, replay, and backfills list | show | resume | cancel: a stretch of the past again, beside the live one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+from connect_core.cli.progress import listening
+from connect_core.cli.runs import How, Name, attempt
+from connect_core.errors import Retriable
+
+if TYPE_CHECKING:
+    from connect_core.cli.session import Session
+    from connect_core.ledger import Backfill, Connector, Ledger
+    from connect_core.replication.requests import Request
+
+app = typer.Typer(no_args_is_help=True, help="Backfills and replays: what became of them, and going on with them.")
+
+Stream = Annotated[str, typer.Argument(help="As `backfills list` names it.", metavar="STREAM")]
+OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
+Id = Annotated[str, typer.Option("--id", help="Names a new one, or goes on with the one of this id.")]
+Sink = Annotated[
+    list[str], typer.Option("--sink", help="KEY=VALUE: an option of the sink that differs. May be given several times.")
+]
+Engine = Annotated[
+    str, typer.Option("--engine", help="Where lanes run: spark, submit, inline or a file of conf/engines.")
+]
+AcceptGaps = Annotated[
+    bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on without them.")
+]
+Why = Annotated[str, typer.Option("--why", help="Kept with it.")]
+
+
+def register(root: typer.Typer) -> None:
+    root.command("backfill")(backfill)
+    root.command("replay")(replay)
+
+
+def backfill(
+    name: Name,
+    begin: Annotated[
+        str, typer.Option("--from", help='A time with its zone, or how long ago ("2h"): records stored since.')
+    ] = "",
+    end: Annotated[str, typer.Option("--to", help="A time, exclusive; now when left out.")] = "",
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="PARTITION:BEGIN-END instead of times. May be given several times."),
+    ] = None,
+    sink: Sink | None = None,
+    id_: Id = "",
+    accept_gaps: AcceptGaps = False,
+    why: Why = "",
+    engine: Engine = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Move a stretch of the past again, in a stream of its own, beside the live one."""
+    from connect_core.replication.requests import Request
+
+    request = Request(
+        begin=begin,
+        end=end,
+        ranges=tuple(ranges or ()),
+        sink=tuple(sink or ()),
+        id=id_,
+        accept_gaps=accept_gaps,
+        why=why,
+    )
+    _begin_and_run(name, request, engine, as_json)
+
+
+def replay(
+    name: Name,
+    run: Annotated[str, typer.Option("--run", help="Id of a run, or of an Airflow run: all its tasks.")],
+    sink: Sink | None = None,
+    id_: Id = "",
+    accept_gaps: AcceptGaps = False,
+    why: Why = "",
+    engine: Engine = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Move again exactly what a run has moved, in a stream of its own."""
+    from connect_core.replication.requests import Request
+
+    request = Request(run=run, sink=tuple(sink or ()), id=id_, accept_gaps=accept_gaps, why=why)
+    _begin_and_run(name, request, engine, as_json)
+
+
+@app.command("list")
+def list_(name: OptionalName = "", as_json: JsonFlag = False) -> None:
+    """Backfills and replays, the newest first."""
+    with session.reading() as opened:
+        names = {one.uid: one.name for one in opened.ledger.connectors()}
+        uid = opened.ledger.connector(name).uid if name else None
+        found = [one for one in opened.ledger.backfills(uid) if one.uid in names]
+        told = [_told(opened.ledger, names[one.uid], one) for one in found]
+    keys = ("connector", "stream", "state", "done", "planned", "sink", "who", "created_at")
+    rows = [[_cell(one, key) for key in keys] for one in told]
+    headings = ("CONNECTOR", "STREAM", "STATE", "DONE", "PLANNED", "SINK", "WHO", "BEGUN")
+    output.emit(as_json, {"backfills": told}, lambda: output.table(headings, rows, "no backfills"))
+
+
+@app.command()
+def show(name: Name, stream: Stream, as_json: JsonFlag = False) -> None:
+    """One of them: what was asked for, its parts, and how far each has come."""
+    from connect_core.replication.backfill import stored_backfill
+
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        stored = stored_backfill(opened.ledger, connector, stream)
+        told = _told(opened.ledger, name, stored)
+    keys = ("partition", "incarnation", "begin", "end", "done")
+    rows = [[part[key] for key in keys] for part in told["parts"]]
+
+    def for_people() -> None:
+        shown = ("state", "asked", "sink", "revision", "who", "why", "created_at", "ended_at")
+        output.fields((key.replace("_", " "), _cell(told, key)) for key in shown)
+        output.table([key.upper() for key in keys], rows)
+
+    output.emit(as_json, told, for_people)
+
+
+@app.command()
+def resume(
+    name: Name, stream: Stream, accept_gaps: AcceptGaps = False, engine: Engine = "", as_json: JsonFlag = False
+) -> None:
+    """Go on with one that was killed, or has failed."""
+    from connect_core.replication.backfill import stored_backfill
+
+    with session.working() as (opened, home):
+        connector = opened.ledger.connector(name)
+        stored = stored_backfill(opened.ledger, connector, stream)
+        _run(opened, home, connector, stored, How(engine, accept_gaps, as_json))
+
+
+@app.command()
+def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False) -> None:
+    """End one for good: at its next range boundary, if it runs. What it has delivered stays in its target."""
+    from connect_core.replication.backfill import stored_backfill
+
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        stored_backfill(opened.ledger, connector, stream)
+        changed = opened.ledger.cancel_backfill(connector.uid, stream, who=opened.settings.user, why=why)
+        told = _told(opened.ledger, name, stored_backfill(opened.ledger, connector, stream))
+    text = "cancelled" if changed else f"was {told['state']} already"
+    output.emit(as_json, told, lambda: output.line(f"{name}: {stream}: {text}"))
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+
+def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> None:
+    from connect_core import engine as engines
+    from connect_core.replication.beginning import begun
+    from connect_core.replication.setting import setting_for
+
+    with session.working() as (opened, home):
+        connector = opened.ledger.connector(name)
+        with listening(quiet=as_json) as listener:
+            nobody = engines.engine("inline")  # a setting has one; nothing is executed yet
+            live = setting_for(opened.ledger, opened.settings, home, connector, nobody, listener)
+            stored = begun(live, opened.settings, request, who=opened.settings.user)
+        if stored is not None:
+            _run(opened, home, connector, stored, How(engine, request.accept_gaps, as_json))
+            return
+    told = {"connector": name, "stream": None, "state": "nothing to move"}
+    output.emit(as_json, told, lambda: output.line(f"{name}: there is nothing in it to move"))
+
+
+def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, how: How) -> None:
+    """Attempts until it is over: one ends early when the live stream's partitions are shared out anew."""
+    from connect_core.replication import telling
+    from connect_core.replication.backfill import stored_backfill
+
+    begun = time.monotonic()
+    several: list[dict[str, Any]] = []
+    output.notice(f"{connector.name}: {stored.stream} into {_sink(stored) or 'the sink of the document'}")
+    while _goes_on(opened.ledger, connector, stored.stream, several):
+        several.append(attempt(opened, home, connector, how, stream=stored.stream))
+    now = stored_backfill(opened.ledger, connector, stored.stream)
+    moved = {**telling.added(several), "seconds": round(time.monotonic() - begun, 3)} if several else {}
+
+    def for_people() -> None:
+        output.line(
+            "\n".join([*(telling.lines(moved) if moved else []), f"{connector.name}: {now.stream} is {now.state}"])
+        )
+
+    output.emit(how.quiet, {**_told(opened.ledger, connector.name, now), **moved}, for_people)
+
+
+def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[dict[str, Any]]) -> bool:
+    """Whether there is something left for another attempt. Raises Retriable when the last one came to nothing."""
+    from connect_core.replication.backfill import stored_backfill
+
+    state = stored_backfill(ledger, connector, stream).state
+    if state == "done" or (several and (state == "cancelled" or ledger.standing(connector.uid).deleted)):
+        return False
+    if several and not several[-1]["ranges"]:
+        raise Retriable(
+            f"{stream} is not done, and there was nothing to move",
+            where=f"connector {connector.name}",
+            next_step=f"See what is left: waybill backfills show {connector.name} {stream}",
+        )
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------------- telling
+
+
+def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
+    from connect_core.replication.course import Course
+
+    course = Course(stored.parts)
+    positions = ledger.positions(stored.uid, stored.stream, course.partitions())
+    return {
+        "connector": name,
+        "stream": stored.stream,
+        "kind": stored.kind,
+        "state": stored.state,
+        "asked": stored.asked,
+        "sink": stored.sink,
+        "revision": stored.revision,
+        "who": stored.who,
+        "why": stored.why,
+        "created_at": stored.created_at,
+        "ended_at": stored.ended_at,
+        "done": course.done(positions),
+        "planned": course.length(positions),
+        "parts": [
+            {
+                "partition": part.partition.key,
+                "incarnation": part.incarnation,
+                "begin": part.begin,
+                "end": part.end,
+                "done": Course((part,)).done(positions),
+            }
+            for part in stored.parts
+        ],
+    }
+
+
+def _cell(told: dict[str, Any], key: str) -> Any:
+    value = told[key]
+    return ", ".join(f"{name}={one}" for name, one in value.items()) if isinstance(value, dict) else value
+
+
+def _sink(stored: Backfill) -> str:
+    return ", ".join(f"{name}={value}" for name, value in stored.sink.items())

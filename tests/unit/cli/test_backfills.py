@@ -1,0 +1,128 @@
+"""backfill, replay and backfills with the inline engine, from file to file. No servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connect_core.ledger import Ledger
+from tests.unit.cli.conftest import Waybill
+from tests.unit.cli.moves import moved
+
+
+@pytest.fixture
+def copied(waybill: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`copy` has moved its three lines."""
+    monkeypatch.setenv("WAYBILL_ENGINE", "inline")
+    monkeypatch.setenv("WAYBILL_LEASE_TTL_S", "60")  # a loaded machine is slow to start a lane
+    with ledger_of(applied) as ledger:
+        moved(ledger, "copy", applied, records=3)
+    return applied
+
+
+def ledger_of(folder: Path) -> Ledger:
+    return Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db")
+
+
+def test_a_backfill_goes_beside_the_live_target_and_is_told(waybill: Waybill, copied: Path) -> None:
+    typed = waybill("backfill", "copy", "--range", "a.log:2-8", "--id", "one", "--why", "a hole", "--json")
+    assert typed.code == 0, typed.err
+    assert (copied / "out" / "copy.txt.backfill-one").read_text() == "two\n"
+    told = typed.json
+    assert (told["state"], told["delivered"], told["done"], told["planned"]) == ("done", 1, 4, 4)
+    assert waybill("offsets", "show", "copy", "--json").json["offsets"][0]["offset"] == 14
+    (listed,) = waybill("backfills", "list", "copy", "--json").json["backfills"]
+    assert (listed["stream"], listed["state"], listed["why"]) == ("backfill-one", "done", "a hole")
+    assert listed["asked"] == {"ranges": ["a.log:2-8"]}
+    assert waybill("backfill", "copy", "--id", "one").out == "copy: backfill-one is done\n"
+    shown = waybill("backfills", "show", "copy", "backfill-one").out
+    assert "a hole" in shown
+    assert "copy.txt.backfill-one" in shown
+    for words in ((), ("--stream", "live"), ("--stream", "backfill-one"), ("--stream", "all")):
+        receipts = waybill("receipts", "copy", *words, "--json").json["receipts"]
+        streams = {"--stream backfill-one": {"backfill-one"}, "--stream all": {"live", "backfill-one"}}
+        assert {one["stream"] for one in receipts} == streams.get(" ".join(words), {"live"})
+    assert len(waybill("receipts", "copy", "--run", told["tasks"][0]["run"], "--json").json["receipts"]) == 1
+    assert {run["stream"] for run in waybill("runs", "copy", "--json").json["runs"]} == {"live", "backfill-one"}
+    assert waybill("runs", "copy", "--stream", "live", "--json").json["runs"][0]["stream"] == "live"
+
+
+def test_a_run_is_replayed_into_another_file(waybill: Waybill, copied: Path) -> None:
+    with ledger_of(copied) as ledger:
+        (run,) = ledger.runs()
+    typed = waybill("replay", "copy", "--run", run.id, "--sink", "path=out/again.txt")
+    assert typed.code == 0, typed.err
+    assert (copied / "out" / "again.txt").read_text() == "one\ntwo\nthree\n"
+    assert "is done" in typed.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--from", "2h"), "a file does not say when its lines were written"),
+        (("--range", "b.log:0-4"), "there is no partition 'b.log'; there are"),
+        (("--range", ":-", "--sink", "path=out/copy.txt"), "the live stream of copy writes to file:"),
+        (("--range", ":-", "--sink", "path=logs/b.log"), "is one of the files that the source reads"),
+        (("--range", ":-", "--sink", "pth=x", "--sink", "format=y"), 'unknown key "pth"; did you mean path?'),
+        (("--id", "one"), "there is no backfill-one of connector copy"),
+        ((), "give --from (and --to), --range, or the --id of one that was begun"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_stored(
+    words: tuple[str, ...], told: str, waybill: Waybill, copied: Path
+) -> None:
+    typed = waybill("backfill", "copy", *words)
+    assert typed.code == 2
+    assert told in typed.err
+    assert waybill("backfills", "list", "--json").json["backfills"] == []
+
+
+def test_nothing_to_move_is_no_failure_and_leaves_nothing(waybill: Waybill, copied: Path) -> None:
+    typed = waybill("backfill", "copy", "--range", ":14-")
+    assert (typed.code, typed.out) == (0, "copy: there is nothing in it to move\n")
+    assert waybill("backfills", "list").out == "no backfills\n"
+
+
+def test_two_at_once_have_two_files(waybill: Waybill, copied: Path) -> None:
+    """The first has begun, and nobody works on it."""
+    with ledger_of(copied) as ledger:
+        assert waybill("backfill", "copy", "--range", ":0-4", "--id", "one", "--sink", "path=out/again.txt").code == 0
+        uid = ledger.connector("copy").uid
+        one = ledger.backfill(uid, "backfill-one")
+        assert one is not None
+        stored = ledger.begin_backfill(
+            type(one)(**{**vars(one), "stream": "backfill-two", "sink": {"path": f"{copied}/out/two.txt"}})
+        )
+    refused = waybill("backfill", "copy", "--range", ":0-4", "--sink", "path=out/two.txt")
+    assert refused.code == 2
+    assert f"{stored.stream} of copy writes to file:{copied}/out/two.txt" in refused.err
+    assert (
+        waybill("backfills", "cancel", "copy", "backfill-two", "--why", "no").out == "copy: backfill-two: cancelled\n"
+    )
+    assert waybill("backfills", "cancel", "copy", "backfill-two").out == "copy: backfill-two: was cancelled already\n"
+    assert waybill("backfills", "resume", "copy", "backfill-two").code == 2
+    assert waybill("backfill", "copy", "--range", ":0-4", "--sink", "path=out/two.txt").code == 0
+
+
+def test_others_words_for_the_same_id_are_refused(waybill: Waybill, copied: Path) -> None:
+    assert waybill("backfill", "copy", "--range", ":0-4", "--id", "one").code == 0
+    assert waybill("backfill", "copy", "--range", ":0-4", "--id", "one").code == 0
+    refused = waybill("backfill", "copy", "--range", ":0-8", "--id", "one")
+    assert refused.code == 2
+    assert "backfill-one was begun with ranges :0-4, not with ranges :0-8" in refused.err
+
+
+def test_one_that_failed_is_resumed(waybill: Waybill, copied: Path) -> None:
+    """The document says since what is tolerated; what is read and where it goes stay as they were."""
+    (copied / "out" / "again.txt").write_text("no end of line")
+    words = ("backfill", "copy", "--range", ":-", "--sink", "path=out/again.txt", "--id", "one")
+    assert waybill(*words).code == 5
+    assert waybill("backfills", "show", "copy", "backfill-one", "--json").json["state"] == "failed"
+    (copied / "out" / "again.txt").write_text("an end\n")
+    (copied / "copy.yaml").write_text((copied / "copy.yaml").read_text().replace("copy.txt", "other.txt"))
+    assert waybill("apply", "copy.yaml").code == 0
+    typed = waybill("backfills", "resume", "copy", "backfill-one")
+    assert typed.code == 0, typed.err
+    assert (copied / "out" / "again.txt").read_text() == "an end\none\ntwo\nthree\n"
+    assert not (copied / "out" / "other.txt").exists()
