@@ -40,6 +40,7 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
         stream=stored.stream,
         window_s=0.0,
         course=Course(stored.parts),
+        window_s=0.0,  # a part has an end: there is nothing to stay for
         accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
         halted=lambda: setting.halted() or _cancelled(setting, stored.stream),
     )
