@@ -170,8 +170,12 @@ def _pyspark() -> Iterator[Finding]:
 
 
 def _stack() -> Iterator[Finding]:
+    from connect_core import stack
+
     home, _ = session.surroundings()
     for part in _parts(home):
+        if part["state"] == "stopped" and part["part"] not in stack.startable():
+            continue
         state = {"running": "ok", "dead": "fault"}.get(part["state"], "warning")
         step = "" if state == "ok" else f"`waybill dev up`; its log: {part['log']}"
         yield Finding(part["part"], state, part["state"], step, 3)
