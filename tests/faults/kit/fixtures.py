@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_core import stack
+from tests.faults.kit.cluster import Cluster
 from tests.faults.kit.engines import Engine
 from tests.faults.kit.proxy import RocketMQProxy
 from tests.faults.kit.topics import JavaReader
@@ -40,6 +41,21 @@ def own_engine(_own_engine: Engine) -> Engine:
     """This process's own, running whatever the test before has done to it."""
     _own_engine.start()
     return _own_engine
+
+
+@pytest.fixture(scope="module")
+def _cluster(worker_folder: Path) -> Iterator[Cluster]:
+    cluster = Cluster(worker_folder / "cluster")
+    cluster.folder.mkdir()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(_cluster: Cluster) -> Cluster:
+    """A standalone Spark cluster, running whatever the test before has done to it."""
+    _cluster.start()
+    return _cluster
 
 
 @pytest.fixture
