@@ -110,17 +110,16 @@ def _environment(place: Place, spark_home: Path) -> dict[str, str]:
 
 
 def _ended(command: list[str], environment: dict[str, str], log: int, say: Callable[[str], None]) -> int:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace", bufsize=1
-    )
-    try:
-        for line in process.stdout or ():
-            say(line.rstrip("\n"))
-        return process.wait()
-    except BaseException:
-        process.kill()  # the application dies with it, and its lanes with that
-        process.wait()
-        raise
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                say(line.rstrip("\n"))
+            return process.wait()
+        except BaseException:
+            process.kill()  # the application dies with it, and its lanes with that
+            raise
 
 
 def _log(home: Path) -> Path:
