@@ -82,12 +82,11 @@ def test_an_application_gives_the_receipts_of_the_resident_engine(
     before = site.folder / "before"
     shutil.copytree(site.home, before, ignore=shutil.ignore_patterns("locks"))
     row.strikes()
-    site.waybill("run", journey.name)
+    run_until_done(journey, limit_s=LIMIT_S)
     row.moves_again()
     assert settled_up(journey, row) == EXACT
     by_application, file = sums(journey), journey.path.read_bytes()
-    (ran,) = {run["engine"].split(",")[0] for run in site.json("runs", journey.name)["runs"]}
-    assert ran == "submit"
+    assert all(run["engine"].startswith("submit, Spark ") for run in site.json("runs", journey.name)["runs"])
     journey.path.unlink()
     for path in site.home.glob("ledger.db*"):
         path.unlink()
@@ -167,7 +166,7 @@ def test_a_process_of_an_application_that_is_killed_loses_and_repeats_nothing(
     processes.kill(getattr(application, victim) if victim != "command" else application.command.pid)
     processes.go_on(application.worker)
     assert application.ended() in ((-signal.SIGKILL,) if victim == "command" else TRY_AGAIN)
-    run_until_done(journey)
+    run_until_done(journey, limit_s=LIMIT_S)
     row.moves_again()
     assert settled_up(journey, row) == EXACT
 
@@ -189,7 +188,9 @@ def test_a_run_goes_on_without_its_master_and_the_next_one_says_that_there_is_no
     row.moves_again()
     assert settled_up(journey, row) == EXACT
     journey.feed(journey.records, journey.records + 10)  # type: ignore[attr-defined]
-    assert "the Spark master does not answer" in site.waybill("run", journey.name, code=UNREACHABLE)
+    lonely = site.start("run", journey.name)
+    _, told = lonely.communicate(timeout=LIMIT_S)
+    assert (lonely.returncode, "the Spark master does not answer" in told) == (UNREACHABLE, True), told
     cluster.start()
-    run_until_done(journey)
+    run_until_done(journey, limit_s=LIMIT_S)
     assert settled_up(journey, row) == EXACT

@@ -187,12 +187,12 @@ def begun_and_trapped(journey: Journey, trap: Trap) -> subprocess.Popen[str]:
     raise AssertionError(f"no such request came in {ATTEMPTS} runs")
 
 
-def run_until_done(journey: Journey, attempts: int = ATTEMPTS) -> list[int]:
+def run_until_done(journey: Journey, attempts: int = ATTEMPTS, limit_s: float = 120) -> list[int]:
     """Runs the connector, again as a scheduler would, until it ends well; the exit codes on the way."""
     seen: list[int] = []
     while not seen or seen[-1] != 0:
         assert len(seen) < attempts, f"runs ended with {seen}"
-        seen.append(ended(journey.site.start("run", journey.name), limit_s=120))
+        seen.append(ended(journey.site.start("run", journey.name), limit_s))
         assert seen[-1] in (0, *TRY_AGAIN), f"a run ended with {seen[-1]}"
     return seen
 
