@@ -1,0 +1,40 @@
+"""What the driver of a Spark application demands before anything is planned. No Spark starts."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from connect_core.engine.spark_classic import _check, _check_answers
+from connect_core.engine.worker import place
+from connect_core.errors import Fatal, Unreachable, VersionMismatch
+
+
+def test_a_worker_beside_its_driver_is_fit() -> None:
+    _check(json.loads(place()), "local[2]")
+
+
+def test_a_worker_on_another_host_is_refused_before_anything_is_planned() -> None:
+    with pytest.raises(Fatal, match="deadlines and locks hold on one host only"):
+        _check({"boot_id": "another", "code": "x"}, "yarn")
+
+
+def test_a_worker_with_other_code_is_refused_before_anything_is_planned() -> None:
+    with pytest.raises(VersionMismatch, match=r"other code \(1\.0\+old\)"):
+        _check({**json.loads(place()), "code": "1.0+old"}, "yarn")
+
+
+def test_one_master_that_answers_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as master, socket.create_server(("127.0.0.1", 0)) as other:
+        gone = other.getsockname()[1]
+        other.close()
+        _check_answers(f"spark://127.0.0.1:{gone},127.0.0.1:{master.getsockname()[1]}")
+        with pytest.raises(Unreachable, match="the Spark master does not answer"):
+            _check_answers(f"spark://127.0.0.1:{gone}")
+
+
+@pytest.mark.parametrize("master", ["local[2]", "yarn", "k8s://https://127.0.0.1:1"])
+def test_only_standalone_masters_are_asked(master: str) -> None:
+    _check_answers(master)
