@@ -38,7 +38,6 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
         resolved=resolved,
         resolve=lambda revision: resolved,
         stream=stored.stream,
-        window_s=0.0,
         course=Course(stored.parts),
         window_s=0.0,  # a part has an end: there is nothing to stay for
         accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
