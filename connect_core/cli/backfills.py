@@ -13,13 +13,17 @@ from connect_core.cli.output import JsonFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import How, Name, attempt
 from connect_core.errors import Retriable
+from connect_core.orchestration.names import backfill_dag
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.ledger import Backfill, Connector, Ledger
+    from connect_core.orchestration.rest import Airflow
     from connect_core.replication.requests import Request
 
 app = typer.Typer(no_args_is_help=True, help="Backfills and replays: what became of them, and going on with them.")
+
+_LOOK_EVERY_S = 1.0
 
 Stream = Annotated[str, typer.Argument(help="As `backfills list` names it.", metavar="STREAM")]
 OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
@@ -174,14 +178,19 @@ def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> N
 
 def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, how: How) -> None:
     """Attempts until it is over: one ends early when the live stream's partitions are shared out anew."""
+    from connect_core.orchestration import control
     from connect_core.replication import telling
     from connect_core.replication.backfill import stored_backfill
 
     begun = time.monotonic()
     several: list[dict[str, Any]] = []
     output.notice(f"{connector.name}: {stored.stream} into {_sink(stored) or 'the sink of the document'}")
-    while _goes_on(opened.ledger, connector, stored.stream, several):
-        several.append(attempt(opened, home, connector, how, stream=stored.stream))
+    with control.airflow_of(opened.home, opened.settings) as airflow:
+        if airflow and not how.engine and stored.state != "done":
+            _follow(airflow, opened.ledger, connector, stored, how.quiet)
+        else:
+            while _goes_on(opened.ledger, connector, stored.stream, several):
+                several.append(attempt(opened, home, connector, how, stream=stored.stream))
     now = stored_backfill(opened.ledger, connector, stored.stream)
     moved = {**telling.added(several), "seconds": round(time.monotonic() - begun, 3)} if several else {}
 
@@ -191,6 +200,23 @@ def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, ho
         )
 
     output.emit(how.quiet, {**_told(opened.ledger, connector.name, now), **moved}, for_people)
+
+
+def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Backfill, quiet: bool) -> None:
+    """Airflow runs it; this shows how far it has come. It goes on there when this is interrupted."""
+    from connect_core.orchestration import control
+    from connect_core.replication.task import Progress
+
+    with listening(quiet=quiet) as listener:
+        run_id = control.start_backfill(airflow, connector.name, stored)
+        listener.say(f"Airflow runs it, as {run_id} of DAG {backfill_dag(connector.name)}")
+        while not control.is_over(airflow, connector.name, run_id):
+            now = _told(ledger, connector.name, stored)
+            settled = ledger.receipts(connector.uid, stream=stored.stream, limit=None)
+            read = sum(one.receipt.read or 0 for one in settled)
+            if now["done"] < now["planned"]:
+                listener.progress(Progress(0, now["done"], now["planned"], read))
+            time.sleep(_LOOK_EVERY_S)
 
 
 def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[dict[str, Any]]) -> bool:

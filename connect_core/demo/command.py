@@ -16,8 +16,6 @@ from typing import Any
 
 from connect_core.errors import Fatal, Retriable, Unreachable
 
-_ATTEMPTS = 3
-
 
 @dataclass(frozen=True)
 class Waybill:
@@ -40,28 +38,12 @@ class Waybill:
         done = subprocess.run([str(self.program), *arguments], cwd=self.folder, check=False)
         _check(arguments, done.returncode)
 
-    def run(self, connector: str) -> None:
-        """A run of a connector; once more, as a scheduler would, when it says that trying again may help (exit code 1:
-        a slow machine may exceed a time limit)."""
-        for _ in range(_ATTEMPTS - 1):
-            sys.stdout.flush()
-            done = subprocess.run([str(self.program), "run", connector], cwd=self.folder, check=False)
-            if done.returncode != Retriable.exit_code:
-                _check(("run", connector), done.returncode)
-                return
-        self.show("run", connector)
-
     def ask(self, *arguments: str) -> Any:
         """Its answer with `--json`. Raises when it ends otherwise than well."""
         command = [str(self.program), *arguments, "--json"]
         done = subprocess.run(command, cwd=self.folder, check=False, stdout=subprocess.PIPE)
         _check(arguments, done.returncode)
         return json.loads(done.stdout)
-
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Starts it and does not wait; what it prints in the end is left out."""
-        command = [str(self.program), *arguments]
-        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL)
 
     def pasteable(self, *arguments: str) -> str:
         """The same call as a person types it in `folder`, in a shell where nothing was activated."""

@@ -37,6 +37,29 @@ def compare(sources: Sequence[Path], target: Path) -> Comparison:
     return Comparison(len(every), len(arrived), _sha256_sorted(every), _sha256_sorted(arrived), tuple(faults))
 
 
+@dataclass(frozen=True)
+class Beginnings:
+    """A file that holds the first lines of each log, `lines` in all."""
+
+    lines: int
+    faults: tuple[str, ...]
+
+
+def compare_beginnings(sources: Sequence[Path], target: Path) -> Beginnings:
+    """What of `target` is not the beginning of each log, in order; a log may be cut anywhere, and nothing repeated."""
+    arrived = target.read_bytes().splitlines(keepends=True)
+    by_host: dict[str, list[bytes]] = defaultdict(list)
+    for text in arrived:
+        by_host[host_of(text)].append(text)
+    faults = []
+    for path in sources:
+        lines = by_host.pop(path.stem, [])
+        if not lines or path.read_bytes().splitlines(keepends=True)[: len(lines)] != lines:
+            faults.append(f"{target.name}: the {len(lines)} lines of {path.name} are not its first ones")
+    faults += [f"{target.name}: {len(lines)} lines are of no log ({host!r})" for host, lines in by_host.items()]
+    return Beginnings(len(arrived), tuple(faults))
+
+
 def _difference(host: str, fed: list[bytes], arrived: list[bytes]) -> str | None:
     """The first thing that is wrong with the lines of one log, or None when they arrived as they are, in order."""
     if arrived == fed:

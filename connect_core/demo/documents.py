@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 HOSTS = ("web-1", "web-2", "web-3")
+EVERY = "5s"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Names:
     def target(self) -> Path:
         return self.folder / "copy.log"
 
+    @property
+    def first_half(self) -> Path:
+        """Where the backfill writes what came first."""
+        return self.folder / "first-half.log"
+
     def write_documents(self) -> list[str]:
         """Paths of both documents, from the root."""
         return [self._write(document) for document in (self._inward(), self._outward())]
@@ -62,6 +68,7 @@ class Names:
             "description": "log files of the demo to a topic with a queue for each",
             "source": {"file": {"path": self._from_root(self.logs / "*.log")}},
             "sink": {"rocketmq": {"connection": "main", "topic": self.topic, "queues": len(HOSTS)}},
+            "schedule": {"every": EVERY},
         }
 
     def _outward(self) -> dict[str, Any]:
@@ -71,6 +78,7 @@ class Names:
             "description": "the topic of the demo to one file",
             "source": {"rocketmq": {"connection": "main", "topics": self.topic}},
             "sink": {"file": {"path": self._from_root(self.target)}},
+            "schedule": {"every": EVERY},
         }
 
     def _write(self, document: dict[str, Any]) -> str:

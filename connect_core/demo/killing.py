@@ -1,32 +1,29 @@
-"""Finds the worker processes of a run by the lock files they share with it, and ends processes as a crash would.
-
-Workers are processes of the engine, not children of the run; that they hold a lock of the run's epoch open is what
-tells them (`replication/locks.py`). Linux only.
-"""
+"""Finds the process that drives a run, by the lease it holds in the ledger, and ends it as a crash would."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypeVar
+
+from connect_core.ledger import Ledger
 
 Found = TypeVar("Found")
 
-_POLL_S = 0.005
-_WAIT_LIMIT_S = 120.0
+_POLL_S = 0.05
+WAIT_LIMIT_S = 240.0
 
 
-def workers(locks: Path, driver: int) -> set[int]:
-    """Processes that share a lock file in the folder `locks` with the process `driver`, without itself."""
-    folder = f"{locks.resolve()}{os.sep}"
-    mine = {path for path in _open_files(driver) if path.startswith(folder)}
-    if not mine:
-        return set()
-    others = (int(entry.name) for entry in Path("/proc").glob("[0-9]*") if int(entry.name) != driver)
-    return {pid for pid in others if mine.intersection(_open_files(pid))}
+def driver(ledger: Ledger, connector: str) -> int | None:
+    """The process that holds a lease of the connector's live stream while a range of it is open; None when nobody is in
+    the middle of one. A holder is named `host:process:nonce`."""
+    uid = ledger.connector(connector).uid
+    holders = [lease.holder for lease in ledger.live_leases(uid) if lease.deadline_ns]
+    if not holders or not ledger.open_ranges(uid, "live"):
+        return None
+    return int(holders[0].split(":")[-2])
 
 
 def kill(pid: int) -> bool:
@@ -38,23 +35,11 @@ def kill(pid: int) -> bool:
     return True
 
 
-def wait_for(look: Callable[[], Found], alive: Callable[[], bool]) -> Found | None:
-    """The first true answer of `look`; None when `alive` says no before that, or after two minutes."""
-    until = time.monotonic() + _WAIT_LIMIT_S
-    while time.monotonic() < until and alive():
+def wait_for(look: Callable[[], Found], limit_s: float = WAIT_LIMIT_S) -> Found | None:
+    """The first true answer of `look`; None when there was none in time."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
         if answer := look():
             return answer
         time.sleep(_POLL_S)
     return None
-
-
-def _open_files(pid: int) -> Iterator[str]:
-    try:
-        descriptors = os.listdir(f"/proc/{pid}/fd")
-    except OSError:  # it has ended, or belongs to somebody else
-        return
-    for descriptor in descriptors:
-        try:
-            yield os.readlink(f"/proc/{pid}/fd/{descriptor}")
-        except OSError:
-            continue

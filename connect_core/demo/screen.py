@@ -37,10 +37,6 @@ class Screen:
     def say(self, sentence: str) -> None:
         self.console.print(f"  {sentence}")
 
-    def after_kill(self) -> None:
-        """A killed command cannot give back the cursor that its progress bar took."""
-        self.console.show_cursor(True)
-
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in columns:

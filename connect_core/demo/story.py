@@ -1,37 +1,38 @@
-"""The demo from begin to end: feed, run, kill, run on, compare. Raises DataError when anything differs.
+"""The demo from begin to end: Airflow runs two connectors while lines keep coming; one of its task processes is killed;
+a backfill runs beside them; both sides are compared. Raises DataError when anything differs.
 
-Every run is a `waybill` subprocess. Nothing here knows how a run works but for the lock files that tell its workers.
+Every command is a `waybill` subprocess; who is killed is looked up in the ledger.
 """
 
 from __future__ import annotations
 
-import signal
-import subprocess
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
+from connect_core import stack
+from connect_core.config import database_url
 from connect_core.demo.account import Account, Receipt, add_up
 from connect_core.demo.command import Waybill
-from connect_core.demo.comparison import Comparison, compare
-from connect_core.demo.documents import HOSTS, Names
+from connect_core.demo.comparison import Comparison, compare, compare_beginnings
+from connect_core.demo.documents import EVERY, HOSTS, Names
 from connect_core.demo.feed import Feed
-from connect_core.demo.killing import kill, wait_for, workers
+from connect_core.demo.killing import driver, kill, wait_for
 from connect_core.demo.screen import Screen
 from connect_core.demo.topic import Topic
 from connect_core.errors import DataError, Retriable
-from connect_core.stack import DATA_PARTS
+from connect_core.ledger import Ledger, Run
 
 STEPS = 7
 
 _FIRST_LINES = 3_000
 _BULK_LINES = 300_000
 _TRICKLE_LINES_PER_S = 1_000
+_TRICKLE_S = 120.0
 _KILL_TRIES = 3
 _ALL = "100000"
-_ONLY = tuple(word for part in DATA_PARTS for word in ("--only", part))
-"""Runs from the command line need no Airflow."""
-
-Victim = Callable[[subprocess.Popen[bytes]], int | None]
+_BACKFILL = "first-half"
 
 
 def tell(home: Path, screen: Screen) -> None:
@@ -46,56 +47,87 @@ class _Story:
         self.waybill = Waybill.here(names.root)
 
     def tell(self) -> None:
-        with self.screen.step("The local stack: RocketMQ, PostgreSQL for the ledger, Spark"):
-            self.waybill.show("dev", "up", *_ONLY)
+        with self.screen.step("The local stack: RocketMQ, PostgreSQL for the ledger, Spark, Airflow"):
+            self.waybill.show("dev", "up")
         with self.screen.step(f"Two connectors: {len(HOSTS)} log files -> topic {self.names.topic} -> one file"):
             self.waybill.show("apply", *self.names.write_documents())
-        with self.screen.step(f"A first run of each, {_FIRST_LINES:,} lines"):
+            self.waybill.show("connectors", "resume", self.names.inward)
+            self.waybill.show("connectors", "resume", self.names.outward)
+        with self.screen.step(f"Airflow runs each of them every {EVERY}; {_TRICKLE_LINES_PER_S:,} lines a second come"):
             self.feed.append(_FIRST_LINES)
-            self.waybill.run(self.names.inward)
+            self._wait("the first lines are in the file", lambda: self._target_bytes() > 0)
             self.waybill.show("receipts", self.names.inward)
-            self.screen.say(f"The first receipts, {self.screen.seconds:.0f} s after the start.")
-            self.waybill.run(self.names.outward)
-        self.feed.start_trickle(_TRICKLE_LINES_PER_S)
-        with self.screen.step(f"{_BULK_LINES:,} lines more while others keep coming; a worker of the run is killed"):
-            self._kill_a_worker()
-        with self.screen.step("The topic to the file; the `waybill run` process is killed"):
-            self._kill_a_driver()
-        with self.screen.step("The logs fall silent; both connectors run once more"):
+            self.screen.say(f"The first lines have arrived, {self.screen.seconds:.0f} s after the start.")
+            self.feed.start_trickle(_TRICKLE_LINES_PER_S)
+        trickle_ends = time.monotonic() + _TRICKLE_S
+        with self.screen.step(
+            f"{_BULK_LINES:,} lines at once; Airflow's task process is killed in the middle of a range"
+        ):
+            self._kill_a_task()
+        with self.screen.step("A backfill of what has come so far into a second file, beside the live run"):
+            moved = self._backfill()
+        with self.screen.step("The lines end after two minutes; what is left arrives"):
+            time.sleep(max(trickle_ends - time.monotonic(), 0))
             self.feed.stop_trickle()
-            self.waybill.run(self.names.inward)
-            self.waybill.run(self.names.outward)
+            self._wait("every line is in the topic", lambda: self.topic.messages() >= self.feed.total)
+            self._wait("every message is in the file", lambda: self._lines_out() >= self.feed.total)
+            self.waybill.show("connectors", "pause", self.names.inward)
+            self.waybill.show("connectors", "pause", self.names.outward)
         with self.screen.step("Both sides compared"):
-            self._compare()
+            self._compare(moved)
         self._say_goodbye()
 
     # ----------------------------------------------------------------------------------------------------------- steps
 
-    def _kill_a_worker(self) -> None:
-        def more_lines() -> None:
-            self.feed.append(_BULK_LINES)
+    def _kill_a_task(self) -> None:
+        """A run that was through before it could be hit is no failure: more lines come, and the next one is hit."""
+        with Ledger.open(database_url(self.home)) as ledger:
+            for _ in range(_KILL_TRIES):
+                pid = self._task_in_mid_range(ledger)
+                if pid and kill(pid):
+                    killed = time.monotonic()
+                    self.screen.say(f"Killed process {pid}, Airflow's task, with SIGKILL.")
+                    self._tell_of_the_retry(ledger, killed)
+                    return
+        raise Retriable(
+            f"no task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
+        )
 
-        self._kill_in_mid_range(self.names.inward, more_lines, self.topic.messages, self._some_worker)
-        self.screen.say(f"{self.topic.messages():,} of {self.feed.total:,} lines are in the topic. The same run again:")
-        before = self._account(self.names.inward).already
-        self.waybill.run(self.names.inward)
-        found = self._account(self.names.inward).already - before
-        self.screen.say(f"The retry found {found:,} records there already and sent the others.")
+    def _task_in_mid_range(self, ledger: Ledger) -> int | None:
+        before = self.topic.messages()
+        self.feed.append(_BULK_LINES)
+        return wait_for(lambda: driver(ledger, self.names.inward) if self.topic.messages() > before + 5_000 else None)
 
-    def _kill_a_driver(self) -> None:
-        def more_messages() -> None:
-            waiting = self.topic.messages() - self._account(self.names.outward).read
-            if waiting < _BULK_LINES // 2:  # the run before was through before it could be killed
-                self.feed.append(_BULK_LINES)
-                self.waybill.run(self.names.inward)
+    def _tell_of_the_retry(self, ledger: Ledger, killed: float) -> None:
+        uid = ledger.connector(self.names.inward).uid
 
-        self._kill_in_mid_range(self.names.outward, more_messages, self._target_bytes, lambda run: run.pid)
-        self.screen.say(f"{self._target_bytes():,} bytes are in the file. The same run again:")
-        self.waybill.run(self.names.outward)
-        aside = sum(path.stat().st_size for path in self._set_aside())
-        self.screen.say(f"The retry set {aside:,} bytes aside that no receipt covered, and wrote them again.")
+        def retried() -> Run | None:
+            """The attempt behind the lost one, once it is done."""
+            runs = sorted((run for run in ledger.runs(uid, limit=200) if run.stream == "live"), key=lambda run: run.id)
+            lost = [run for run in runs if run.state == "lost"]
+            behind = [run for run in runs if lost and run.id > lost[-1].id and run.state == "done"]
+            return behind[0] if behind else None
 
-    def _compare(self) -> None:
+        done = wait_for(retried)
+        if done is None:
+            raise Retriable("Airflow has not tried again in time", next_step="Look at its page; start the demo again")
+        already = (done.summary or {}).get("already", 0)
+        self.waybill.show("runs", self.names.inward, "--last", "4")
+        self.screen.say(
+            f"Airflow's retry was done {time.monotonic() - killed:.1f} s after the kill: it found {already:,} records"
+            " there already and sent the others."
+        )
+
+    def _backfill(self) -> int:
+        """Returns how many records it moved."""
+        until = datetime.now(UTC).isoformat(timespec="seconds")
+        self.waybill.show(
+            *("backfill", self.names.outward, "--from", "1d", "--to", until, "--id", _BACKFILL),
+            *("--sink", f"path={self.names.first_half}"),
+        )
+        return self._account(self.names.outward, f"backfill-{_BACKFILL}").read
+
+    def _compare(self, moved: int) -> None:
         seen = compare(self.feed.files, self.names.target)
         inward, outward = self._account(self.names.inward), self._account(self.names.outward)
         messages, fed = self.topic.messages(), self.feed.total
@@ -106,63 +138,49 @@ class _Story:
         log_bytes = sum(path.stat().st_size for path in self.feed.files)
         if sum(inward.ends.values()) != log_bytes:
             faults.append(f"receipts cover {sum(inward.ends.values())} of {log_bytes} bytes of the logs")
+        half = compare_beginnings(self.feed.files, self.names.first_half)
+        self.screen.say(f"The backfill's file has the first {half.lines:,} lines of the logs, each once and in order.")
+        faults += half.faults
+        if half.lines != moved:
+            faults.append(f"the backfill's receipts tell of {moved} records, its file has {half.lines} lines")
         if faults:
             raise DataError("the two sides differ: " + "; ".join(faults), where=str(self.names.folder))
 
     def _say_goodbye(self) -> None:
+        running = stack.load(self.home)
         self.screen.say(f"Everything arrived once and in order ({self.screen.seconds:.0f} s).")
+        if running is not None:
+            self.screen.say(
+                f"Airflow's page: {running.airflow_url}, log in as {running.airflow_user}; the password is in"
+                f" {running.airflow_password_file}"
+            )
         self.screen.paste(
-            "Five commands to paste; the stack stays up until `make stop`:",
+            "Five commands to paste; the stack stays up until `make stop`, the connectors are paused:",
             [
                 self.waybill.pasteable("receipts", self.names.inward),
                 self.waybill.pasteable("runs", self.names.outward),
+                self.waybill.pasteable("backfills", "list", self.names.outward),
                 self.waybill.pasteable("peek", self.names.topic, "--last", "3"),
-                self.waybill.pasteable("lag", self.names.inward),
-                self.waybill.pasteable("offsets", "history", self.names.outward),
+                self.waybill.pasteable("connectors", "resume", self.names.inward),
             ],
         )
 
-    # --------------------------------------------------------------------------------------------------------- killing
-
-    def _kill_in_mid_range(
-        self, connector: str, prepare: Callable[[], None], moved: Callable[[], int], victim: Victim
-    ) -> None:
-        """Starts a run and kills `victim` as soon as `moved` shows that records are on their way.
-
-        A run that was through before it could be hit is no failure: `prepare` is asked for more, and it starts again.
-        """
-        for _ in range(_KILL_TRIES):
-            prepare()
-            with self.waybill.start("run", connector) as run:
-                pid = _hit(run, moved, victim)
-                status = run.wait()
-            self.screen.after_kill()
-            if pid is not None and status != 0:
-                self.screen.say(f"Killed {pid} with SIGKILL; the run ended with {_ending(status)}.")
-                return
-        raise Retriable(f"no run could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again")
-
-    def _some_worker(self, run: subprocess.Popen[bytes]) -> int | None:
-        return min(workers(self.home / "locks", run.pid), default=None)
-
     # ----------------------------------------------------------------------------------------------------------- looks
 
-    def _account(self, connector: str) -> Account:
-        receipts: list[Receipt] = self.waybill.ask("receipts", connector, "--last", _ALL)["receipts"]
+    def _wait(self, for_what: str, holds: Callable[[], bool]) -> None:
+        if not wait_for(holds):
+            raise Retriable(f"not in time: {for_what}", next_step="Look at Airflow's page; start the demo again")
+
+    def _account(self, connector: str, stream: str = "live") -> Account:
+        told = self.waybill.ask("receipts", connector, "--stream", stream, "--last", _ALL)
+        receipts: list[Receipt] = told["receipts"]
         return add_up(receipts)
+
+    def _lines_out(self) -> int:
+        return self._account(self.names.outward).read
 
     def _target_bytes(self) -> int:
         return self.names.target.stat().st_size if self.names.target.exists() else 0
-
-    def _set_aside(self) -> list[Path]:
-        return sorted(self.names.folder.glob(f"{self.names.target.name}.unsettled-*"))
-
-
-def _hit(run: subprocess.Popen[bytes], moved: Callable[[], int], victim: Victim) -> int | None:
-    """The process that was killed in mid-range; None when the run ended before."""
-    before = moved()
-    pid = wait_for(lambda: victim(run) if moved() > before else None, lambda: run.poll() is None)
-    return pid if pid is not None and kill(pid) else None
 
 
 def _rows(seen: Comparison, inward: Account, outward: Account, messages: int, fed: int) -> list[tuple[str, str, str]]:
@@ -196,7 +214,3 @@ def _differences(seen: Comparison, inward: Account, outward: Account, messages: 
 
 def _hold(account: Account) -> str:
     return "do not hold" if account.faults else "all hold"
-
-
-def _ending(status: int) -> str:
-    return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit code {status}"

@@ -10,10 +10,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from connect_core.config import Settings
-from connect_core.errors import ConfigError, Unreachable
+from connect_core.errors import ConfigError, Retriable, Unreachable
+from connect_core.ledger import Backfill, new_run_id
 from connect_core.orchestration import names
 from connect_core.orchestration.rest import Airflow
 
@@ -72,6 +74,38 @@ def set_paused(airflow: Airflow, connector: str, paused: bool) -> None:
     _when_seen(lambda: airflow.pause(names.live_dag(connector), paused))
 
 
+def start_backfill(airflow: Airflow, connector: str, stored: Backfill) -> str:
+    """Has Airflow go on with what is stored; returns the id of its run. The words are those it was begun with, so that
+    the same backfill is meant."""
+    dag_id = names.backfill_dag(connector)
+    run_id = f"{stored.stream}.{new_run_id(datetime.now(UTC))}"
+    asked = stored.asked
+    conf = {
+        "from": asked.get("from"),
+        "to": asked.get("to"),
+        "ranges": asked.get("ranges", []),
+        "run": asked.get("run"),
+        "sink": asked.get("sink", []),
+        "id": stored.stream.removeprefix(f"{stored.kind}-"),
+        "accept_gaps": bool(asked.get("accept_gaps")),
+    }
+    _when_seen(lambda: airflow.trigger(dag_id, run_id=run_id, conf=conf, note=stored.why or None))
+    return run_id
+
+
+def is_over(airflow: Airflow, connector: str, run_id: str) -> bool:
+    """Raises Retriable when the run has failed."""
+    dag_id = names.backfill_dag(connector)
+    run = airflow.run(dag_id, run_id)
+    if run.state == "failed":
+        raise Retriable(
+            "the backfill has failed in Airflow",
+            where=f"DAG {dag_id}, run {run_id}",
+            next_step="Read the log of its last attempt there; what is settled stays, and it can be resumed",
+        )
+    return run.state == "success"
+
+
 def end_runs(airflow: Airflow, connector: str) -> None:
     """Marks every run of the connector's DAGs that has not ended as failed: their tasks end at the next range boundary,
     or are killed by Airflow some seconds later."""
@@ -101,7 +135,7 @@ def _until_removed(airflow: Airflow, dag_id: str) -> None:
         time.sleep(_LOOK_EVERY_S)
 
 
-def _when_seen(act: Callable[[], None]) -> None:
+def _when_seen(act: Callable[[], object]) -> None:
     until = time.monotonic() + _SEEN_LIMIT_S
     while True:
         try:

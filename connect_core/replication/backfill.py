@@ -39,7 +39,6 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
         resolve=lambda revision: resolved,
         stream=stored.stream,
         course=Course(stored.parts),
-        window_s=0.0,  # a part has an end: there is nothing to stay for
         accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
         halted=lambda: setting.halted() or _cancelled(setting, stored.stream),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from connect_core.demo.comparison import compare
+from connect_core.demo.comparison import compare, compare_beginnings
 from connect_core.demo.feed import Feed
 
 
@@ -56,3 +57,27 @@ def test_swapped_lines_of_one_log_are_told(tmp_path: Path, sources: list[Path]) 
 def test_a_foreign_line_is_told(tmp_path: Path, sources: list[Path]) -> None:
     (fault,) = _compare(sources, tmp_path / "copy", [*_lines(sources), b"2026 c 000000001 GET /\n"])
     assert fault == "1 lines are of no log ('c')"
+
+
+def test_a_file_of_beginnings_has_the_first_lines_of_each_log(sources: list[Path], tmp_path: Path) -> None:
+    target = tmp_path / "half.log"
+    target.write_bytes(b"".join(_lines(sources)[:7]))
+    seen = compare_beginnings(sources, target)
+    assert (seen.lines, seen.faults) == (7, ())
+
+
+@pytest.mark.parametrize(
+    "spoilt", [lambda lines: lines[1:], lambda lines: [*lines, lines[0]], lambda lines: lines[::-1]]
+)
+def test_what_is_no_beginning_is_told(
+    sources: list[Path], tmp_path: Path, spoilt: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    target = tmp_path / "half.log"
+    target.write_bytes(b"".join(spoilt(_lines(sources)[:8])))
+    assert compare_beginnings(sources, target).faults
+
+
+def test_lines_of_no_log_are_told(sources: list[Path], tmp_path: Path) -> None:
+    target = tmp_path / "half.log"
+    target.write_bytes(b"".join(_lines(sources)[:8]) + b"2026 c 1 what\n")
+    assert compare_beginnings(sources, target).faults == ("half.log: 1 lines are of no log ('c')",)

@@ -1,51 +1,41 @@
-"""Workers are told by the lock files that they share with their own run, and by nothing else."""
+"""Who is killed in the demo: the process that holds a lease while a range is open, and nobody else."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from connect_core.demo.killing import kill, wait_for, workers
-
-_HOLDS = "import sys; held = [open(path) for path in sys.argv[1:]]; print(flush=True); sys.stdin.read()"
-
-
-@contextmanager
-def _holding(*paths: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-c", _HOLDS, *map(str, paths)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        try:
-            yield process
-        finally:
-            process.kill()
+from connect_core.demo.killing import driver, kill, wait_for
+from connect_core.ledger import Ledger, task_lease_id, upgrade
+from tests.contract.ledger.samples import Q0, planned
 
 
-def test_only_those_who_share_a_lock_with_the_driver_are_its_workers(tmp_path: Path) -> None:
-    mine, others = tmp_path / "mine.1", tmp_path / "others.1"
-    mine.touch()
-    others.touch()
-    with _holding(mine) as driver, _holding(mine) as worker, _holding(others):
-        assert workers(tmp_path, driver.pid) == {worker.pid}
+def test_the_driver_is_who_holds_a_lease_while_a_range_is_open(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    upgrade(url)
+    with Ledger.open(url) as ledger:
+        uid = ledger.apply("orders", {}, who="tests").connector.uid
+        ledger.assign(uid, [Q0], 1)
+        assert driver(ledger, "orders") is None
+        lease = ledger.take(task_lease_id(uid, "live", 1, 0), None, "host:4711:ab", uid=uid, version=1)
+        ledger.renew(lease, boot_id="here", deadline_ns=1)
+        assert driver(ledger, "orders") is None
+        run = ledger.begin_run(uid, "live", task=0, engine="spark")
+        ledger.plan([lease], run, uid, 0, [planned(Q0, 0, 10)], [])
+        assert driver(ledger, "orders") == 4711
+        ledger.release(lease)
+        assert driver(ledger, "orders") is None
 
 
-def test_a_driver_without_locks_has_no_workers(tmp_path: Path) -> None:
-    with _holding() as driver:
-        assert workers(tmp_path, driver.pid) == set()
-
-
-def test_killing_what_has_ended_is_told(tmp_path: Path) -> None:
-    with _holding() as process:
+def test_killing_what_has_ended_is_told() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         assert kill(process.pid)
         assert process.wait() == -9
         assert not kill(process.pid)
 
 
-def test_waiting_ends_with_what_is_waited_on() -> None:
+def test_waiting_ends_with_what_is_waited_for_or_in_time() -> None:
     answers = iter([0, 0, 7])
-    assert wait_for(lambda: next(answers), lambda: True) == 7
-    assert wait_for(lambda: 0, lambda: False) is None
+    assert wait_for(lambda: next(answers)) == 7
+    assert wait_for(lambda: 0, limit_s=0) is None
