@@ -8,13 +8,14 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.bench.freshness import freshness
 from tests.bench.measures import Row, files_to_topic, small_runs, topic_to_file, worker_memory
 from tests.bench.place import Place, own_place
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PAGE = _ROOT / "docs" / "figures.md"
 _MARK = "<!-- figures -->"
-MEASURES = ("in", "out", "memory", "small")
+MEASURES = ("in", "out", "memory", "small", "fresh")
 
 
 def main() -> None:
@@ -44,6 +45,8 @@ def _taken(measure: str, place: Place, chosen: argparse.Namespace) -> list[Row]:
         return [topic_to_file(place, chosen.lines, 2, chosen.repeats)]
     if measure == "memory":
         return worker_memory(place, chosen.lines)
+    if measure == "fresh":
+        return freshness(place)
     return small_runs(place, max(chosen.repeats, 5))
 
 

@@ -81,6 +81,17 @@ class Place:
             raise SystemExit(f"`waybill run {name}` ended with exit code {run.returncode}")
         return Timed(wall, json.loads(told)["tasks"][0]["seconds"], most)
 
+    @contextmanager
+    def staying(self, name: str) -> Iterator[None]:
+        """A run in a long window while the block lasts; paused at its end, so that it ends at a range boundary."""
+        command = [str(_WAYBILL), "run", name, "--window", "10m", "--json"]
+        with subprocess.Popen(command, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE) as run:
+            yield
+            self.waybill("connectors", "pause", name)
+            run.communicate()
+        if run.returncode:
+            raise SystemExit(f"`{' '.join(command)}` ended with exit code {run.returncode}")
+
     def bare(self, direction: str, topic: str, *paths: Path) -> float:
         """Seconds of the bare loop, without the start of its process."""
         command = [sys.executable, "-m", "tests.bench.bare", direction, self.name_servers, topic, *map(str, paths)]
