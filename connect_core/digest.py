@@ -7,7 +7,7 @@ has any, its key, tags and user properties; a digest is the sum of these modulo 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,11 @@ class LinesDigest:
 
     def add(self, values: pa.Array) -> None:
         """Adds every value of a binary column; a null is an empty line."""
-        self._value = (self._value + sum(xxh3_64_intdigest(value or b"") for value in values.to_pylist())) & _MASK
+        self.add_lines(value or b"" for value in values.to_pylist())
+
+    def add_lines(self, lines: Iterable[bytes]) -> None:
+        """Adds lines as they stand in a file, without their line feeds."""
+        self._value = (self._value + sum(map(xxh3_64_intdigest, lines))) & _MASK
 
     def text(self) -> str:
         return LINES + format_digest(self._value)
