@@ -33,7 +33,7 @@ from tests.simulator.scenario import Deed, Scenario, drawn, entry, resolved, rev
 from tests.simulator.scheduler import Actor, Scheduler
 from tests.simulator.source import Log, SimulatedSource
 
-TIMES = Times(ttl_s=2.5, margin_s=0.7, quantum_s=0.7)
+TIMES = Times(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, linger_s=0.15)
 FIND_SLICE_S = 0.5
 MAX_ATTEMPTS = 60
 _LATENCIES_S = (0.0002, 0.0005, 0.001, 0.002)
@@ -278,6 +278,7 @@ class Driver:
             find_slice_s=FIND_SLICE_S,
             holder=history.holder(),
             listener=Listener(self._says, lambda progress: None),
+            window_s=history.plan.window_s,
         )
         end_older_versions(
             ledger,

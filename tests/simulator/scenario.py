@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect_core.config.resolving import Resolved
 from connect_core.contracts import Json, Side
@@ -27,7 +27,8 @@ class Deed:
 @dataclass(frozen=True)
 class Scenario:
     """Everything that is fixed before a history begins. `logs` are by partition key; `odd` is the share of positions
-    without a plain record; `pace` how many times slower than usual everything is: above 20 a quantum cuts ranges."""
+    without a plain record; `pace` how many times slower than usual everything is: above 20 a quantum cuts ranges. Runs
+    stay for `window_s`, and then the logs grow all the while."""
 
     logs: dict[str, tuple[Entry, ...]]
     document: Json
@@ -37,6 +38,7 @@ class Scenario:
     faults: FaultPlan
     odd: float
     pace: float
+    window_s: float = 0.0
 
 
 def drawn(chance: random.Random) -> Scenario:
@@ -57,7 +59,7 @@ def drawn(chance: random.Random) -> Scenario:
         "on_gap": chance.choice(("fail", "skip")),
         "pipeline": {"transforms": []},
     }
-    return Scenario(
+    scenario = Scenario(
         logs=logs,
         document=document,
         source_batch=chance.choice((3, 5, 10)),
@@ -67,6 +69,14 @@ def drawn(chance: random.Random) -> Scenario:
         odd=odd,
         pace=chance.choice((1, 1, 10, 30, 60)),
     )
+    return _staying(chance, scenario) if chance.random() < 0.25 else scenario
+
+
+def _staying(chance: random.Random, scenario: Scenario) -> Scenario:
+    """Records come while runs are in their window, some of them after silences."""
+    trickle = [Deed(chance.uniform(0, 5), GROW) for _ in range(chance.choice((2, 6, 12)))]
+    deeds = sorted([*scenario.deeds, *trickle], key=lambda deed: deed.at_s)
+    return replace(scenario, deeds=tuple(deeds), window_s=chance.choice((0.5, 1.5, 3)))
 
 
 def entry(chance: random.Random, partition: str, at: int, odd: float) -> Entry:

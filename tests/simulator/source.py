@@ -15,7 +15,7 @@ from connect_core.errors import OffsetGone, Unreachable
 from connect_core.records import RECORD_SCHEMA, Partition
 from tests.simulator.faults import CONFIRM_FAILED, SOURCE_AWAY, Faults
 
-_LOOK_S = 0.02
+_LOOK_S = 0.05
 HOLE, UNREADABLE, TOO_LARGE, PLAIN = "hole", "unreadable", "too large", "plain"
 
 

@@ -157,7 +157,7 @@ def ended_when_moved(world: World, count: int) -> None:
 @pytest.mark.parametrize("rate", [2, 50, 1_000])
 @pytest.mark.parametrize("live", [False, True])
 def test_a_run_keeps_to_its_rate_over_many_quanta(world: World, time: Virtual, rate: int, live: bool) -> None:
-    count = rate * 5
+    count = rate * 10
     world.records_per_second = rate
     world.source.bodies = [b"x"] * count
     with_gaps(world, time, 0.01)
