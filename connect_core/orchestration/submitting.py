@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ class SubmittedReplicate(SparkSubmitOperator):
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
     def _submitted(self, context: Context, result: Path) -> Json:
-        from connect_core.orchestration.work import stream_for
+        from connect_core.orchestration.work import engine_of, stream_for
         from connect_core.replication.telling import listener
 
         attempt = attempt_from(self.connector, self.number, context)
@@ -78,7 +79,8 @@ class SubmittedReplicate(SparkSubmitOperator):
             result=result,
             caller=this_process(),
         )
-        self.conf = submit.confs(master)
+        wanted = engine_of(attempt.connector)
+        self.conf = {**wanted.conf, **submit.confs(master, str(wanted.python or sys.executable))}
         self.env_vars = submit.environment(_java(), Path(os.environ["WAYBILL_HOME"]), master)
         try:
             super().execute(context)

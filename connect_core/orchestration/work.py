@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from connect_core.config import Settings, engine_for, load_document
+from connect_core.config import EngineOptions, Settings, engine_for, load_document
 from connect_core.config.schedule import Schedule
 from connect_core.contracts import LIVE, Json
 from connect_core.engine import engine
@@ -73,6 +73,12 @@ def replicate(
         if setting is None or summary is None:
             return None
         return Moved(len(summary.receipts), setting.stream == LIVE or is_done(setting))
+
+
+def engine_of(connector: str) -> EngineOptions:
+    """What the connector's document asks for, else the settings."""
+    with working() as (ledger, settings, home):
+        return engine_for(ledger.connector(connector).document, settings, home)
 
 
 def stream_for(attempt: Attempt, listener: Listener) -> str | None:
