@@ -11,8 +11,8 @@ ANY_PYTHON = $(or $(wildcard $(RUN)),$(PYTHON),python3)
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-demo: ready  ## move log files through RocketMQ into one file, with crashes on the way, and compare both sides
-	@$(RUN) -m connect_core.demo
+demo: ready  ## Airflow moves log files through RocketMQ into one file, a task is killed, both sides are compared; SECONDS=n
+	@$(RUN) -m connect_core.demo $(SECONDS)
 
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
 	@$(RUN) -m pytest -n 2 --dist loadfile $(PYTEST_OPTIONS)

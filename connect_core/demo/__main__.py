@@ -1,4 +1,7 @@
-"""`python -m connect_core.demo`, called by `make demo`. Exit code 0: both sides are the same; 5: they differ."""
+"""`python -m connect_core.demo [SECONDS]`, called by `make demo`: lines come for that long, two minutes unless told.
+
+Exit code 0: both sides are the same; 5: they differ.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from connect_core.errors import WaybillError
 
 def main() -> int:
     screen = Screen(story.STEPS)
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else story.SECONDS
     try:
-        story.tell(create_home(), screen)
+        story.tell(create_home(), screen, seconds)
     except WaybillError as error:
         sys.stdout.flush()
         print(f"\nThe demo failed: {error}", file=sys.stderr)

@@ -25,20 +25,21 @@ from connect_core.errors import DataError, Retriable
 from connect_core.ledger import Ledger, Run
 
 STEPS = 7
+SECONDS = 120.0
+"""How long lines come, at least."""
 
 _FIRST_LINES = 3_000
 _BULK_LINES = 300_000
 _TRICKLE_LINES_PER_S = 1_000
-_TRICKLE_S = 120.0
 _KILL_TRIES = 3
 _ALL = "100000"
 _BACKFILL = "first-half"
 
 
-def tell(home: Path, screen: Screen) -> None:
+def tell(home: Path, screen: Screen, seconds: float) -> None:
     names = Names.fresh(home)
     with Feed(names.logs, HOSTS) as feed, Topic(home, names.topic) as topic:
-        _Story(home, screen, names, feed, topic).tell()
+        _Story(home, screen, names, feed, topic).tell(seconds)
 
 
 class _Story:
@@ -46,7 +47,7 @@ class _Story:
         self.home, self.screen, self.names, self.feed, self.topic = home, screen, names, feed, topic
         self.waybill = Waybill.here(names.root)
 
-    def tell(self) -> None:
+    def tell(self, seconds: float) -> None:
         with self.screen.step("The local stack: RocketMQ, PostgreSQL for the ledger, Spark, Airflow"):
             self.waybill.show("dev", "up")
         with self.screen.step(f"Two connectors: {len(HOSTS)} log files -> topic {self.names.topic} -> one file"):
@@ -59,14 +60,14 @@ class _Story:
             self.waybill.show("receipts", self.names.inward)
             self.screen.say(f"The first lines have arrived, {self.screen.seconds:.0f} s after the start.")
             self.feed.start_trickle(_TRICKLE_LINES_PER_S)
-        trickle_ends = time.monotonic() + _TRICKLE_S
+        trickle_ends = time.monotonic() + seconds
         with self.screen.step(
             f"{_BULK_LINES:,} lines at once; Airflow's task process is killed in the middle of a range"
         ):
             self._kill_a_task()
         with self.screen.step("A backfill of what has come so far into a second file, beside the live run"):
             moved = self._backfill()
-        with self.screen.step("The lines end after two minutes; what is left arrives"):
+        with self.screen.step("No more lines come; what is left arrives"):
             time.sleep(max(trickle_ends - time.monotonic(), 0))
             self.feed.stop_trickle()
             self._wait("every line is in the topic", lambda: self.topic.messages() >= self.feed.total)
