@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from setuptools import find_packages
 
 from connect_core.engine import submit
 from connect_core.engine.driver import Driver, this_process
@@ -75,3 +77,10 @@ def test_nobody_runs_for_a_caller_that_has_ended(home: Path) -> None:
     here = this_process()
     gone = Driver(here.boot_id, here.namespace, here.pid, here.started - 1)
     assert run(home, "copy", "--caller", gone.written()).returncode == Fenced.exit_code
+
+
+def test_a_wheel_has_the_application() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    chosen = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    package = ".".join(submit.application().relative_to(ROOT).parent.parts)
+    assert package in find_packages(str(ROOT), include=chosen)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from connect_core.errors import DataError, Failure
-from connect_core.orchestration.work import Attempt, lost_attempts, reconcile
+from connect_core.ledger import Ledger, upgrade
+from connect_core.orchestration.work import Attempt, engine_of, lost_attempts, reconcile
 from tests.unit.replication.world import World
 
 OF = "replicate.orders manual__1"
@@ -64,3 +66,25 @@ def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
     assert told[0].startswith(f"attempt {silent}")
     assert told[0].endswith("ended without a word: its process was killed, or is being replaced")
     assert told[1].endswith("failed: Unreachable: the broker is away")
+
+
+def test_a_submitted_run_has_the_engine_of_its_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, engines = tmp_path / ".waybill", tmp_path / "conf" / "engines"
+    home.mkdir()
+    engines.mkdir(parents=True)
+    (engines / "mine.yaml").write_text(
+        "{kind: submit, python: /opt/mine/bin/python, conf: {spark.executor.cores: '2'}}"
+    )
+    url = f"sqlite:///{home}/ledger.db"
+    upgrade(url)
+    ends = {end: {"file": {"path": str(tmp_path / end)}} for end in ("source", "sink")}
+    with Ledger.open(url) as ledger:
+        ledger.apply("orders", {"version": 1, "name": "orders", "engine": "mine", **ends}, who="ann")
+    monkeypatch.setenv("WAYBILL_HOME", str(home))
+    monkeypatch.delenv("WAYBILL_DATABASE_URL", raising=False)
+    found = engine_of("orders")
+    assert (found.kind, found.python, found.conf) == (
+        "submit",
+        Path("/opt/mine/bin/python"),
+        {"spark.executor.cores": "2"},
+    )
