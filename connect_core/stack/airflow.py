@@ -26,6 +26,8 @@ from connect_core.stack.processes import Launch
 
 _PACKAGE = "apache-airflow-core"
 _HEALTH_TIMEOUT_S = 3.0
+# 10 s on two free cores; the first start compiles every module, and others may want those cores too.
+_READY_LIMIT_S = 300.0
 
 
 def is_installed() -> bool:
@@ -47,7 +49,7 @@ class Component:
     arguments: tuple[str, ...] = ()
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
     well_known: ClassVar[Mapping[str, int]] = {}
-    ready_limit_s: ClassVar[float] = 120
+    ready_limit_s: ClassVar[float] = _READY_LIMIT_S
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
     def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
@@ -79,9 +81,10 @@ class ApiServer:
     name: ClassVar[str] = API_SERVER
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
     well_known: ClassVar[Mapping[str, int]] = {"http": 8080}
-    ready_limit_s: ClassVar[float] = 120
+    ready_limit_s: ClassVar[float] = _READY_LIMIT_S
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
-    stop_grace_s: ClassVar[float] = 8
+    # It serves nobody any more long before its interpreter has ended.
+    stop_grace_s: ClassVar[float] = 5
 
     def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
         return {"http": ports.choose(wanted.get("http", 0), taken)}

@@ -17,7 +17,7 @@ from connect_core import stack
 from connect_core.errors import ConfigError, Refused
 from connect_core.orchestration.rest import Airflow, Run
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
 Found = TypeVar("Found")
 
