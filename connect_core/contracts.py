@@ -394,6 +394,9 @@ class Sink(Protocol):
     def exclusive(self, task: int) -> tuple[str, ...]:
         """Driver: names of the target leases that `task` must hold (one writer at a time); often none. Pure."""
 
+    def claimed(self, target: Json) -> tuple[str, ...]:
+        """Driver: as `exclusive`, for a target that a range has pinned, whatever the document says since. Pure."""
+
     def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
         """Driver, once a run, with the leases held: creates what is missing, compares the target with `floors`.
 

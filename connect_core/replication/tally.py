@@ -124,9 +124,8 @@ def next_floors(item: OpenRange, delivered: Delivered, end: int) -> tuple[Floor,
         floor = known.get(target, Floor(item.range.partition.id, target, 0))
         behind = max(floor.position, found.scanned.get(target, 0), delivered.behind.get(target, 0))
         position = ahead.get(target, behind)
-        floors.append(
-            Floor(floor.partition_id, target, position, target in ahead, delivered.evidence or floor.evidence)
-        )
+        written = delivered.evidence if target in delivered.behind else {}
+        floors.append(Floor(floor.partition_id, target, position, target in ahead, written or floor.evidence))
     return tuple(floors)
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from connect_core import clock
-from connect_core.config import Resolved, with_policies
+from connect_core import clock, systems
+from connect_core.config import Resolved, revealed, with_policies
 from connect_core.contracts import (
     LIVE,
     Bounds,
@@ -204,7 +204,9 @@ class TaskRun:
     def _acquire(self) -> Held:
         version = self.assignment.version
         wanted = [Wanted(task_lease_id(self.uid, self.stream, version, self.task), self.uid, self.stream, version)]
-        wanted += [Wanted(target_lease_id(key)) for key in self.sink.exclusive(self.task)]
+        inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
+        targets = {*self.sink.exclusive(self.task), *self._claimed(inherited)}
+        wanted += [Wanted(target_lease_id(key)) for key in sorted(targets)]
         return acquire(
             self.ledger,
             wanted,
@@ -214,11 +216,25 @@ class TaskRun:
             say=self.setting.listener.say,
         )
 
+    def _claimed(self, items: Sequence[OpenRange]) -> set[str]:
+        """The targets with one writer that these ranges have pinned. Where tasks have been shared out anew, several of
+        them may have ranges to finish in one file: one after the other."""
+        names: set[str] = set()
+        for item in items:
+            pins = item.range.pins
+            side = self._resolved_for(pins.revision).sink
+            same = side.system == self.setting.resolved.sink.system
+            names |= {*(self.sink if same else systems.sink(revealed(side))).claimed(pins.target)}
+        return names
+
     def _inherited(self) -> list[OpenRange]:
         """Ranges that an earlier attempt left open, looked for in the target, with the pins they had."""
         inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
         if not inherited:
             return []
+        held = {lease.id for lease in self.held.leases}
+        if not {target_lease_id(key) for key in self._claimed(inherited)} <= held:
+            raise Retriable("a range was planned while its lease was taken over", where=self.where())
         self._check_pipelines(inherited)
         self.setting.listener.say(
             f"an earlier attempt left {_counted(len(inherited), 'range')} open; looking for what is there"

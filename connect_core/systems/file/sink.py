@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.contracts import Floor, Lane, OpenRange, Range, Search, Targets, Writer
+from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
 from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
 from connect_core.systems.file.failures import telling
@@ -39,6 +39,9 @@ class FileSink:
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         return (f"file:{os.path.realpath(self.path_for(task))}",)
+
+    def claimed(self, target: Json) -> tuple[str, ...]:
+        return (f"file:{os.path.realpath(target['path'])}",)
 
     def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
         name = self.path_for(task)

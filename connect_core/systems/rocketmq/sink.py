@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect_core.contracts import Floor, Lane, OpenRange, Range, Search, Targets
+from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets
 from connect_core.errors import ConfigError, Refused, TargetChanged
 from connect_core.found import Found
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
@@ -43,6 +43,9 @@ class RocketMQSink:
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         """None: several connectors may write to one topic, each finds its own messages."""
+        return ()
+
+    def claimed(self, target: Json) -> tuple[str, ...]:
         return ()
 
     def targets(self, task: int, floors: Sequence[Floor]) -> Targets:

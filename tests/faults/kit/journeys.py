@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from connect_core.contracts import LIVE
 from connect_core.ledger import Ledger
 from connect_core.rocketmq import Client, ClientOptions
 from tests.faults.kit.checker import Account, Span, account
@@ -197,13 +198,13 @@ def run_until_done(journey: Journey, attempts: int = ATTEMPTS, limit_s: float = 
     return seen
 
 
-def receipts_of(journey: Journey) -> list[dict[str, object]]:
+def receipts_of(journey: Journey, stream: str = LIVE) -> list[dict[str, object]]:
     """As the ledger has them, with the names under which the command prints them."""
     with Ledger.open(journey.site.database_url) as ledger:
         uid = ledger.connector(journey.name).uid
         return [
             {**vars(settled.receipt), "partition": settled.partition.key, "incarnation": settled.incarnation}
-            for settled in ledger.receipts(uid, limit=100_000)
+            for settled in ledger.receipts(uid, stream=stream, limit=100_000)
         ]
 
 

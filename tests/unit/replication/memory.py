@@ -126,12 +126,16 @@ class MemorySink:
     hated: frozenset[bytes] = frozenset()
     closed: bool = False
     alone: bool = False
+    name: str = "memory"
 
     def exclusive(self, task: int) -> tuple[str, ...]:
-        return ("memory",) if self.alone else ()
+        return (self.name,) if self.alone else ()
+
+    def claimed(self, target: Json) -> tuple[str, ...]:
+        return (str(target["memory"]),) if self.alone else ()
 
     def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
-        return Targets({})
+        return Targets({"memory": self.name})
 
     def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
         return tuple(known) or (Floor(wanted.partition.id, "memory", len(self.rows)),)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from connect_core.contracts import Floor, Outcome, Receipt
+from connect_core.contracts import Delivered, Floor, Outcome, Receipt
 from connect_core.digest import RecordDigest, add_digests
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
 from connect_core.replication.lane import move
+from connect_core.replication.tally import next_floors
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 
 BODIES = [b"line %d" % n for n in range(100)]
@@ -182,3 +185,12 @@ def test_ranges_that_were_not_begun_have_no_outcome() -> None:
     first, second = open_range(0, 50, number=1), open_range(50, 100, number=2)
     assert move(lane_of(first, second, quantum_s=0), MemorySource(BODIES), MemorySink()) == []
     assert [o.range_id for o in move(lane_of(first, second), MemorySource(BODIES), MemorySink())] == [1, 2]
+
+
+def test_a_floor_of_a_target_that_was_not_written_keeps_what_was_seen_there() -> None:
+    """After the document has named another file, the floor of the former one is still that of the former one."""
+    item = open_range(0, 10)
+    former, now = Floor("", "/former", 100, evidence={"ino": 1}), Floor("", "/now", 0)
+    delivered = Delivered(10, 60, {"/now": 60}, {}, evidence={"ino": 2})
+    found = next_floors(replace(item, floors=(former, now)), delivered, 10)
+    assert found == (former, Floor("", "/now", 60, evidence={"ino": 2}))

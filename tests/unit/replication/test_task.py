@@ -10,6 +10,7 @@ import pytest
 
 from connect_core.contracts import Lane, Outcome
 from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
+from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
 from connect_core.replication.task import Listener, TaskRun
 from tests.unit.replication.dying import Killed, Mortal
@@ -209,3 +210,27 @@ def test_who_started_a_run_can_end_it_at_a_range_boundary(world: World) -> None:
     TaskRun(setting, assignment, 0, world.source, world.sink).run()
     assert world.committed() == 50
     assert world.said[-1] == "paused in Airflow: ends at a range boundary"
+
+
+def test_a_range_that_is_finished_in_a_former_target_has_that_for_itself(world: World) -> None:
+    """Tasks shared out anew may each have a range to finish in the one file of before."""
+    world.sink.alone = True
+    world.engine.dies_after = 30
+    with pytest.raises(EngineFailed):
+        world.run()
+    world.sink.name = "new"
+    lease_id = target_lease_id("memory")
+    other = world.ledger.take(lease_id, world.ledger.lease(lease_id), "another task")
+    moved = len(world.sink.rows)
+    setting = replace(
+        world.setting(),
+        listener=Listener(lambda line: world.ledger.renew(other, boot_id="", deadline_ns=0), lambda progress: None),
+    )
+    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    with pytest.raises(LeaseHeld) as told:
+        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    assert told.value.where == lease_id
+    assert len(world.sink.rows) == moved
+    world.ledger.release(other)
+    world.run()
+    world.check()

@@ -91,6 +91,9 @@ class Drill:
     def exclusive(self, task: int) -> tuple[str, ...]:
         return ()
 
+    def claimed(self, target: Json) -> tuple[str, ...]:
+        return ()
+
     def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
         return Targets({})
 
