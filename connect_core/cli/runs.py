@@ -144,7 +144,7 @@ def _submitted_at(wanted: EngineOptions, settings: Settings, home: Path) -> Plac
 
     return Place(
         home=home,
-        java=java.find(jars.cache_folder()),
+        java=java.find(jars.cache_folder()).resolve(),
         master=wanted.master or settings.submit_master,
         python=wanted.python or Path(sys.executable),
         spark=wanted.spark,
