@@ -10,7 +10,10 @@ import pytest
 from connect_core.config import Settings, engine_for, engine_named
 from connect_core.config.engines import KINDS, OURS, EngineOptions
 from connect_core.engine import submit
+from connect_core.engine.spark_checks import installed_version
 from connect_core.errors import ConfigError
+
+ROOT = Path(__file__).parents[3]
 
 DOCUMENT = """\
 version: 1
@@ -44,6 +47,11 @@ def test_a_file_names_interpreter_version_and_place(home: Path) -> None:
     found = engine_named("cluster", home)
     assert (found.kind, found.python, found.spark) == ("submit", Path("/opt/spark/bin/python"), "4.1.3")
     assert (found.master, found.conf) == ("spark://127.0.0.1:7077", {"spark.executor.memory": "2g"})
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "conf" / "engines").glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_engine_in_conf_is_sound_and_of_the_version_that_is_installed(file: Path) -> None:
+    assert engine_named(file.stem, ROOT / ".waybill").spark in (None, installed_version())
 
 
 def test_a_file_of_a_kinds_name_says_what_that_is(home: Path) -> None:
