@@ -1,0 +1,167 @@
+"""Parts that come after others: the order of starting, stopping and starting again. The parts are shell scripts."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from connect_core import stack
+from connect_core.errors import Unreachable
+from connect_core.stack import lifecycle, ports, processes
+from connect_core.stack.jars import Report
+from connect_core.stack.parts import Site
+from connect_core.stack.processes import Launch
+
+WORKS = "sleep 600 & echo $! > child-{name}; echo up; wait"
+"""Leaves a child behind when it is killed, as a scheduler leaves its executor's workers."""
+
+
+@dataclass
+class Small:
+    """A part that is a shell script. `seen` is what happened to all of them, in its order."""
+
+    name: str
+    seen: list[str]
+    after: tuple[str, ...] = ()
+    script: str = WORKS
+    well_known: Mapping[str, int] = field(default_factory=dict)
+    ready_limit_s: float = 10
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_grace_s: float = 5
+
+    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+        return {"only": ports.choose(wanted.get("only", 0), taken)}
+
+    def prepare(self, site: Site, report: Report) -> None:
+        child = child_of(site.home, self.name)
+        self.seen.append(f"{self.name} prepared{' beside its child' if child and child.is_alive else ''}")
+
+    def launch(self, site: Site) -> Launch:
+        script = f"cd {site.home}; {self.script.format(name=self.name)}"
+        return Launch(("/bin/sh", "-c", script), {"PATH": os.environ["PATH"]}, site.log(self.name))
+
+    def is_ready(self, site: Site, output: str) -> bool:
+        return "up" in output
+
+    def welcome(self, site: Site) -> None:
+        self.seen.append(f"{self.name} ready")
+
+    def version(self, site: Site) -> str:
+        return "1"
+
+    def facts(self, site: Site) -> Mapping[str, str]:
+        return {}
+
+
+@dataclass
+class Place:
+    home: Path
+    kinds: dict[str, Small]
+    seen: list[str]
+
+    def up(self, *names: str) -> stack.Stack:
+        return stack.up(self.home, parts=names or tuple(self.kinds), supervise=False, report=self.seen.append)
+
+    def crash(self, name: str) -> processes.Process:
+        """Kills the part alone; what it leaves behind."""
+        running = stack.load(self.home)
+        assert running is not None
+        child = child_of(self.home, name)
+        os.kill(running.part(name).process.pid, signal.SIGKILL)
+        assert child is not None
+        assert child.is_alive
+        return child
+
+    def order(self, *events: str) -> list[str]:
+        """Those of the events that were seen, as they came."""
+        return [one for one in self.seen if one in events]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    seen: list[str] = []
+    base, upper, alone = Small("base", seen), Small("upper", seen, after=("base",)), Small("alone", seen)
+    place = Place(tmp_path / ".waybill", {kind.name: kind for kind in (base, upper, alone)}, seen)
+    monkeypatch.setattr(lifecycle, "KINDS", place.kinds)
+    yield place
+    stack.down(place.home, parts=tuple(place.kinds))
+
+
+def child_of(home: Path, name: str) -> processes.Process | None:
+    path = home / f"child-{name}"
+    return processes.of(int(path.read_text())) if path.exists() else None
+
+
+def test_a_part_is_prepared_when_the_one_before_it_is_ready(place: Place) -> None:
+    place.up("upper", "base")
+    assert place.order("base ready", "upper prepared") == ["base ready", "upper prepared"]
+
+
+def test_parts_that_need_nobody_do_not_wait(place: Place) -> None:
+    place.kinds["base"].script = f"while [ ! -e child-alone ]; do sleep 0.02; done; {WORKS}"
+    place.up()
+    assert place.order("alone prepared", "base ready") == ["alone prepared", "base ready"]
+
+
+def test_what_comes_after_a_part_that_failed_is_not_started(place: Place) -> None:
+    place.kinds["base"].script = "echo broken; exit 1"
+    with pytest.raises(Unreachable, match=r"base ended while it started(.|\n)*broken"):
+        place.up()
+    assert not place.order("upper prepared")
+    assert any("upper was not started: it needs the base" in line for line in place.seen)
+    assert place.order("alone ready")
+
+
+def test_what_comes_after_a_part_that_does_not_run_says_which(place: Place) -> None:
+    with pytest.raises(Unreachable, match=r"upper was not started: it needs the base.*--only base --only upper"):
+        place.up("upper")
+
+
+def test_what_comes_after_a_part_that_runs_already_is_started(place: Place) -> None:
+    place.up("base")
+    assert place.up("upper").part("upper").process.is_alive
+
+
+def test_parts_are_stopped_in_the_other_direction(place: Place) -> None:
+    place.up()
+    said: list[str] = []
+    stack.down(place.home, parts=tuple(place.kinds), report=said.append)
+    stopped = [line.split()[0] for line in said]
+    assert sorted(stopped) == ["alone", "base", "upper"]
+    assert stopped.index("upper") < stopped.index("base")
+
+
+def test_what_a_crashed_part_left_is_ended_before_another_is_started(place: Place) -> None:
+    ended = place.up().part("upper").process
+    child = place.crash("upper")
+    assert processes.wait_until(lambda: not ended.is_alive, 5)
+    place.seen.clear()
+    lifecycle.restart(place.home, ["upper"], report=place.seen.append)
+    assert not child.is_alive
+    assert place.order("upper prepared", "upper prepared beside its child") == ["upper prepared"]
+
+
+def test_parts_that_crashed_together_are_started_again_together(place: Place) -> None:
+    first = place.up()
+    for name in place.kinds:
+        place.crash(name)
+    ended = [first.part(name).process for name in place.kinds]
+    assert processes.wait_until(lambda: not any(process.is_alive for process in ended), 5)
+    place.seen.clear()
+    lifecycle.restart(place.home, place.kinds, report=place.seen.append)
+    again = stack.load(place.home)
+    assert again is not None
+    assert all(part.process.is_alive and part.restarts == 1 for part in again.parts.values())
+    assert {name: part.ports for name, part in again.parts.items()} == {n: p.ports for n, p in first.parts.items()}
+    assert place.order("base ready", "upper prepared") == ["base ready", "upper prepared"]
+
+
+def test_a_part_that_was_stopped_is_found_where_it_was(place: Place) -> None:
+    before = place.up().part("alone").ports
+    stack.down(place.home, parts=("alone",))
+    assert place.up("alone").part("alone").ports == before
