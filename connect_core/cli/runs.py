@@ -65,11 +65,13 @@ def run(
 
 def plan(name: Name, as_json: JsonFlag = False) -> None:
     """What the next run would move. Asks the source and the ledger; writes nothing."""
+    from connect_core.config.units import show_seconds
     from connect_core.replication.preview import plan_connector
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
-        previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
+        resolved = opened.resolved(connector)
+        previews = plan_connector(opened.ledger, connector, resolved)
     keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "open_from")
     rows = [[getattr(preview, key) for key in keys] for preview in previews]
 
@@ -79,8 +81,11 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
             for gap in preview.gaps:
                 end = "?" if gap.end is None else gap.end
                 output.line(f"gap in {preview.partition}: {gap.begin} to {end}: {gap.reason}")
+        if resolved.window_s:
+            output.line(f"a scheduled run stays for {show_seconds(resolved.window_s)} and moves what comes meanwhile")
 
     told = {"connector": name, "state": connector.target_state, "lag": sum(p.lag for p in previews)}
+    told |= {"window_s": resolved.window_s}
     output.emit(as_json, {**told, "partitions": previews}, for_people)
 
 

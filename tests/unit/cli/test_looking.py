@@ -63,6 +63,7 @@ def test_reading_commands_never_make_a_home(words: tuple[str, ...], waybill: Way
 
 def test_plan_says_what_would_move_and_writes_nothing(waybill: Waybill, applied: Path) -> None:
     told = waybill("plan", "copy", "--json").json
+    assert told["window_s"] == 0
     assert (told["lag"], told["state"]) == (14, "running")
     (partition,) = told["partitions"]
     assert (partition["committed"], partition["begin"], partition["end"]) == (None, 0, 14)

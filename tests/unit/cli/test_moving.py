@@ -11,6 +11,7 @@ import pytest
 
 from connect_core.contracts import LIVE
 from connect_core.ledger import Lease, Ledger, task_lease_id
+from connect_core.stack.processes import wait_until
 from tests.unit.cli.conftest import Waybill
 from tests.unit.cli.moves import moved
 
@@ -35,6 +36,33 @@ def test_a_run_moves_what_is_there_and_tells_its_receipts(waybill: Waybill, appl
     assert (receipt["begin"], receipt["end"]) == (0, 14)
     again = waybill("run", "copy", "--engine", "inline")
     assert (again.code, again.out.startswith("copy: nothing to move")) == (0, True)
+
+
+def test_a_run_with_a_window_moves_what_comes_until_somebody_pauses_it(waybill: Waybill, applied: Path) -> None:
+    out = applied / "out" / "copy.txt"
+
+    def write_and_pause() -> None:
+        for lines in (3, 4):
+            wait_until(lambda lines=lines: out.exists() and out.read_bytes().count(b"\n") == lines, 100)
+            if lines == 3:
+                with (applied / "logs" / "a.log").open("a") as log:
+                    log.write("four\n")
+        with _ledger(applied) as ledger:
+            ledger.set_target_state(ledger.connector("copy").uid, "paused", who="tests")
+
+    somebody = threading.Thread(target=write_and_pause)
+    somebody.start()
+    typed = waybill("run", "copy", "--engine", "inline", "--window", "5m", "--json")
+    somebody.join()
+    assert typed.code == 0, typed.err
+    assert out.read_text() == "one\ntwo\nthree\nfour\n"
+    assert (typed.json["delivered"], typed.json["ranges"]) == (4, 2)
+
+
+def test_a_window_that_is_no_duration_is_told(waybill: Waybill, applied: Path) -> None:
+    typed = waybill("run", "copy", "--window", "soon")
+    assert typed.code == 2
+    assert "'soon' is not a duration" in typed.err
 
 
 def test_set_and_undo(waybill: Waybill, applied: Path) -> None:
