@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -141,7 +141,7 @@ def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
     when two that should adjoin do not."""
     runs = ledger.runs_of(connector.uid, of)
     settled = [one for run in runs for one in ledger.receipts(connector.uid, run_id=run.id, limit=None)]
-    faults = [*_identity_faults(settled), *_seams(settled)]
+    faults = [*_identity_faults(settled), *_seams(settled, _begins(ledger, connector, settled))]
     if faults:
         raise DataError(
             f"the receipts of this run do not add up: {'; '.join(faults[:5])}",
@@ -166,8 +166,21 @@ def _identity_faults(settled: Sequence[SettledRange]) -> Iterator[str]:
             yield f"{one.partition.key} at {one.receipt.begin}: {fault}"
 
 
-def _seams(settled: Sequence[SettledRange]) -> Iterator[str]:
-    """Places where a receipt does not begin where the one before it in its partition ended (rule 13)."""
+def _begins(ledger: Ledger, connector: Connector, settled: Sequence[SettledRange]) -> set[tuple[str, str, int, int]]:
+    """Where a part of a backfill begins: it need not go on from the one before."""
+    streams = {one.stream for one in settled} - {LIVE}
+    backfills = (ledger.backfill(connector.uid, stream) for stream in streams)
+    return {
+        (stored.stream, part.partition.key, part.incarnation, part.begin)
+        for stored in backfills
+        if stored is not None
+        for part in stored.parts
+    }
+
+
+def _seams(settled: Sequence[SettledRange], begins: Collection[tuple[str, str, int, int]]) -> Iterator[str]:
+    """Places where a receipt does not begin where the one before it in its partition ended, and neither a gap nor one
+    of `begins` says why (rule 13)."""
 
     def lineage(one: SettledRange) -> tuple[str, str, int]:
         return (one.stream, one.partition.key, one.incarnation)
@@ -177,6 +190,7 @@ def _seams(settled: Sequence[SettledRange]) -> Iterator[str]:
     ):
         end = None
         for one in ranges:
-            if end is not None and one.receipt.begin != end:
+            told = bool(one.receipt.gaps) or (*lineage(one), one.receipt.begin) in begins
+            if end is not None and one.receipt.begin != end and not told:
                 yield f"{partition}: a receipt ends at {end}, the next begins at {one.receipt.begin}"
             end = one.receipt.end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -122,3 +123,34 @@ def test_a_restored_ledger_looks_before_it_writes(worker: Worker) -> None:
     ledger.mark_restored(counter=1, who="ann")
     assert ledger.identity() == (name, count + 40)
     assert ledger.take("target:x", None, "h").counter == count + 41
+
+
+def test_what_a_run_has_settled_is_found_by_its_id_and_by_that_of_its_scheduler(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    first, second = (
+        ledger.begin_run(uid, LIVE, task=0, engine="inline", attempt_of="replicate.orders manual__1") for _ in range(2)
+    )
+    ids = [replace(worker, run_id=first).move(Q0, 0, 10), replace(worker, run_id=second).move(Q0, 10, 30)]
+    other = worker.move(Q1, 0, 5)
+    for run, found in (
+        (first, ids[:1]),
+        ("replicate.orders manual__1", ids),
+        ("manual__1", ids),
+        (worker.run_id, [other]),
+        ("l__1", []),
+        ("%", []),
+    ):
+        assert [one.id for one in ledger.ranges_of_run(uid, run)] == found
+    (one,) = ledger.ranges_of_run(uid, first)
+    assert one.evidence == {"store_time": 7}
+    assert ledger.ranges_of_run("another", first) == []
+
+
+def test_runs_and_history_of_one_stream(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    again = ledger.begin_run(uid, "backfill-1", task=0, engine="inline")
+    worker.move(Q0, 0, 10)
+    assert [run.id for run in ledger.runs(uid, stream="backfill-1")] == [again]
+    assert [run.id for run in ledger.runs(uid, stream=LIVE)] == [worker.run_id]
+    assert ledger.offset_history(uid, stream="backfill-1") == []
+    assert [step.stream for step in ledger.offset_history(uid, stream=LIVE)] == [LIVE]

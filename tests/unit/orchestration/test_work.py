@@ -10,6 +10,7 @@ import pytest
 from connect_core.errors import DataError, Failure
 from connect_core.ledger import Ledger, upgrade
 from connect_core.orchestration.work import Attempt, engine_of, lost_attempts, reconcile
+from tests.unit.replication.test_backfill import begin
 from tests.unit.replication.world import World
 
 OF = "replicate.orders manual__1"
@@ -88,3 +89,19 @@ def test_a_submitted_run_has_the_engine_of_its_document(tmp_path: Path, monkeypa
         Path("/opt/mine/bin/python"),
         {"spark.executor.cores": "2"},
     )
+
+
+def test_the_parts_of_a_backfill_need_not_adjoin(world: World) -> None:
+    begin(world, (0, 20), (40, 60)).run(attempt_of=OF)
+    told = reconcile(world.ledger, world.connector, OF)
+    assert (told["ranges"], told["read"]) == (2, 40)
+
+
+def test_a_gap_between_two_receipts_is_no_fault_of_theirs(world: World) -> None:
+    world.run()
+    world.source.bodies += [b"more"] * 50
+    world.source.oldest = 230
+    world.accept_gaps = True
+    world.run()
+    told = reconcile(world.ledger, world.connector, OF)
+    assert (told["gaps"], told["read"]) == (1, 220)
