@@ -24,6 +24,12 @@ pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True), pytest.mark.ti
 Found = TypeVar("Found")
 
 LIMIT_S = 180
+SETTINGS = {
+    "AIRFLOW__CORE__PARALLELISM": "4",
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2",
+    # On a busy machine a part takes longer to start than the shipped 20 s.
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "150",
+}
 HEALTHY = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy")
 DAG = '''"""A task that stands still in its first attempt (airflow dag)."""
 import os, time
@@ -56,8 +62,7 @@ class Installation:
 
     def start(self) -> None:
         self.firsts.mkdir(parents=True, exist_ok=True)
-        settings = {"AIRFLOW__CORE__PARALLELISM": "4", "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2"}
-        options = stack.Options(well_known_ports=False, postgresql={"fsync": "off"}, airflow=settings)
+        options = stack.Options(well_known_ports=False, postgresql={"fsync": "off"}, airflow=SETTINGS)
         stack.up(self.home, parts=(stack.POSTGRESQL, *stack.AIRFLOW_PARTS), options=options)
 
     @property
