@@ -16,6 +16,7 @@ def copied(waybill: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """`copy` has moved its three lines."""
     monkeypatch.setenv("WAYBILL_ENGINE", "inline")
     monkeypatch.setenv("WAYBILL_LEASE_TTL_S", "60")  # a loaded machine is slow to start a lane
+    monkeypatch.setenv("WAYBILL_QUANTUM_S", "20")
     with ledger_of(applied) as ledger:
         moved(ledger, "copy", applied, records=3)
     return applied
