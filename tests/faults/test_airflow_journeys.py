@@ -55,6 +55,7 @@ class Journey:
     site: Site
     name: str
     counts: list[int] = field(default_factory=lambda: [0] * HOSTS)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -84,12 +85,13 @@ class Journey:
         )
 
     def append(self, lines: int) -> None:
-        for host in range(HOSTS):
-            first = self.counts[host]
-            self.counts[host] += lines // HOSTS
-            text = "".join(f"{host} {number}\n" for number in range(first, self.counts[host]))
-            with (self.folder / f"{host}.log").open("a") as log:
-                log.write(text)
+        with self._writing:
+            for host in range(HOSTS):
+                first = self.counts[host]
+                self.counts[host] += lines // HOSTS
+                text = "".join(f"{host} {number}\n" for number in range(first, self.counts[host]))
+                with (self.folder / f"{host}.log").open("a") as log:
+                    log.write(text)
 
     def _trickle(self) -> None:
         while not self._over.wait(0.1):
