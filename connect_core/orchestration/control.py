@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from connect_core.config import Settings
 from connect_core.errors import ConfigError, Retriable, Unreachable
 from connect_core.ledger import Backfill, new_run_id
 from connect_core.orchestration import names
 from connect_core.orchestration.rest import Airflow
+
+Told = TypeVar("Told")
 
 ACTIVE = ("queued", "running")
 _DAG_FILE = Path("airflow", "dags", "replication.py")
@@ -89,7 +92,13 @@ def start_backfill(airflow: Airflow, connector: str, stored: Backfill) -> str:
         "id": stored.stream.removeprefix(f"{stored.kind}-"),
         "accept_gaps": bool(asked.get("accept_gaps")),
     }
-    _when_seen(lambda: airflow.trigger(dag_id, run_id=run_id, conf=conf, note=stored.why or None))
+    if _when_seen(lambda: airflow.dag(dag_id)).is_paused:
+        raise ConfigError(
+            f"{stored.stream} would wait for ever: its DAG is paused in Airflow",
+            where=f"DAG {dag_id}",
+            next_step=f"Switch it on there, then: waybill backfills resume {connector} {stored.stream}",
+        )
+    airflow.trigger(dag_id, run_id=run_id, conf=conf, note=stored.why or None)
     return run_id
 
 
@@ -135,12 +144,11 @@ def _until_removed(airflow: Airflow, dag_id: str) -> None:
         time.sleep(_LOOK_EVERY_S)
 
 
-def _when_seen(act: Callable[[], object]) -> None:
+def _when_seen(act: Callable[[], Told]) -> Told:
     until = time.monotonic() + _SEEN_LIMIT_S
     while True:
         try:
-            act()
-            return
+            return act()
         except ConfigError:
             if time.monotonic() > until:
                 raise

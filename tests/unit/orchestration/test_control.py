@@ -27,15 +27,25 @@ class Switches(BaseHTTPRequestHandler):
     runs: dict[str, dict[str, str]]
     busy: int
     parsed: list[str]
+    begun: list[dict[str, Any]]
 
     def do_POST(self) -> None:
-        self._answer(201, {"access_token": "jwt"})
+        if self.path == "/auth/token":
+            self._answer(201, {"access_token": "jwt"})
+            return
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.begun.append(body)
+        self.runs.setdefault(self._dag(), {})[body["dag_run_id"]] = "success"
+        self._answer(200, _run(body["dag_run_id"], "queued"))
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
         if path.endswith("/dagRuns"):
             found = self.runs.get(self._dag(), {})
             self._answer(200, {"dag_runs": [_run(name, state) for name, state in found.items() if state == "running"]})
+        elif "/dagRuns/" in path:
+            name = unquote(path.split("/")[-1])
+            self._answer(200, _run(name, self.runs[self._dag()][name]))
         elif path.count("/") == 4:
             self._answer(200, _dag(self._dag(), self.dags[self._dag()]))
         else:
@@ -98,6 +108,7 @@ def airflow(applied: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Swi
         runs = {"replicate.copy": {"scheduled__1": "running", "scheduled__0": "success"}}  # noqa: RUF012
         busy = 0
         parsed: list[str] = []  # noqa: RUF012
+        begun: list[dict[str, Any]] = []  # noqa: RUF012
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Mine)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -146,6 +157,25 @@ def test_apply_has_the_dags_made_anew(airflow: type[Switches], waybill: Waybill,
     (applied / "copy.yaml").write_text(DOCUMENT.format(name="copy") + "tasks: 1\ndescription: changed\n")
     assert waybill("apply", "copy.yaml").code == 0
     assert airflow.parsed == ["/api/v2/parseDagFile/token"]
+
+
+def test_a_backfill_is_given_to_airflow_in_the_words_it_was_begun_with(
+    airflow: type[Switches], waybill: Waybill, applied: Path
+) -> None:
+    typed = waybill("backfill", "copy", "--range", "a.log:0-", "--id", "again", "--json")
+    assert typed.code == 0, typed.err
+    (begun,) = airflow.begun
+    assert (begun["conf"]["ranges"], begun["conf"]["id"], begun["conf"]["run"]) == (["a.log:0-"], "again", None)
+    assert begun["dag_run_id"].startswith("backfill-again.")
+
+
+def test_a_backfill_whose_dag_is_paused_is_refused(airflow: type[Switches], waybill: Waybill) -> None:
+    airflow.dags["backfill.copy"] = True
+    typed = waybill("backfill", "copy", "--range", "a.log:0-", "--id", "again")
+    assert typed.code == 2
+    assert "its DAG is paused in Airflow" in typed.err
+    assert "waybill backfills resume copy backfill-again" in typed.err
+    assert airflow.begun == []
 
 
 def test_an_airflow_that_is_away_is_exit_3_and_its_states_are_unknown(
