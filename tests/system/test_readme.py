@@ -60,7 +60,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture(scope="module")
 def demo(shell: Shell) -> str:
-    done = shell.run("make demo SECONDS=20")
+    done = shell.run("make demo SECONDS=5")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
