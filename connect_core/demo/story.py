@@ -162,7 +162,7 @@ class _Story:
                 self.waybill.pasteable("runs", self.names.outward),
                 self.waybill.pasteable("backfills", "list", self.names.outward),
                 self.waybill.pasteable("peek", self.names.topic, "--last", "3"),
-                self.waybill.pasteable("connectors", "resume", self.names.inward),
+                self.waybill.pasteable("lag", self.names.inward),
             ],
         )
 
