@@ -11,7 +11,7 @@ import typer
 from connect_core.cli import output, session
 from connect_core.cli.output import JsonFlag
 from connect_core.cli.progress import listening
-from connect_core.cli.runs import How, Name, attempt
+from connect_core.cli.runs import EngineName, How, Name, attempt
 from connect_core.errors import Retriable
 from connect_core.orchestration.names import backfill_dag
 
@@ -30,9 +30,6 @@ OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of t
 Id = Annotated[str, typer.Option("--id", help="Names a new one, or goes on with the one of this id.")]
 Sink = Annotated[
     list[str], typer.Option("--sink", help="KEY=VALUE: an option of the sink that differs. May be given several times.")
-]
-Engine = Annotated[
-    str, typer.Option("--engine", help="Where lanes run: spark, submit, inline or a file of conf/engines.")
 ]
 AcceptGaps = Annotated[
     bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on without them.")
@@ -59,7 +56,7 @@ def backfill(
     id_: Id = "",
     accept_gaps: AcceptGaps = False,
     why: Why = "",
-    engine: Engine = "",
+    engine: EngineName = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Move a stretch of the past again, in a stream of its own, beside the live one."""
@@ -84,7 +81,7 @@ def replay(
     id_: Id = "",
     accept_gaps: AcceptGaps = False,
     why: Why = "",
-    engine: Engine = "",
+    engine: EngineName = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Move again exactly what a run has moved, in a stream of its own."""
@@ -130,7 +127,7 @@ def show(name: Name, stream: Stream, as_json: JsonFlag = False) -> None:
 
 @app.command()
 def resume(
-    name: Name, stream: Stream, accept_gaps: AcceptGaps = False, engine: Engine = "", as_json: JsonFlag = False
+    name: Name, stream: Stream, accept_gaps: AcceptGaps = False, engine: EngineName = "", as_json: JsonFlag = False
 ) -> None:
     """Go on with one that was killed, or has failed."""
     from connect_core.replication.backfill import stored_backfill

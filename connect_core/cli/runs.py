@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
 
+EngineName = Annotated[
+    str, typer.Option("--engine", help="Where lanes run: spark, submit, inline or a file of conf/engines.")
+]
+
 
 def _duration(text: str) -> float:
     from connect_core.config.units import parse_seconds
@@ -41,9 +45,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     name: Name,
-    engine: Annotated[
-        str, typer.Option("--engine", help="Where lanes run: spark, submit, inline or a file of conf/engines.")
-    ] = "",
+    engine: EngineName = "",
     accept_gaps: Annotated[
         bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on behind them, once.")
     ] = False,

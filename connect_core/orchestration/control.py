@@ -18,7 +18,7 @@ from connect_core.config import Settings
 from connect_core.errors import ConfigError, Retriable, Unreachable
 from connect_core.ledger import Backfill, new_run_id
 from connect_core.orchestration import names
-from connect_core.orchestration.rest import Airflow
+from connect_core.orchestration.rest import Airflow, NotThere
 
 Told = TypeVar("Told")
 
@@ -119,7 +119,7 @@ def end_runs(airflow: Airflow, connector: str) -> None:
     """Marks every run of the connector's DAGs that has not ended as failed: their tasks end at the next range boundary,
     or are killed by Airflow some seconds later."""
     for dag_id in (names.live_dag(connector), names.backfill_dag(connector)):
-        with suppress(ConfigError):  # a DAG that Airflow has not seen has no runs
+        with suppress(NotThere):  # a DAG that Airflow has not seen has no runs
             for run in airflow.runs(dag_id, states=ACTIVE, limit=100):
                 airflow.fail_run(dag_id, run.run_id)
 
@@ -136,9 +136,9 @@ def _until_removed(airflow: Airflow, dag_id: str) -> None:
         try:
             airflow.delete(dag_id)
             return
-        except ConfigError as error:
-            if "(404)" in str(error):
-                return
+        except NotThere:
+            return
+        except ConfigError:  # a task of it is still at work
             if time.monotonic() > until:
                 raise
         time.sleep(_LOOK_EVERY_S)
@@ -149,7 +149,7 @@ def _when_seen(act: Callable[[], Told]) -> Told:
     while True:
         try:
             return act()
-        except ConfigError:
+        except NotThere:
             if time.monotonic() > until:
                 raise
         time.sleep(_LOOK_EVERY_S)

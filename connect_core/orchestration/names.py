@@ -36,7 +36,6 @@ def attempt_of(dag_id: str, run_id: str) -> str:
 
 def backfill_id(run_id: str) -> str:
     """The id of the backfill that an Airflow run begins when nobody gave one: the run's, in signs an id may have."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", run_id)[:_LONGEST_ID]
+    from connect_core.replication.requests import MAX_ID_LENGTH
 
-
-_LONGEST_ID = 60
+    return re.sub(r"[^A-Za-z0-9._-]", "-", run_id)[:MAX_ID_LENGTH]

@@ -5,9 +5,7 @@ An error that is expected is one line in the log, and the exit code of its class
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
+from connect_core.engine.parent import die_with
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.orchestration import names
 from connect_core.orchestration.links import ReceiptsLink
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 ENGINE_CONNECTION = "waybill_engine"
 """The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
-
-_PR_SET_PDEATHSIG = 1
 
 
 class Replicate(BaseOperator):
@@ -166,10 +163,11 @@ def _is_paused(dag_id: str) -> bool:
 
 def die_with_the_supervisor() -> None:
     """Airflow replaces a task whose supervisor was killed and does not end the process that it replaces: the kernel
-    does (prctl(2), PR_SET_PDEATHSIG). The lease fences whatever is left."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == 1:
+    does. The lease fences whatever is left."""
+    supervisor = os.getppid()
+    if supervisor == 1:
         raise SystemExit(Retriable.exit_code)
+    die_with(supervisor)
 
 
 @contextmanager

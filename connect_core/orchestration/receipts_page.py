@@ -38,8 +38,8 @@ def receipts(dag_id: str, run_id: str) -> HTMLResponse:
     try:
         with Ledger.glance(database_url(find_home())) as ledger:
             uid = ledger.connector(connector).uid
-            runs = ledger.runs_of(uid, names.attempt_of(dag_id, run_id))
-            settled = [one for run in runs for one in ledger.receipts(uid, run_id=run.id, limit=None)]
+            of = names.attempt_of(dag_id, run_id)
+            runs, settled = ledger.runs_of(uid, of), ledger.ranges_of_run(uid, of)
     except WaybillError as error:
         return HTMLResponse(_page(connector, f"<p>{escape(str(error))}</p>"), status_code=404)
     return HTMLResponse(_page(connector, rendered(run_id, runs, settled)))

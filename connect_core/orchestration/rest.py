@@ -24,6 +24,10 @@ _LONGEST_DETAIL = 300
 _PAGE = 100  # the most that Airflow gives at once
 
 
+class NotThere(ConfigError):
+    """Airflow does not know what it was asked for, or not yet."""
+
+
 @dataclass(frozen=True)
 class Dag:
     """What Airflow says of one DAG. Stale: its file does not have it any more. `file_token` names that file."""
@@ -140,7 +144,8 @@ class Airflow:
             return Refused(f"Airflow refused the login ({code})", where=where, next_step=step)
         if code < 500:
             step = _NEXT_STEPS.get(code, "")
-            return ConfigError(f"Airflow: {_detail(answer)} ({code})", where=where, next_step=step)
+            kind = NotThere if code == 404 else ConfigError
+            return kind(f"Airflow: {_detail(answer)} ({code})", where=where, next_step=step)
         return Unreachable(f"Airflow failed ({code})", where=where, next_step="read the log of its api-server")
 
 

@@ -20,7 +20,7 @@ from connect_core.replication.requests import Moments, Request, moments_of_tick
 from connect_core.replication.run import run_task
 from connect_core.replication.setting import setting_for, working
 from connect_core.replication.task import Listener, Setting
-from connect_core.replication.telling import COUNTS
+from connect_core.replication.telling import total
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
     """The sum of the receipts of an Airflow run. Raises DataError when an identity does not hold in one of them, or
     when two that should adjoin do not."""
     runs = ledger.runs_of(connector.uid, of)
-    settled = [one for run in runs for one in ledger.receipts(connector.uid, run_id=run.id, limit=None)]
+    settled = ledger.ranges_of_run(connector.uid, of)
     faults = [*_identity_faults(settled), *_seams(settled, _begins(ledger, connector, settled))]
     if faults:
         raise DataError(
@@ -152,11 +152,7 @@ def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
     return {
         "connector": connector.name,
         "runs": [run.id for run in runs],
-        "ranges": len(settled),
-        **{name: sum(getattr(one.receipt, name) or 0 for one in settled) for name in COUNTS},
-        "gaps": sum(len(one.receipt.gaps) for one in settled),
-        "bytes_read": sum(one.receipt.bytes_read or 0 for one in settled),
-        "bytes_written": sum(one.receipt.bytes_written for one in settled),
+        **total([one.receipt for one in settled]),
     }
 
 

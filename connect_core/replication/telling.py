@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connect_core.contracts import Receipt
 from connect_core.replication.run import RunSummary
 from connect_core.replication.task import Listener, Progress
 
@@ -83,17 +84,24 @@ def span(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def total(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """Receipts added up, ready for JSON; a count that nobody can know adds nothing."""
+    return {
+        "ranges": len(receipts),
+        **{name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in COUNTS},
+        "gaps": sum(len(receipt.gaps) for receipt in receipts),
+        "bytes_read": sum(receipt.bytes_read or 0 for receipt in receipts),
+        "bytes_written": sum(receipt.bytes_written for receipt in receipts),
+    }
+
+
 def told(summary: RunSummary, seconds: float) -> dict[str, Any]:
     """The receipts of a run added up, ready for JSON."""
     receipts = summary.receipts()
     return {
         "connector": summary.connector,
         "seconds": round(seconds, 3),
-        "ranges": len(receipts),
-        **{name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in COUNTS},
-        "gaps": sum(len(receipt.gaps) for receipt in receipts),
-        "bytes_read": sum(receipt.bytes_read or 0 for receipt in receipts),
-        "bytes_written": sum(receipt.bytes_written for receipt in receipts),
+        **total(receipts),
         "tasks": [
             {"task": task.task, "run": task.run_id, "ranges": len(task.receipts), "seconds": task.seconds_by_part}
             for task in summary.tasks

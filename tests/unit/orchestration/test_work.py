@@ -42,7 +42,7 @@ def test_a_receipt_that_does_not_adjoin_is_told(world: World, monkeypatch: pytes
     world.run()
     (whole,) = world.ledger.receipts(world.connector.uid, limit=None)
     torn = [replace(whole, receipt=replace(whole.receipt, begin=begin, end=begin + 99)) for begin in (100, 0)]
-    monkeypatch.setattr(world.ledger, "receipts", lambda *_, **__: torn)
+    monkeypatch.setattr(world.ledger, "ranges_of_run", lambda *_, **__: torn)
     with pytest.raises(DataError, match="a receipt ends at 99, the next begins at 100"):
         reconcile(world.ledger, world.connector, OF)
 
@@ -51,7 +51,7 @@ def test_a_receipt_whose_identity_does_not_hold_is_told(world: World, monkeypatc
     world.run()
     settled = world.ledger.receipts(world.connector.uid, limit=None)
     wrong = [replace(one, receipt=replace(one.receipt, delivered=one.receipt.delivered - 1)) for one in settled]
-    monkeypatch.setattr(world.ledger, "receipts", lambda *_, **__: wrong)
+    monkeypatch.setattr(world.ledger, "ranges_of_run", lambda *_, **__: wrong)
     with pytest.raises(DataError, match=r"emitted 200 != delivered 199"):
         reconcile(world.ledger, world.connector, OF)
 
