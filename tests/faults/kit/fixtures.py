@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core import stack
+from connect_core import ledger, stack
+from connect_core.stack import postgresql
+from tests.faults.kit.airflow import OPTIONS
 from tests.faults.kit.cluster import Cluster
 from tests.faults.kit.engines import Engine
 from tests.faults.kit.proxy import RocketMQProxy
@@ -56,6 +58,17 @@ def cluster(_cluster: Cluster) -> Cluster:
     """A standalone Spark cluster, running whatever the test before has done to it."""
     _cluster.start()
     return _cluster
+
+
+@pytest.fixture(scope="module")
+def own_airflow(worker_folder: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The home of a whole stack with Airflow under its supervisor, of one module alone: its parts may be killed."""
+    home = worker_folder / request.module.__name__.rpartition(".")[2] / ".waybill"
+    running = stack.up(home, options=OPTIONS)
+    ledger.upgrade(running.database_url)
+    yield home
+    stack.down(home)
+    postgresql.forget(home)
 
 
 @pytest.fixture
