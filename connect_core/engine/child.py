@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.abc import MetaPathFinder
 from typing import BinaryIO
 
 from connect_core.engine.parent import die_with
@@ -19,12 +20,22 @@ def main(arguments: list[str]) -> None:
     kind, parent = arguments
     die_with(int(parent))
     answers = _private_output()
+    sys.meta_path.insert(0, _WithoutPandas())
     request = sys.stdin.buffer.read()
     from connect_core.engine.worker import run_lane, run_search
 
     answer = run_lane(request, attempt_number=0) if kind == "lane" else run_search(request)
     with answers:
         answers.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)
+
+
+class _WithoutPandas(MetaPathFinder):
+    """No lane uses pandas, but pyarrow imports it, where it is installed, when it makes its first array: 0.3 s of work
+    in the middle of a quantum, and several seconds of a short one on a crowded machine."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("a lane's process does without pandas", name=name)
 
 
 def _private_output() -> BinaryIO:
