@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,13 @@ import pytest
 from connect_core import stack
 from connect_core.ledger import Ledger
 from connect_core.orchestration import names
-from tests.faults.kit.airflow import OPTIONS, GrowingFiles, client_of, running_at, site_of, wait_for
+from tests.faults.kit.airflow import OPTIONS, GrowingFiles, client_of, running_at, wait_for
 from tests.faults.rows import FaultRow
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True), pytest.mark.timeout(900)]
 
 BULK = 60_000
 WHERE = "file → RocketMQ, Airflow"
-
-
-@pytest.fixture
-def journey(own_airflow: Path) -> Iterator[GrowingFiles]:
-    made = GrowingFiles(site_of(own_airflow), f"lines-{uuid.uuid4().hex[:8]}")
-    yield made
-    made.dry_up()
-    made.site.waybill("connectors", "delete", made.name, "--yes")
 
 
 def _driver(journey: GrowingFiles) -> int:
@@ -77,36 +68,28 @@ def _pid(home: Path, part: str) -> int:
 def test_the_task_process_killed(journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("SIGKILL of Airflow's task process, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-    _kill(journey, row, lambda: _driver(journey))
+    journey.outlives(row, _driver(journey))
 
 
 def test_the_supervisor_of_the_task_killed(journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("SIGKILL of the task's supervisor, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-    _kill(journey, row, lambda: _parent(_driver(journey)))
+    journey.outlives(row, _parent(_driver(journey)))
 
 
 def test_a_worker_killed(own_airflow: Path, journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("SIGKILL of a worker, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-
-    def worker() -> int:
-        _driver(journey)
-        return wait_for(lambda: _workers(own_airflow), "a worker")[0]
-
-    _kill(journey, row, worker)
+    _driver(journey)
+    journey.outlives(row, wait_for(lambda: _workers(own_airflow), "a worker")[0])
 
 
 @pytest.mark.parametrize("part", [stack.ENGINE, *stack.AIRFLOW_PARTS, stack.POSTGRESQL])
 def test_a_part_of_the_stack_killed(own_airflow: Path, journey: GrowingFiles, row: FaultRow, part: str) -> None:
     row.describe(f"SIGKILL of the {part}, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-
-    def pid() -> int:
-        _driver(journey)
-        return _pid(own_airflow, part)
-
-    _kill(journey, row, pid)
+    _driver(journey)
+    journey.outlives(row, _pid(own_airflow, part))
 
 
 def test_everything_killed_and_started_again(own_airflow: Path, journey: GrowingFiles, row: FaultRow) -> None:
@@ -158,13 +141,4 @@ def test_paused_and_resumed_in_mid_run(own_airflow: Path, journey: GrowingFiles,
         assert journey.settled() == still
         client.pause(names.live_dag(journey.name), False)
     journey.moves_again(row, still)
-    journey.check(row)
-
-
-def _kill(journey: GrowingFiles, row: FaultRow, found: Callable[[], int]) -> None:
-    pid = found()
-    behind = journey.settled()
-    row.strikes()
-    os.kill(pid, signal.SIGKILL)
-    journey.moves_again(row, behind)
     journey.check(row)

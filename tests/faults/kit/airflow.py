@@ -5,6 +5,8 @@ Everything it waits for may be away for a while, since tests kill servers: it co
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 import uuid
@@ -108,12 +110,20 @@ class GrowingFiles(Scheduled):
     def folder(self) -> Path:
         return self.site.folder / self.name
 
-    def begin(self, tasks: int = 1) -> None:
+    def begin(self, **changed: Any) -> None:
         """Returns when the first lines are settled; from then on more come by themselves."""
+        self.begin_still(**changed)
+        self.flow()
+
+    def begin_still(self, **changed: Any) -> None:
+        """Returns when the first lines are settled; no more come but by `append`."""
         self.folder.mkdir()
         self.append(30)
-        self.apply(tasks=tasks)
+        self.apply(**changed)
         wait_for(lambda: self.settled() > 0, "the first receipt")
+
+    def flow(self) -> None:
+        """Lines come all the time."""
         self._thread = threading.Thread(target=self._trickle, daemon=True)
         self._thread.start()
 
@@ -144,6 +154,14 @@ class GrowingFiles(Scheduled):
         self._over.set()
         if self._thread is not None:
             self._thread.join()
+
+    def outlives(self, row: FaultRow, pid: int) -> None:
+        """The process is killed; work goes on by itself, and nothing is lost or repeated."""
+        behind = self.settled()
+        row.strikes()
+        os.kill(pid, signal.SIGKILL)
+        self.moves_again(row, behind)
+        self.check(row)
 
     def check(self, row: FaultRow) -> None:
         """No more lines come; what is left arrives; everything is compared."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from connect_core import ledger, stack
 from connect_core.stack import postgresql
-from tests.faults.kit.airflow import OPTIONS
+from tests.faults.kit.airflow import OPTIONS, GrowingFiles, site_of
 from tests.faults.kit.cluster import Cluster
 from tests.faults.kit.engines import Engine
 from tests.faults.kit.proxy import RocketMQProxy
@@ -69,6 +70,15 @@ def own_airflow(worker_folder: Path, request: pytest.FixtureRequest) -> Iterator
     yield home
     stack.down(home)
     postgresql.forget(home)
+
+
+@pytest.fixture
+def journey(own_airflow: Path) -> Iterator[GrowingFiles]:
+    """A connector on that stack, not yet applied; deleted behind the test."""
+    made = GrowingFiles(site_of(own_airflow), f"lines-{uuid.uuid4().hex[:8]}")
+    yield made
+    made.dry_up()
+    made.site.waybill("connectors", "delete", made.name, "--yes")
 
 
 @pytest.fixture
