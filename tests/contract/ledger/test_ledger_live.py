@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from itertools import count
 
 import pytest
 
 from connect_core.contracts import OPEN_END, Floor, Gap, Outcome, Receipt, Reject
 from connect_core.errors import DataError, Fenced
+from connect_core.ledger import runs
+from connect_core.ledger.database import now
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 REJECT = Reject(7, 0, "encode", "Hated", "it is hated", b"x")
@@ -147,6 +151,14 @@ def test_who_lost_its_lease_changes_nothing(worker: Worker) -> None:
 # ------------------------------------------------------------------------------------------------- runs with nothing
 
 
+@pytest.fixture
+def no_two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run ids sort by the millisecond of their start; runs of one task are never begun within the same one but here."""
+    moments = (now() + timedelta(milliseconds=number) for number in count(1))
+    monkeypatch.setattr(runs, "now", lambda: next(moments))
+
+
+@pytest.mark.usefixtures("no_two_at_once")
 def test_of_runs_with_nothing_to_do_the_last_one_is_kept(worker: Worker) -> None:
     ledger, uid = worker.ledger, worker.uid
     ids = [ledger.begin_run(uid, "live", task=0, engine="inline") for _ in range(4)]
@@ -155,6 +167,7 @@ def test_of_runs_with_nothing_to_do_the_last_one_is_kept(worker: Worker) -> None
     assert [run.id for run in ledger.runs(uid)][:3] == [ids[3], ids[1], ids[0]]
 
 
+@pytest.mark.usefixtures("no_two_at_once")
 def test_a_run_that_left_a_range_open_is_kept(worker: Worker) -> None:
     worker.plan(planned(Q0, 0, 100))
     ledger, uid = worker.ledger, worker.uid

@@ -33,8 +33,3 @@ def test_a_paused_broker_answers_again_when_it_goes_on(rocketmq: RocketMQ) -> No
         assert rocketmq.broker.is_alive
     name_server = port_of(rocketmq.name_servers[0])
     assert probe.ask(name_server, probe.BROKER_CLUSTER_INFO) is not None
-
-
-def test_the_oldest_promised_version_runs_beside_it(rocketmq: RocketMQ, rocketmq_533: RocketMQ) -> None:
-    assert rocketmq.name_servers != rocketmq_533.name_servers
-    assert probe.ask(port_of(rocketmq_533.name_servers[0]), probe.BROKER_CLUSTER_INFO) is not None

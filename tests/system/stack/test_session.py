@@ -84,13 +84,13 @@ def test_servers_end_with_a_run_that_is_cut_off(tmp_path: Path, sign: signal.Sig
     with (tmp_path / "out").open("w") as out:
         session = subprocess.Popen(words, cwd=ROOT, env={**os.environ, "TOLD": str(told)}, stdout=out, stderr=out)
         try:
-            assert processes.wait_until(lambda: told.exists() and told.read_text() != "", 60)
+            assert processes.wait_until(lambda: told.exists() and told.read_text() != "", 120)
             folder = Path(told.read_text())
             assert users_of(folder)
             session.send_signal(sign)
         finally:
-            session.wait(30)
-    assert processes.wait_until(lambda: not users_of(folder) and not folder.exists(), 30)
+            session.wait(120)
+    assert processes.wait_until(lambda: not users_of(folder) and not folder.exists(), 120)
 
 
 def users_of(folder: Path) -> list[str]:
