@@ -176,7 +176,7 @@ def test_a_task_that_is_killed_is_finished_by_airflow_s_retry(
 ) -> None:
     home.apply(name, documents(home, name))
     dag = names.live_dag(name)
-    until(lambda: _is_there(client, dag), "the DAG is found")
+    until(lambda: _is_there(client, dag), "the DAG is found", told=lambda: _of_the_dag_processor(airflow))
     home.fault("executed")
     client.trigger(dag, run_id="first")
     run = finished(client, dag, "first")
@@ -237,6 +237,12 @@ def _pause_and_delete(home: Site, client: Airflow, name: str) -> None:
     assert not _is_there(client, names.backfill_dag(name))
 
 
+def _of_the_dag_processor(airflow: stack.Stack) -> str:
+    parsed = sorted((airflow.home / "airflow" / "logs" / "dag_processor").glob("*/*/replication.py.log"))
+    logs = [airflow.home / "logs" / "dag-processor.log", *parsed]
+    return "\n".join(line for log in logs for line in log.read_text().splitlines()[-40:])
+
+
 def _path(airflow: stack.Stack, dag: str, run_id: str, attempt: int) -> Path:
     folder = airflow.home / "airflow" / "logs" / f"dag_id={dag}" / f"run_id={run_id}"
     return folder / "task_id=task_0" / f"attempt={attempt}.log"
@@ -247,11 +253,13 @@ def _log(airflow: stack.Stack, dag: str, run_id: str, attempt: int) -> str:
     return path.read_text() if path.exists() else "there is no such log"
 
 
-def until(look: Callable[[], Found | None], what: str, within_s: float = 120) -> Found:
-    """What `look` finds, which it does in time."""
+def until(
+    look: Callable[[], Found | None], what: str, within_s: float = 120, told: Callable[[], str] = lambda: ""
+) -> Found:
+    """What `look` finds, which it does in time; else the test fails with what is `told`."""
     limit = time.monotonic() + within_s
     while not (found := look()):
-        assert time.monotonic() < limit, f"not within {within_s:g} s: {what}"
+        assert time.monotonic() < limit, f"not within {within_s:g} s: {what}\n{told()}"
         time.sleep(0.2)
     return found
 
