@@ -5,52 +5,78 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench.freshness import freshness
-from tests.bench.measures import Row, files_to_topic, small_runs, topic_to_file, worker_memory
+from connect_core import stack
+from tests.bench.changes import changes
+from tests.bench.fleet import CONNECTORS, fleet, idle
+from tests.bench.freshness import freshness, through_airflow
+from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
+from tests.bench.parsing import parse
 from tests.bench.place import Place, own_place
+from tests.bench.starts import RUNS, starts
+from tests.bench.telling import Row
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PAGE = _ROOT / "docs" / "figures.md"
 _MARK = "<!-- figures -->"
-MEASURES = ("in", "out", "memory", "small", "fresh")
+Measure = Callable[[Place, argparse.Namespace], list[Row]]
+
+WITHOUT_AIRFLOW: dict[str, Measure] = {
+    "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
+    "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
+    "memory": lambda place, chosen: worker_memory(place, chosen.lines),
+    "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
+    "fresh": lambda place, chosen: freshness(place),
+    "parse": lambda place, chosen: parse(place, chosen.repeats),
+}
+WITH_AIRFLOW: dict[str, Measure] = {
+    "idle": lambda place, chosen: idle(place, chosen.seconds),
+    "changed": lambda place, chosen: changes(place, max(chosen.repeats, 5)),
+    "airflow-start": lambda place, chosen: starts(place, chosen.runs),
+    "airflow-fresh": lambda place, chosen: through_airflow(place, chosen.seconds),
+    "fleet": lambda place, chosen: fleet(place, chosen.minutes, chosen.connectors),
+}
+LONG = ("airflow-start", "airflow-fresh", "fleet")
+"""Taken when they are named, or with --long: they wait for schedules, about half an hour together."""
 
 
 def main() -> None:
     chosen = _arguments()
-    with own_place() as place:
-        rows = [row for measure in chosen.measures or MEASURES for row in _taken(measure, place, chosen)]
-    text = _table(rows, chosen.lines, chosen.repeats)
+    rows: list[Row] = []
+    for measures, parts in ((WITHOUT_AIRFLOW, stack.DATA_PARTS), (WITH_AIRFLOW, stack.ALL)):
+        if wanted := [name for name in measures if name in _wanted(chosen)]:
+            with own_place(parts) as place:
+                rows += [row for name in wanted for row in measures[name](place, chosen)]
+    text = _table(rows, chosen.repeats)
     print(text)
     if chosen.write:
         head, mark, _ = _PAGE.read_text().partition(_MARK)
         _PAGE.write_text(f"{head}{mark}\n\n{text}")
 
 
+def _wanted(chosen: argparse.Namespace) -> list[str]:
+    every = [*WITHOUT_AIRFLOW, *WITH_AIRFLOW]
+    return chosen.measures or [name for name in every if chosen.long or name not in LONG]
+
+
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Figures; takes about ten minutes.")
-    parser.add_argument("measures", nargs="*", choices=[*MEASURES, []], help="all when left out")
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Figures; takes about twelve minutes.")
+    parser.add_argument("measures", nargs="*", choices=[*WITHOUT_AIRFLOW, *WITH_AIRFLOW, []], help="which ones")
+    parser.add_argument("--long", action="store_true", help="those as well that wait for schedules")
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3, help="of each pair (default 3)")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"of airflow-start, by each schedule (default {RUNS})")
+    parser.add_argument("--seconds", type=float, default=60, help="of idle and of each trickle of airflow-fresh")
+    parser.add_argument("--minutes", type=float, default=5, help="of the fleet (default 5)")
+    parser.add_argument("--connectors", type=int, default=CONNECTORS, help=f"of the fleet (default {CONNECTORS})")
     parser.add_argument("--write", action="store_true", help="put the table into docs/figures.md")
     return parser.parse_args()
 
 
-def _taken(measure: str, place: Place, chosen: argparse.Namespace) -> list[Row]:
-    if measure == "in":
-        return [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)]
-    if measure == "out":
-        return [topic_to_file(place, chosen.lines, 2, chosen.repeats)]
-    if measure == "memory":
-        return worker_memory(place, chosen.lines)
-    if measure == "fresh":
-        return freshness(place)
-    return small_runs(place, max(chosen.repeats, 5))
-
-
-def _table(rows: list[Row], lines: int, repeats: int) -> str:
+def _table(rows: list[Row], repeats: int) -> str:
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=_ROOT, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,5 @@
-"""Freshness in a window: from stored at the source to visible at the target, under a steady trickle and after silence.
+"""Freshness: from stored at the source to visible at the target, under a steady trickle and after silence; in a window
+that is open all the while, and by each kind of schedule through Airflow.
 
 The moment at the source is taken right after the line was written, or the broker has acknowledged the message; the one
 at the target when a reader of this process sees it there: by looking at the file every half millisecond, or by a pull
@@ -9,20 +10,32 @@ from __future__ import annotations
 
 import math
 import os
-import sys
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
-from tests.bench.measures import Row
-from tests.bench.place import Place
+from tests.bench.place import Place, until
+from tests.bench.telling import Row, at, ms, row, s
 
 TRICKLE_S = 30.0
+SILENCE_S = 3.0
 SILENCES = 8
+SCHEDULES: tuple[dict[str, Any], ...] = (
+    {"every": "10s"},
+    {"every": "60s", "window": "55s"},
+    {"continuous": True},
+    {"continuous": True, "window": "55s"},
+    {"on_change": True},
+)
+_FIRST_LIMIT_S = 120.0
+_LAST_LIMIT_S = 60.0
 _LINE_BYTES = 200
 _LOOK_S = 0.0005
 _numbers = count(1)
@@ -44,23 +57,58 @@ class Trickle:
 
 Store = Callable[[bytes], None]
 See = Callable[[], Iterator[bytes]]
+Ends = Callable[..., tuple[str, Store, See]]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the connector is run meanwhile: by a command in one long window, or by Airflow as its schedule says."""
+
+    told: str
+    schedule: dict[str, Any] | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"schedule": self.schedule} if self.schedule else {}
+
+    def running(self, place: Place, name: str) -> AbstractContextManager[None]:
+        return _scheduled(place, name) if self.schedule else place.staying(name)
+
+
+@contextmanager
+def _scheduled(place: Place, name: str) -> Iterator[None]:
+    yield
+    place.delete(name)
 
 
 def freshness(place: Place) -> list[Row]:
-    rows = []
+    rows, way = [], Way("window")
     for what, ends in (("file -> RocketMQ", _into_topic), ("RocketMQ -> file", _into_file)):
-        rows += [_under_a_trickle(place, what, ends, rate) for rate in (10, 1_000)]
-        rows.append(_after_silence(place, what, ends))
+        rows += [_under_a_trickle(place, what, ends, way, rate, TRICKLE_S) for rate in (10, 1_000)]
+        rows.append(_after_silence(place, what, ends, way))
     return rows
 
 
-def _into_topic(place: Place, client: Client) -> tuple[str, Store, See]:
+def through_airflow(place: Place, seconds: float) -> list[Row]:
+    """Each trickle lasts so long. A minute has one whole cycle of the longest schedule. Without a window a record waits
+    for the next run of a period, whether there was silence before or not: only the others are measured after one."""
+    rows, what = [], "RocketMQ -> file"
+    for schedule in SCHEDULES:
+        words = ", ".join(name if value is True else f"{name} {value}" for name, value in schedule.items())
+        way = Way(f"Airflow, {words}", schedule)
+        rows.append(_under_a_trickle(place, what, _into_file, way, 10, seconds, shown=s))
+        if "window" in schedule or "every" not in schedule:
+            rows.append(_after_silence(place, what, _into_file, way, shown=s))
+    return rows
+
+
+def _into_topic(place: Place, client: Client, **document: Any) -> tuple[str, Store, See]:
     name = f"fresh-in-{next(_numbers)}"
     log = place.folder / f"{name}.log"
     log.touch()
     client.topics.create(name, 1)
     sink = {"rocketmq": {"connection": "main", "topic": name, "queues": 1}}
-    place.apply(name, {"file": {"path": str(log)}}, sink)
+    place.apply(name, {"file": {"path": str(log)}}, sink, **document)
     file = log.open("ab", buffering=0)
     (queue,) = client.topics.read_queues(name)
 
@@ -72,11 +120,12 @@ def _into_topic(place: Place, client: Client) -> tuple[str, Store, See]:
     return name, lambda body: _written(file.write, body + b"\n"), see
 
 
-def _into_file(place: Place, client: Client) -> tuple[str, Store, See]:
+def _into_file(place: Place, client: Client, **document: Any) -> tuple[str, Store, See]:
     name = f"fresh-out-{next(_numbers)}"
     target = place.folder / f"{name}.log"
     client.topics.create(name, 1)
-    place.apply(name, {"rocketmq": {"connection": "main", "topics": name}}, {"file": {"path": str(target)}})
+    source = {"rocketmq": {"connection": "main", "topics": name}}
+    place.apply(name, source, {"file": {"path": str(target)}}, **document)
     sender = client.sender(client.topics.write_queues(name)[0])
 
     def store(body: bytes) -> None:
@@ -118,23 +167,21 @@ def _watched(see: See, trickle: Trickle, over: threading.Event) -> threading.Thr
     return thread
 
 
-def _measured(
-    place: Place, ends: Callable[..., tuple[str, Store, See]], feed: Callable[[Trickle, Store], None]
-) -> Trickle:
-    """A window that is open while `feed` feeds; it begins with one record, which is not counted."""
+def _measured(place: Place, ends: Ends, way: Way, feed: Callable[[Trickle, Store], None]) -> Trickle:
+    """What became of the records that `feed` stores. One record goes before them that is not counted: it finds the
+    topic, the engine and the run warm."""
     with Client(ClientOptions(name_servers=tuple(place.name_servers.split(";")))) as client:
-        name, store, see = ends(place, client)
+        name, store, see = ends(place, client, **way.document)
         trickle, over = Trickle(), threading.Event()
         watcher = _watched(see, trickle, over)
-        with place.staying(name):
+        with way.running(place, name):
             _stored(trickle, store)
-            while not trickle.seen:
-                time.sleep(0.01)
+            until(lambda: trickle.seen, f"the first record through {name}", _FIRST_LIMIT_S)
             time.sleep(2)
             trickle.stored, trickle.seen = [], {}
             feed(trickle, store)
             over.set()
-            watcher.join(30)
+            watcher.join(_LAST_LIMIT_S)
     return trickle
 
 
@@ -144,39 +191,30 @@ def _stored(trickle: Trickle, store: Store) -> None:
     trickle.stored.append(time.monotonic())
 
 
-def _under_a_trickle(place: Place, what: str, ends: Callable[..., tuple[str, Store, See]], rate: int) -> Row:
+def _under_a_trickle(
+    place: Place, what: str, ends: Ends, way: Way, rate: int, seconds: float, shown: Callable[[float], str] = ms
+) -> Row:
     def feed(trickle: Trickle, store: Store) -> None:
         begun = time.monotonic()
-        for number in range(int(rate * TRICKLE_S)):
+        for number in range(int(rate * seconds)):
             time.sleep(max(begun + number / rate - time.monotonic(), 0))
             _stored(trickle, store)
 
-    trickle = _measured(place, ends, feed)
+    trickle = _measured(place, ends, way, feed)
     delays = trickle.delays_s()
-    remark = f"p99 {_ms(_at(delays, 0.99))}, max {_ms(delays[-1])}; {len(trickle.stored) - len(delays)} not seen"
-    return _row(f"{what}, window, {rate:,} records/s: stored to visible", f"p50 {_ms(_at(delays, 0.5))}", remark)
+    remark = f"p99 {shown(at(delays, 0.99))}, max {shown(max(delays))}; {len(trickle.stored) - len(delays)} not seen"
+    return row(f"{what}, {way.told}, {rate:,} records/s: stored to visible", f"p50 {shown(at(delays, 0.5))}", remark)
 
 
-def _after_silence(place: Place, what: str, ends: Callable[..., tuple[str, Store, See]]) -> Row:
+def _after_silence(place: Place, what: str, ends: Ends, way: Way, shown: Callable[[float], str] = ms) -> Row:
+    """Silences are a little longer by chance, or they would keep step with what looks every second."""
+    chance = random.Random(way.told)
+
     def feed(trickle: Trickle, store: Store) -> None:
         for _ in range(SILENCES):
-            time.sleep(3)
+            time.sleep(SILENCE_S + chance.random())
             _stored(trickle, store)
 
-    delays = _measured(place, ends, feed).delays_s()
-    return _row(
-        f"{what}, window: first record after 3 s of silence", f"p50 {_ms(_at(delays, 0.5))}", f"max {_ms(delays[-1])}"
-    )
-
-
-def _row(what: str, waybill: str, remark: str) -> Row:
-    print(f"{what}: {waybill}, {remark}", file=sys.stderr, flush=True)
-    return Row(what, waybill, "", remark)
-
-
-def _at(ordered: list[float], share: float) -> float:
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms"
+    delays = _measured(place, ends, way, feed).delays_s()
+    told = f"{what}, {way.told}: first record after {SILENCE_S:.0f} s of silence"
+    return row(told, f"p50 {shown(at(delays, 0.5))}", f"max {shown(max(delays))}")

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from statistics import median
 
 from tests.bench.place import Place, Timed
+from tests.bench.telling import Row
 
 _LINE_BYTES = 200
 _MEGABYTE = 1024 * 1024
 _numbers = count(1)
-
-
-@dataclass(frozen=True)
-class Row:
-    what: str
-    waybill: str
-    bare: str
-    remark: str
 
 
 def write_logs(folder: Path, lines: int, files: int) -> list[Path]:

@@ -9,20 +9,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from connect_core import ledger, stack
-from connect_core.demo.killing import workers
 from connect_core.stack import postgresql
+from tests.bench.usage import workers
 
 _WAYBILL = Path(sys.executable).parent / "waybill"
 _SAMPLE_S = 0.02
+_LOOK_S = 0.1
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,25 @@ class Place:
     def home(self) -> Path:
         return self.folder / ".waybill"
 
-    def apply(self, name: str, source: dict[str, Any], sink: dict[str, Any], tasks: int = 1) -> None:
-        document = {"version": 1, "name": name, "source": source, "sink": sink, "tasks": tasks}
-        path = self.folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(document))
-        self.waybill("apply", str(path))
+    @property
+    def running(self) -> stack.Stack:
+        found = stack.load(self.home)
+        if found is None:
+            raise SystemExit(f"the stack in {self.home} is gone")
+        return found
+
+    def apply(self, name: str, source: dict[str, Any], sink: dict[str, Any], tasks: int = 1, **more: Any) -> None:
+        self.apply_all({name: {"source": source, "sink": sink, "tasks": tasks, **more}})
+
+    def apply_all(self, documents: Mapping[str, dict[str, Any]]) -> None:
+        """Documents by name, with one command."""
+        paths = [self.folder / f"{name}.yaml" for name in documents]
+        for path, (name, document) in zip(paths, documents.items(), strict=True):
+            path.write_text(yaml.safe_dump({"version": 1, "name": name, **document}))
+        self.waybill("apply", *map(str, paths))
+
+    def delete(self, name: str) -> None:
+        self.waybill("connectors", "delete", name, "--yes")
 
     def waybill(self, *arguments: str) -> Any:
         """The answer of a command. A failing one ends the benchmark with its words."""
@@ -103,13 +120,12 @@ class Place:
 
 
 @contextmanager
-def own_place(engine: bool = True) -> Iterator[Place]:
-    """A home with its stack running, all of it gone afterwards; `engine` False leaves Spark out."""
+def own_place(parts: Collection[str] = stack.DATA_PARTS) -> Iterator[Place]:
+    """A home with these parts of a stack running, all of it gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="waybill-bench-"))
     folder.chmod(0o711)  # PostgreSQL runs as another account when this one is root
     home = folder / ".waybill"
     try:
-        parts = [part for part in stack.DATA_PARTS if engine or part != stack.ENGINE]
         running = stack.up(home, parts=parts, options=stack.Options(well_known_ports=False), report=_say)
         place = Place(folder, running.name_servers)
         ledger.upgrade(running.database_url)
@@ -118,6 +134,16 @@ def own_place(engine: bool = True) -> Iterator[Place]:
         stack.down(home)
         postgresql.forget(home)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def until(look: Callable[[], Found], what: str, limit_s: float) -> Found:
+    """The first answer that is not empty. None in time ends the benchmark."""
+    end = time.monotonic() + limit_s
+    while not (found := look()):
+        if time.monotonic() > end:
+            raise SystemExit(f"not within {limit_s:.0f} s: {what}")
+        time.sleep(_LOOK_S)
+    return found
 
 
 def _most_resident_bytes(pid: int) -> int:

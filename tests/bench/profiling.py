@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 
+from connect_core import stack
 from connect_core.cli import runs, session
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.errors import EngineFailed
@@ -56,7 +57,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="with cProfile, which makes it about twice as slow")
     chosen = parser.parse_args()
-    with own_place(engine=False) as place:
+    with own_place([part for part in stack.DATA_PARTS if part != stack.ENGINE]) as place:
         os.environ["WAYBILL_HOME"] = str(place.home)
         os.environ["WAYBILL_QUANTUM_S"], os.environ["WAYBILL_LEASE_TTL_S"] = "100", "200"
         logs = write_logs(place.folder / "logs", chosen.lines, 2)
