@@ -9,7 +9,7 @@ why, and harms no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ from connect_core.orchestration.retrying import patience
 from connect_core.orchestration.triggers import SourceTrigger
 
 BACKFILLS_AT_ONCE = 4
+
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+"""Where the first interval of a continuous DAG begins. Without one it is empty and the second begins where it began:
+Airflow takes that for the same run, and never makes another."""
 
 TaskOperator = type[BaseOperator]
 
@@ -77,6 +81,7 @@ def _live(connector: Connector, document: ConnectorDocument, task: TaskOperator)
     dag = DAG(
         dag_id=names.live_dag(connector.name),
         schedule=_schedule(connector, document.schedule),
+        start_date=_LONG_AGO if document.schedule.continuous else None,
         max_active_runs=1,
         is_paused_upon_creation=connector.target_state != "running",
         **_told(document, f"{_way(document)}, {document.schedule.words()}", _live_words(document)),

@@ -15,6 +15,8 @@ import sqlalchemy as sa
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import TimeRestriction
+from airflow.timetables.simple import ContinuousTimetable
 
 from connect_core.ledger import Connector, Ledger, upgrade
 from connect_core.orchestration import dags
@@ -87,6 +89,18 @@ def test_a_cron_schedule_is_in_utc_and_keeps_its_phase() -> None:
     timetable = DagSerialization.to_dict(live(schedule={"cron": "*/5 * * * *"}))["dag"]["timetable"]
     assert timetable["__type"].endswith("CronTriggerTimetable")
     assert (timetable["__var"]["expression"], timetable["__var"]["timezone"]) == ("*/5 * * * *", "UTC")
+
+
+def test_the_runs_of_a_continuous_schedule_are_told_apart() -> None:
+    """By their logical dates: Airflow makes no run when there is one of that date."""
+    restriction = TimeRestriction(earliest=live(schedule={"continuous": True}).start_date, latest=None, catchup=False)
+    timetable, last, seen = ContinuousTimetable(), None, set()
+    for _ in range(3):
+        run = timetable.next_dagrun_info(last_automated_data_interval=last, restriction=restriction)
+        assert run is not None
+        last = run.data_interval
+        seen.add(run.logical_date)
+    assert len(seen) == 3
 
 
 def test_on_change_waits_for_a_read_only_trigger() -> None:
