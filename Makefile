@@ -26,8 +26,8 @@ faults: ready-for-tests  ## the whole fault matrix with real servers, up to 90 m
 guards: ready-for-tests  ## take one mechanism after the other out of a copy, and see the tests that must notice turn red
 	@$(RUN) -m tests.guards
 
-bench: ready  ## take the figures of docs/figures.md on this machine
-	@$(RUN) -m tests.bench
+bench: ready  ## take the figures of docs/figures.md on this machine; LONG=1: those too that wait for schedules
+	@$(RUN) -m tests.bench $(if $(LONG),--long)
 
 docs: ready  ## write the pages that are generated from the option models
 	@$(RUN) -m connect_core.config.option_pages > docs/options.md

@@ -27,6 +27,9 @@ _DAG_FILE = Path("airflow", "dags", "replication.py")
 _SEEN_LIMIT_S = 15.0
 _ENDED_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.2
+_PARSED_ANYWAY_S = 3.0
+"""A dag-processor takes a file for parsed that was touched while a parse of it was under way, and leaves the change for
+its next interval. A touch that lies so far ahead outlasts that parse: the file is parsed until its time has passed."""
 
 
 @contextmanager
@@ -54,8 +57,9 @@ def parse_now(home: Path | None, settings: Settings) -> None:
     by itself every few seconds."""
     file = (home or Path()) / _DAG_FILE
     if not settings.airflow_url:
+        ahead = time.time() + _PARSED_ANYWAY_S
         with suppress(FileNotFoundError):
-            os.utime(file)
+            os.utime(file, (ahead, ahead))
         return
     with suppress(Unreachable, ConfigError), airflow_of(home, settings) as airflow:
         known = airflow.dags(tag="waybill") if airflow else []

@@ -74,7 +74,6 @@ def _document(number: int) -> dict[str, Any]:
         "description": "what a shop has sold",
         "source": {"file": {"path": f"/var/log/{name}/*.log"}},
         "sink": {"rocketmq": {"name_servers": "127.0.0.1:9876", "topic": name}},
-        "tasks": 2,
         "schedule": _SCHEDULES[number % len(_SCHEDULES)],
     }
 

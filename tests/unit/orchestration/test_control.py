@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -157,6 +158,16 @@ def test_apply_has_the_dags_made_anew(airflow: type[Switches], waybill: Waybill,
     (applied / "copy.yaml").write_text(DOCUMENT.format(name="copy") + "tasks: 1\ndescription: changed\n")
     assert waybill("apply", "copy.yaml").code == 0
     assert airflow.parsed == ["/api/v2/parseDagFile/token"]
+
+
+def test_the_local_stack_parses_a_change_again_that_comes_while_it_parses(applied: Path, waybill: Waybill) -> None:
+    """Airflow compares the file's time with the end of its last parse, which may have read the ledger before."""
+    file = applied / ".waybill" / "airflow" / "dags" / "replication.py"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    (applied / "copy.yaml").write_text(DOCUMENT.format(name="copy") + "tasks: 1\ndescription: changed\n")
+    assert waybill("apply", "copy.yaml").code == 0
+    assert file.stat().st_mtime > time.time()
 
 
 def test_a_backfill_is_given_to_airflow_in_the_words_it_was_begun_with(
