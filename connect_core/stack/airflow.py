@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from connect_core.errors import Unreachable
 from connect_core.stack import airflow_database, airflow_settings, jars, ports, postgresql
-from connect_core.stack.parts import API_SERVER, DAG_PROCESSOR, POSTGRESQL, SCHEDULER, TRIGGERER, Site
+from connect_core.stack.parts import API_SERVER, DAG_PROCESSOR, ENGINE, POSTGRESQL, SCHEDULER, TRIGGERER, Site
 from connect_core.stack.processes import Launch
 
 _PACKAGE = "apache-airflow-core"
@@ -48,6 +48,7 @@ class Component:
     stop_grace_s: float
     arguments: tuple[str, ...] = ()
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
+    told: ClassVar[tuple[str, ...]] = (API_SERVER, ENGINE)
     well_known: ClassVar[Mapping[str, int]] = {}
     ready_limit_s: ClassVar[float] = _READY_LIMIT_S
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
@@ -80,6 +81,7 @@ class Component:
 class ApiServer:
     name: ClassVar[str] = API_SERVER
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
+    told: ClassVar[tuple[str, ...]] = (ENGINE,)
     well_known: ClassVar[Mapping[str, int]] = {"http": 8080}
     ready_limit_s: ClassVar[float] = _READY_LIMIT_S
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM

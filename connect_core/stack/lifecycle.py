@@ -162,8 +162,11 @@ class _Start:
     def all_of(self, kinds: list[Kind]) -> Stack:
         """Returns when all are ready; after a failure of one the others are waited for, then the error is raised."""
         (self._stack.home / "logs").mkdir(parents=True, exist_ok=True)
-        kinds = [KINDS[name] for name in KINDS if name in {kind.name for kind in kinds}]
         ports = self._choose_ports(kinds)
+        misled = self._misled(ports)
+        self._stack = _stop_all(self._stack, [kind.name for kind in misled], self._report)
+        ports |= {kind.name: self._stack.last_ports[kind.name] for kind in misled}
+        kinds = [KINDS[name] for name in KINDS if name in ports]
         neighbours = {name: part.ports for name, part in self._stack.parts.items()} | ports
         starts: dict[str, Future[None]] = {}
         with ThreadPoolExecutor(len(kinds)) as threads:
@@ -182,6 +185,13 @@ class _Start:
         if failed:
             raise failed[0]
         return self._stack
+
+    def _misled(self, ports: Mapping[str, Mapping[str, int]]) -> list[Kind]:
+        """Those that run and were started with a port that another part does not have any more."""
+        last = self._stack.last_ports
+        moved = {name for name, chosen in ports.items() if chosen != last.get(name, chosen)}
+        running = [kind for kind in KINDS.values() if kind.name not in ports and _runs(self._stack, kind.name)]
+        return [kind for kind in running if moved & {*kind.told}]
 
     def _choose_ports(self, kinds: list[Kind]) -> dict[str, Mapping[str, int]]:
         taken = {port for part in self._stack.parts.values() for port in part.ports.values()}

@@ -65,6 +65,11 @@ class Kind(Protocol):
         ...
 
     @property
+    def told(self) -> tuple[str, ...]:
+        """The parts whose ports it is started with: where one of them moves, it has to be started anew."""
+        ...
+
+    @property
     def well_known(self) -> Mapping[str, int]:
         """Purpose -> the port that people expect, 0 for any free one."""
         ...

@@ -44,6 +44,7 @@ _SHARED = Path("/var/lib/waybill")
 class PostgreSQL:
     name: ClassVar[str] = POSTGRESQL
     after: ClassVar[tuple[str, ...]] = ()
+    told: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {}
     ready_limit_s: ClassVar[float] = 60
     stop_signal: ClassVar[signal.Signals] = signal.SIGINT  # PostgreSQL's "fast": does not wait for clients to leave

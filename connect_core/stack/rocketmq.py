@@ -36,6 +36,7 @@ BROKER_JVM = (
 class NameServer:
     name: ClassVar[str] = NAME_SERVER
     after: ClassVar[tuple[str, ...]] = ()
+    told: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {"remoting": 9876}
     ready_limit_s: ClassVar[float] = 60
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
@@ -69,6 +70,7 @@ class Broker:
     name: ClassVar[str] = BROKER
     # A broker that finds no name server when it has started tells it again only ten seconds later.
     after: ClassVar[tuple[str, ...]] = (NAME_SERVER,)
+    told: ClassVar[tuple[str, ...]] = (NAME_SERVER,)
     # The broker listens two below `remoting` as well (its fast port, which no setting moves).
     well_known: ClassVar[Mapping[str, int]] = {"remoting": 10911, "replication": 0}
     ready_limit_s: ClassVar[float] = 90

@@ -33,6 +33,7 @@ _WARM_UP_LIMIT_S = 150
 class SparkConnect:
     name: ClassVar[str] = ENGINE
     after: ClassVar[tuple[str, ...]] = ()
+    told: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {"grpc": 15002}
     ready_limit_s: ClassVar[float] = 120
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ class Small:
     name: str
     seen: list[str]
     after: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
     script: str = WORKS
     well_known: Mapping[str, int] = field(default_factory=dict)
     ready_limit_s: float = 10
@@ -85,7 +87,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     seen: list[str] = []
-    base, upper, alone = Small("base", seen), Small("upper", seen, after=("base",)), Small("alone", seen)
+    base, upper, alone = Small("base", seen), Small("upper", seen, ("base",), told=("base",)), Small("alone", seen)
     place = Place(tmp_path / ".waybill", {kind.name: kind for kind in (base, upper, alone)}, seen)
     monkeypatch.setattr(lifecycle, "KINDS", place.kinds)
     yield place
@@ -165,3 +167,21 @@ def test_a_part_that_was_stopped_is_found_where_it_was(place: Place) -> None:
     before = place.up().part("alone").ports
     stack.down(place.home, parts=("alone",))
     assert place.up("alone").part("alone").ports == before
+
+
+def test_a_part_that_was_told_a_port_that_moved_is_started_anew(place: Place) -> None:
+    first = place.up()
+    stack.down(place.home, parts=["base"])
+    with socket.create_server(("127.0.0.1", first.part("base").ports["only"])):
+        second = place.up("base")
+    assert second.part("base").ports != first.part("base").ports
+    assert not first.part("upper").process.is_alive
+    assert second.part("upper").process.is_alive
+    assert second.part("upper").ports == first.part("upper").ports
+    assert second.part("alone").process == first.part("alone").process
+
+
+def test_a_part_that_comes_back_where_it_was_disturbs_nobody(place: Place) -> None:
+    first = place.up()
+    stack.down(place.home, parts=["base"])
+    assert place.up("base").part("upper").process == first.part("upper").process
