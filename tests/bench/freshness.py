@@ -34,8 +34,8 @@ SCHEDULES: tuple[dict[str, Any], ...] = (
     {"continuous": True, "window": "55s"},
     {"on_change": True},
 )
-_FIRST_LIMIT_S = 120.0
-_LAST_LIMIT_S = 60.0
+_FIRST_LIMIT_S = 600.0
+_LAST_LIMIT_S = 120.0
 _LINE_BYTES = 200
 _LOOK_S = 0.0005
 _numbers = count(1)

@@ -22,7 +22,7 @@ from tests.bench.telling import Row, row, s, spread
 RUNS = 20
 EVERY_S = (2, 10)
 _LINES_EVERY_S = 0.5
-_LIMIT_S = 120.0
+_LIMIT_S = 600.0
 
 
 def starts(place: Place, runs: int = RUNS) -> list[Row]:
