@@ -16,12 +16,12 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from connect_core.errors import WaybillError
 
-_LOOK_EVERY_S = 1.0
-_AFTER_AN_ERROR_S = 5.0
-_TELL_AGAIN_S = 60.0
-
 
 class SourceTrigger(BaseEventTrigger):
+    look_every_s = 1.0
+    after_an_error_s = 5.0
+    tell_again_s = 60.0
+
     def __init__(self, connector: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.connector = connector
@@ -37,12 +37,14 @@ class SourceTrigger(BaseEventTrigger):
                 waiting = await asyncio.to_thread(self._waiting)
             except WaybillError as error:
                 self.log.warning("cannot look at the source of %s: %s", self.connector, error)
-                await asyncio.sleep(_AFTER_AN_ERROR_S)
+                await asyncio.sleep(self.after_an_error_s)
                 continue
-            if waiting and (waiting != told or time.monotonic() - told_at > _TELL_AGAIN_S):
+            if not waiting:
+                told = waiting
+            elif waiting != told or time.monotonic() - told_at > self.tell_again_s:
                 told, told_at = waiting, time.monotonic()
                 yield TriggerEvent({"partitions": len(waiting)})
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(self.look_every_s)
 
     def _waiting(self) -> dict[str, int]:
         """The end of each partition that has something to move, by its key."""
