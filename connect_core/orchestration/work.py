@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
+from connect_core import clock
 from connect_core.config import EngineOptions, Settings, engine_for, load_document
 from connect_core.config.schedule import Schedule
 from connect_core.contracts import LIVE, Json
@@ -17,10 +18,10 @@ from connect_core.orchestration import names
 from connect_core.replication.backfill import backfill_setting, is_done
 from connect_core.replication.beginning import begun
 from connect_core.replication.requests import Moments, Request, moments_of_tick
-from connect_core.replication.run import run_task
+from connect_core.replication.run import RunSummary, run_task
 from connect_core.replication.setting import setting_for, working
 from connect_core.replication.task import Listener, Setting
-from connect_core.replication.telling import total
+from connect_core.replication.telling import lines, told, total
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,13 @@ def replicate(
         live = replace(live, halted=halted)
         request = _request(attempt, connector)
         setting = _backfill(live, settings, request) if request else live
+        begun = clock.monotonic()
         summary = run_task(setting, attempt.task) if setting else None
         if setting is None or summary is None:
             return None
+        if summary.receipts:
+            for line in lines(told(RunSummary(connector.name, (summary,)), clock.monotonic() - begun)):
+                listener.say(line.strip())
         return Moved(len(summary.receipts), setting.stream == LIVE or is_done(setting))
 
 
@@ -132,7 +137,7 @@ def _end_of(run: Run) -> str:
     if run.state == "done":
         return "was done"
     if run.failure is None:
-        return "ended without a word: its process was killed, or is being replaced"
+        return "was lost: its process was killed, or is being replaced"
     return f"failed: {run.failure.kind}: {run.failure.what}"
 
 

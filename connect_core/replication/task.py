@@ -49,6 +49,9 @@ from connect_core.replication.tally import empty_receipt
 from connect_core.replication.window import Window, nothing_moved
 from connect_core.version import code_version
 
+_RANGES_TOLD = 5
+"""Of so many that were left open it is said one by one where they go on."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -124,6 +127,7 @@ class TaskRun:
         self.slots = {part: share.slot for part, share in shares_of(setting, assignment, task).items()}
         self.goals: dict[Partition, Goal] = {}
         self.begins: dict[Partition, int] = {}
+        self.taken_over: list[Range] = []
         self.targets: Targets | None = None
         self.quantum_s = setting.times.quantum_s
         self.budget = Budget(
@@ -240,6 +244,7 @@ class TaskRun:
             f"an earlier attempt left {_counted(len(inherited), 'range')} open; looking for what is there"
         )
         self.ledger.adopt(self.held.leases, self.summary.run_id, [item.id for item in inherited])
+        self.taken_over = [item.range for item in inherited]
         self.targets = self._look_at_targets()
         return self._without_lost(self._search(inherited))
 
@@ -454,9 +459,17 @@ class TaskRun:
                 items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
                 todo = [item for item in items.values() if item.found is None or not item.found.complete]
         self._reached(Step.FOUND)
-        there = sum(len(item.found.hits) for item in items.values() if item.found)
-        self.setting.listener.say(f"{there} records of the open ranges are in the target already")
+        self._tell_what_is_there(list(items.values()))
         return list(items.values())
+
+    def _tell_what_is_there(self, items: Sequence[OpenRange]) -> None:
+        say = self.setting.listener.say
+        there = {item.id: len(item.found.hits) if item.found else 0 for item in items}
+        for item in items[:_RANGES_TOLD]:
+            begin, key = item.range.begin, item.range.partition.key
+            say(f"goes on from {begin:,}, {there[item.id]:,} records are there already: {key}")
+        if len(items) > 1:
+            say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are in the target already")
 
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int, pace: Pace) -> Lane:
         """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,
@@ -526,14 +539,24 @@ class TaskRun:
     def _progress(self) -> tuple[int, int]:
         if course := self.setting.course:
             return course.done(self._positions()), course.length(self.slots)
-        positions = self.ledger.positions(self.uid, self.stream, list(self.goals))
+        spans = self._spans()
+        positions = self.ledger.positions(self.uid, self.stream, list(spans))
         done = planned = 0
-        for partition, goal in self.goals.items():
-            begin, position = self.begins[partition], positions.get(partition)
+        for partition, (begin, goal) in spans.items():
+            position = positions.get(partition)
             planned += goal.end - begin
             if position and position.incarnation == goal.incarnation:
                 done += min(position.offset, goal.end) - begin
         return done, planned
+
+    def _spans(self) -> dict[Partition, tuple[int, Goal]]:
+        """Where this run begins and ends in each partition, what it took over included."""
+        spans = {one.partition: (one.begin, Goal(one.incarnation, one.end or one.begin)) for one in self.taken_over}
+        for partition, goal in self.goals.items():
+            begin, taken = spans.get(partition, (0, None))
+            same = taken is not None and taken.incarnation == goal.incarnation
+            spans[partition] = (begin if same else self.begins[partition], goal)
+        return spans
 
     def records(self) -> dict[str, int]:
         """The receipts of this run, added up by field; unknown counts are left out."""

@@ -6,7 +6,7 @@ The same for the command, a scheduler's log and a Spark job. Pure but for the cl
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,13 +123,25 @@ def lines(told: dict[str, Any]) -> list[str]:
     name, seconds = told["connector"], told["seconds"]
     if not told["ranges"]:
         return [f"{name}: nothing to move ({seconds:.1f} s)"]
-    ranges = f"{told['ranges']:,} range" + ("" if told["ranges"] == 1 else "s")
-    shown = [
-        f"{name}: {told['delivered']:,} records delivered, {told['already']:,} were there already;"
-        f" {told['read']:,} read in {ranges} ({seconds:.1f} s)"
+    return [
+        f"{name}: {counts(told)} ({seconds:.1f} s)",
+        *noteworthy(told),
+        f"  receipts: waybill receipts {name} --run {told['tasks'][0]['run']}",
     ]
-    shown += [f"  {count.replace('_', ' ')}: {told[count]:,}" for count in _NOTEWORTHY if told[count]]
-    if told["gaps"]:
-        shown.append(f"  gaps: {told['gaps']:,} (waybill gaps {name})")
-    shown.append(f"  receipts: waybill receipts {name} --run {told['tasks'][0]['run']}")
-    return shown
+
+
+def counts(total: Mapping[str, Any]) -> str:
+    """What became of the records. From `total`, as the next one."""
+    ranges = f"{total['ranges']:,} range" + ("" if total["ranges"] == 1 else "s")
+    return (
+        f"{total['delivered']:,} records delivered, {total['already']:,} were there already;"
+        f" {total['read']:,} read in {ranges}"
+    )
+
+
+def noteworthy(total: Mapping[str, Any]) -> list[str]:
+    """A line for each count that is not usual."""
+    found = [f"  {count.replace('_', ' ')}: {total[count]:,}" for count in _NOTEWORTHY if total[count]]
+    if total["gaps"]:
+        found.append(f"  gaps: {total['gaps']:,} (waybill gaps {total['connector']})")
+    return found

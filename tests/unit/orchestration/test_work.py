@@ -65,7 +65,7 @@ def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
     told = list(lost_attempts(ledger, world.connector, Attempt("orders", 0, OF)))
     assert len(told) == 2
     assert told[0].startswith(f"attempt {silent}")
-    assert told[0].endswith("ended without a word: its process was killed, or is being replaced")
+    assert told[0].endswith("was lost: its process was killed, or is being replaced")
     assert told[1].endswith("failed: Unreachable: the broker is away")
 
 

@@ -12,7 +12,7 @@ from connect_core.contracts import Lane, Outcome
 from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
-from connect_core.replication.task import Listener, TaskRun
+from connect_core.replication.task import Listener, Progress, TaskRun
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, World
 
@@ -47,6 +47,18 @@ def test_a_killed_worker_is_finished_by_the_next_attempt(world: World, done: int
     world.check()
     assert world.engine.searches == 1
     assert sum(receipt.already for receipt in world.receipts()) == done
+
+
+def test_the_next_attempt_says_where_it_goes_on_and_how_much_is_there(world: World) -> None:
+    world.engine.dies_after = 60
+    with pytest.raises(EngineFailed):
+        world.run()
+    told: list[Progress] = []
+    setting = replace(world.setting(), listener=Listener(world.said.append, told.append))
+    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    assert f"goes on from 0, 60 records are there already: {MEMORY.key}" in world.said
+    assert [(now.done, now.planned, now.records) for now in told] == [(200, 200, 200)]
 
 
 def test_killed_twice_at_different_places(world: World) -> None:
