@@ -16,7 +16,16 @@ from typing import Any
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, CronTriggerTimetable, Param, get_parsing_context
 from airflow.sdk.definitions.param import ParamsDict
 
-from connect_core.config import ConnectorDocument, database_url, engine_for, find_home, load_document, load_settings
+from connect_core.config import (
+    ConnectorDocument,
+    database_url,
+    engine_for,
+    find_home,
+    load_document,
+    load_settings,
+    masked,
+)
+from connect_core.config.document import Endpoint
 from connect_core.config.schedule import Schedule
 from connect_core.contracts import Json
 from connect_core.errors import ConfigError, WaybillError
@@ -84,7 +93,7 @@ def _live(connector: Connector, document: ConnectorDocument, task: TaskOperator)
         start_date=_LONG_AGO if document.schedule.continuous else None,
         max_active_runs=1,
         is_paused_upon_creation=connector.target_state != "running",
-        **_told(document, f"{_way(document)}, {document.schedule.words()}", _live_words(document)),
+        **_told(document, f"{_way(document)}, {document.schedule.words()}", _live_words(document), "live"),
     )
     _fill(dag, document, task, _run_params())
     return dag
@@ -96,7 +105,7 @@ def _backfill(connector: Connector, document: ConnectorDocument, task: TaskOpera
         schedule=None,
         max_active_runs=BACKFILLS_AT_ONCE,
         is_paused_upon_creation=False,
-        **_told(document, f"{_way(document)}, backfill and replay", _backfill_words(document)),
+        **_told(document, f"{_way(document)}, backfill and replay", _backfill_words(document), "backfill"),
     )
     _fill(dag, document, task, _backfill_params())
     return dag
@@ -115,13 +124,14 @@ def _broken(connector: Connector, error: str) -> DAG:
     return dag
 
 
-def _told(document: ConnectorDocument, title: str, words: str) -> dict[str, Any]:
-    """What both DAGs of a connector tell people, and what both have of Airflow's own settings."""
+def _told(document: ConnectorDocument, title: str, words: str, kind: str) -> dict[str, Any]:
+    """What both DAGs of a connector tell people, and what both have of Airflow's own settings. By the tag `kind` the
+    list of DAGs is halved."""
     return {
         "dag_display_name": f"{document.name}: {title}",
         "description": document.description or None,
         "doc_md": words,
-        "tags": sorted({"waybill", document.source.system, document.sink.system}),
+        "tags": sorted({"waybill", kind, document.source.system, document.sink.system}),
         "catchup": False,
         "default_args": {"owner": "waybill"},
     }
@@ -174,7 +184,7 @@ def _run_params() -> dict[str, Param]:
     return {
         "accept_gaps": Param(
             False,
-            type="boolean",
+            type=["null", "boolean"],  # without null the form takes it for something that must be given
             title="Accept gaps",
             description="Records that are gone from the source are noted as gaps, and this run goes on behind them.",
         )
@@ -185,27 +195,25 @@ def _backfill_params() -> dict[str, Param]:
     def text(title: str, description: str) -> Param:
         return Param(None, type=["null", "string"], title=title, description=description)
 
+    def texts(title: str, description: str) -> Param:
+        """None as well: that is what the form makes of a list in which nothing is left."""
+        return Param([], type=["null", "array"], items={"type": "string"}, title=title, description=description)
+
     return {
         "from": text(
-            "From", "A time with its zone (2026-11-01T00:00:00Z), or how long ago (2h): records stored since."
+            "From",
+            "Records stored since: a time with its zone (2026-11-01T00:00:00Z), or how long ago (2h). A file does not"
+            " say when its lines were stored: give Ranges.",
         ),
-        "to": text("To", "A time, exclusive; empty: now."),
-        "ranges": Param(
-            [],
-            type="array",
-            items={"type": "string"},
-            title="Ranges",
-            description="Instead of times: PARTITION:BEGIN-END, one a line, as `waybill plan` names partitions.",
+        "to": text("To", "And before this time, written the same way; empty: now."),
+        "ranges": texts(
+            "Ranges", "Instead of times: PARTITION:BEGIN-END, one a line, with the partitions that waybill plan shows."
         ),
-        "run": text("Replay", "Instead of both: the id of a run; what it delivered is delivered again."),
-        "sink": Param(
-            [],
-            type="array",
-            items={"type": "string"},
-            title="Another target",
-            description="KEY=VALUE, one a line: options of the sink that differ, as path=/data/again.log.",
+        "run": text("Run to replay", "Instead of both: the id of a run; what it delivered is delivered again."),
+        "sink": texts(
+            "Another target", "Options of the sink that differ: KEY=VALUE, one a line, such as path=/data/again.log."
         ),
-        "id": text("Id", "Goes on with the backfill of this id, or gives a new one its id."),
+        "id": text("Id", "A name for this backfill; or that of one that was begun, to go on with it."),
         **_run_params(),
     }
 
@@ -223,7 +231,9 @@ def _live_words(document: ConnectorDocument) -> str:
             f"Moves records from **{document.source.system}** to **{document.sink.system}**"
             f" ({document.schedule.words()}), {_tasks(document.tasks)}. Every batch has a receipt.",
             "",
-            f"- Receipts: `waybill receipts {name}`, and the button *Receipts* of each task",
+            f"- From {_end(document.source)}",
+            f"- To {_end(document.sink)}",
+            f"- Receipts: `waybill receipts {name}`, and the button *Receipts* under *Details* of each task",
             f"- What the next run would move: `waybill plan {name}`",
             f"- Pause: the switch here, or `waybill connectors pause {name}`; in effect at the next range boundary",
             f"- Again: DAG `{names.backfill_dag(name)}`, or `waybill backfill {name} --help`",
@@ -244,6 +254,12 @@ def _backfill_words(document: ConnectorDocument) -> str:
             f"- Or `waybill backfill {name} --from 2h`, `waybill replay {name} --run ID`",
         )
     )
+
+
+def _end(end: Endpoint) -> str:
+    """As the document has it, without its secrets."""
+    options = ", ".join(f"`{name}: {value}`" for name, value in masked(end.options).items())
+    return f"{end.system}: {options}" if options else end.system
 
 
 def _paragraph(text: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from airflow.sdk import BaseOperatorLink
 
@@ -18,8 +18,9 @@ class ReceiptsLink(BaseOperatorLink):
     name = "Receipts"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """Without the host: people come by other names than the one Airflow has for itself, and are logged in there."""
         from airflow.sdk.configuration import conf
 
-        base = conf.get("api", "base_url", fallback="").rstrip("/")
+        base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
         query = urlencode({"dag_id": ti_key.dag_id, "run_id": ti_key.run_id})
         return f"{base}{PREFIX}/receipts?{query}"

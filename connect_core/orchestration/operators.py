@@ -83,12 +83,14 @@ class Reconcile(BaseOperator):
         die_with_the_supervisor()
         from connect_core.orchestration.work import reconcile
         from connect_core.replication.setting import working
+        from connect_core.replication.telling import counts, noteworthy
 
         with told(self.log.error), working() as (ledger, _, _):
             total = reconcile(ledger, ledger.connector(self.connector), _of(context))
         if not total["ranges"]:
             raise AirflowSkipException("nothing was there to move")
-        self.log.info("The receipts add up: %s", ", ".join(f"{name} {value}" for name, value in total.items()))
+        for line in (f"The receipts add up: {counts(total)}", *noteworthy(total)):
+            self.log.info(line)
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = total
         return total
@@ -126,15 +128,24 @@ def _request(context: Context) -> Request:
 
     given = context["params"]
     return Request(
-        begin=given["from"] or "",
-        end=given["to"] or "",
-        ranges=tuple(given["ranges"]),
-        run=given["run"] or "",
-        sink=tuple(given["sink"]),
-        id=given["id"] or names.backfill_id(context["run_id"]),
+        begin=_word(given["from"]),
+        end=_word(given["to"]),
+        ranges=_lines(given["ranges"]),
+        run=_word(given["run"]),
+        sink=_lines(given["sink"]),
+        id=_word(given["id"]) or names.backfill_id(context["run_id"]),
         accept_gaps=bool(given["accept_gaps"]),
         why=f"Airflow run {context['run_id']}",
     )
+
+
+def _word(given: str | None) -> str:
+    return (given or "").strip()
+
+
+def _lines(given: list[str] | None) -> tuple[str, ...]:
+    """The form gives the empty lines of its field, too."""
+    return tuple(filter(None, map(_word, given or ())))
 
 
 def _of(context: Context) -> str:

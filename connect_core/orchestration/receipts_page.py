@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from urllib.parse import quote
 
 from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
@@ -42,20 +43,22 @@ def receipts(dag_id: str, run_id: str) -> HTMLResponse:
             runs, settled = ledger.runs_of(uid, of), ledger.ranges_of_run(uid, of)
     except WaybillError as error:
         return HTMLResponse(_page(connector, f"<p>{escape(str(error))}</p>"), status_code=404)
-    return HTMLResponse(_page(connector, rendered(run_id, runs, settled)))
+    return HTMLResponse(_page(connector, rendered(dag_id, run_id, runs, settled)))
 
 
-def rendered(run_id: str, runs: Sequence[Run], settled: Sequence[SettledRange]) -> str:
+def rendered(dag_id: str, run_id: str, runs: Sequence[Run], settled: Sequence[SettledRange]) -> str:
     """The body of the page. Pure; all text is escaped."""
+    from connect_core.replication.telling import counts, total
+
     attempts = [
-        (run.id, run.task, run.engine, run.state, f"{run.started_at:%H:%M:%S}", run.failure.what if run.failure else "")
-        for run in runs
+        (run.id, run.task, run.engine, run.state, f"{run.started_at:%Y-%m-%d %H:%M:%S}", _failure(run)) for run in runs
     ]
     rows = [_row(one) for one in sorted(settled, key=lambda one: (one.stream, one.partition.key, one.receipt.begin))]
-    total = sum(one.receipt.delivered + one.receipt.already for one in settled)
+    sums = counts(total([one.receipt for one in settled]))
+    back = f"../dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}"
     return "".join(
         (
-            f"<p>{escape(run_id)}: {len(rows)} receipts, {total:,} records delivered or there already</p>",
+            f'<p>Run <a href="{back}">{escape(run_id)}</a> of {escape(dag_id)}: {sums}</p>',
             _table(_HEADINGS, rows) if rows else "<p>Nothing was settled in this run.</p>",
             "<h2>Attempts</h2>",
             _table(("run", "task", "engine", "state", "began (UTC)", "failure"), attempts),
@@ -63,25 +66,33 @@ def rendered(run_id: str, runs: Sequence[Run], settled: Sequence[SettledRange]) 
     )
 
 
+def _failure(run: Run) -> str:
+    return run.failure.what if run.failure else ""
+
+
 def _row(one: SettledRange) -> tuple[object, ...]:
     receipt = one.receipt
-    counts = (receipt.read, receipt.filtered, receipt.rejected, receipt.delivered, receipt.already, receipt.surplus)
+    numbers = (receipt.read, receipt.filtered, receipt.rejected, receipt.delivered, receipt.already, receipt.surplus)
     return (
-        *(one.partition.key, one.stream, receipt.begin, receipt.end, *counts, len(receipt.gaps)),
-        *(receipt.bytes_written, round(receipt.seconds, 3), f"{one.settled_at:%H:%M:%S}", receipt.digest_sent[:16]),
+        *(one.partition.key, one.stream, receipt.begin, receipt.end, *numbers, len(receipt.gaps)),
+        *(receipt.bytes_written, round(receipt.seconds, 1), f"{one.settled_at:%H:%M:%S}", receipt.digest_sent[:16]),
     )
 
 
-def _table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+def _table(headings: Iterable[str], rows: Sequence[Sequence[object]]) -> str:
+    kinds = map(_kind, rows[0]) if rows else iter(())
+    head = "".join(f"<th{next(kinds, '')}>{escape(heading)}</th>" for heading in headings)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, int | float):
-        return f'<td class="number">{value:,}</td>'
-    return f"<td>{'unknown' if value is None else escape(str(value))}</td>"
+    text = f"{value:,}" if isinstance(value, int | float) else "unknown" if value is None else escape(str(value))
+    return f"<td{_kind(value)}>{text}</td>"
+
+
+def _kind(value: object) -> str:
+    return ' class="number"' if isinstance(value, int | float) else ""
 
 
 def _page(connector: str, body: str) -> str:
@@ -93,7 +104,8 @@ def _page(connector: str, body: str) -> str:
 
 
 _STYLE = (
-    "body{font:14px system-ui,sans-serif;margin:2rem;color:#1a1a1a;background:#fff}"
-    "table{border-collapse:collapse}th,td{padding:.3rem .7rem;border-bottom:1px solid #ddd;text-align:left}"
-    ".number{text-align:right;font-variant-numeric:tabular-nums}h1{font-size:1.3rem}h2{font-size:1.05rem}"
+    "body{font:13px system-ui,sans-serif;margin:1.5rem;color:#1a1a1a;background:#fff}a{color:#1a5fb4}"
+    "table{border-collapse:collapse}th,td{padding:.3rem .45rem;border-bottom:1px solid #ddd;text-align:left}"
+    "th{vertical-align:bottom}.number{text-align:right;font-variant-numeric:tabular-nums}"
+    "h1{font-size:1.3rem}h2{font-size:1.05rem;margin-top:1.5rem}"
 )

@@ -207,7 +207,7 @@ def _look_at_event_and_page(airflow: stack.Stack, name: str, dag: str) -> None:
         web.headers["Authorization"] = f"Bearer {token}"
         page = web.get(web.get(link).json()["extra_links"]["Receipts"])
         events = web.get("/api/v2/assets/events?order_by=-timestamp&limit=50").json()["asset_events"]
-    assert f"{LINES:,} records delivered or there already" in page.text
+    assert f"{LINES:,} were there already; {LINES:,} read in" in page.text
     (extra,) = [event["extra"] for event in events if event["uri"] == f"waybill://{name}/receipts"]
     assert (extra["read"], extra["already"]) == (LINES, LINES)
 

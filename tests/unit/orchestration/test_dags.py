@@ -145,6 +145,19 @@ def _serialised_elsewhere(seed: str) -> str:
     ).stdout
 
 
+def test_its_page_says_what_moves_where_and_no_secret() -> None:
+    sink = {"rocketmq": {"topic": "orders", "secret_key": "hush"}}
+    words = live(sink=sink).doc_md or ""
+    assert "- From file: `path: /var/log/shop/*.log`" in words
+    assert "`topic: orders`" in words
+    assert "hush" not in str(DagSerialization.to_dict(live(sink=sink)))
+
+
+def test_the_list_can_be_halved_by_a_tag() -> None:
+    tags = [dag.tags for dag in dags_of(connector())]
+    assert tags == [{"file", "live", "rocketmq", "waybill"}, {"backfill", "file", "rocketmq", "waybill"}]
+
+
 def test_nothing_of_a_dag_follows_the_revision_or_the_state() -> None:
     first = DagSerialization.to_dict(live())
     assert DagSerialization.to_dict(dags_of(replace(connector(), revision=7))[0]) == first

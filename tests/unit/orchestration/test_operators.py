@@ -1,0 +1,54 @@
+"""What the operators make of Airflow's words: the form of a backfill, and the button that leads to the receipts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from connect_core.orchestration.dags import dags_of
+from connect_core.orchestration.links import ReceiptsLink
+from connect_core.orchestration.operators import attempt_from
+from connect_core.replication.requests import Request
+from tests.unit.orchestration.test_dags import connector
+
+
+def asked(**written: Any) -> Request:
+    """What the backfill's DAG is asked for, when these fields of its form are filled in."""
+    dag = dags_of(connector())[1]
+    given = {**dag.params.dump(), **written}
+    run = SimpleNamespace(run_type="manual")
+    context: Any = {"dag": dag, "dag_run": run, "params": given, "run_id": "manual__1"}
+    request = attempt_from("orders", 0, context).request
+    assert request is not None
+    return request
+
+
+def test_an_empty_form_asks_for_nothing_but_has_an_id() -> None:
+    request = asked()
+    assert not request.says_what()
+    assert (request.id, request.accept_gaps) == ("manual__1", False)
+
+
+def test_blanks_around_the_words_and_empty_lines_are_left_out() -> None:
+    request = asked(**{"from": " 2h ", "sink": ["path=a.log ", ""], "id": ""})
+    assert (request.begin, request.sink, request.id) == ("2h", ("path=a.log",), "manual__1")
+
+
+@pytest.mark.parametrize("field", ["ranges", "sink"])
+def test_a_list_in_which_nothing_is_left_is_as_good_as_none(field: str) -> None:
+    """The form then gives null, which the DAG must take."""
+    dag = dags_of(connector())[1]
+    dag.params[field] = None
+    dag.params.validate()
+    assert getattr(asked(**{field: None}), field) == ()
+
+
+@pytest.mark.parametrize(("base", "path"), [("http://127.0.0.1:8080", ""), ("https://flows.example.org/air/", "/air")])
+def test_the_button_leads_to_the_host_that_one_is_at(base: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base)
+    key: Any = SimpleNamespace(dag_id="replicate.orders", run_id="manual__1 +00:00")
+    operator: Any = None
+    link = ReceiptsLink().get_link(operator, ti_key=key)
+    assert link == f"{path}/waybill/receipts?dag_id=replicate.orders&run_id=manual__1+%2B00%3A00"
