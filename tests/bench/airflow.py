@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from connect_core.orchestration import names
 from tests.bench.place import Place
 
 _PAGE = 100
+_TRIES, _BETWEEN_TRIES_S = 10, 1.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,13 @@ class Web:
         return {task["task_id"] for task in answer.raise_for_status().json()["tasks"]}
 
     def get(self, path: str, **wish: Any) -> Any:
-        return self.client.get(path, params=wish).raise_for_status().json()
+        """A busy api-server may fail a call or two: that is not what is measured."""
+        for _ in range(_TRIES):
+            answer = self.client.get(path, params=wish)
+            if not answer.is_server_error:
+                break
+            time.sleep(_BETWEEN_TRIES_S)
+        return answer.raise_for_status().json()
 
     def post(self, path: str, **body: Any) -> Any:
         return self.client.post(path, json=body).raise_for_status().json()
