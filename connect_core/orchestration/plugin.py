@@ -16,11 +16,13 @@ from connect_core.orchestration.receipts_page import app
 
 class WarmWorkers:
     """Loads what every task needs into the scheduler before it forks its executor workers, so that no task has to:
-    about a second less for each. Modules only: no connection, thread or channel is carried across the fork."""
+    about two seconds of processor time less for each. Modules only: no connection or channel is carried across the
+    fork."""
 
     @hookimpl
     def on_starting(self, component: object) -> None:
         if getattr(component, "job_type", None) == "SchedulerJob":
+            from connect_core.engine import spark_connect  # noqa: F401
             from connect_core.orchestration import dags, work  # noqa: F401
 
 
