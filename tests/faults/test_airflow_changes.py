@@ -149,6 +149,7 @@ class GrowingTopic(Scheduled):
     wrong: list[BaseException] = field(default_factory=list)
 
     def begin(self, queues: int, assignment: str) -> None:
+        (self.site.folder / self.name).mkdir()
         self.resize(queues, queues)
         self.site.apply(
             self.name,
