@@ -13,7 +13,7 @@ from connect_core.config.schedule import Schedule
 from connect_core.contracts import LIVE, Json
 from connect_core.engine import engine
 from connect_core.errors import ConfigError, DataError
-from connect_core.ledger import Connector, Ledger, Run, SettledRange
+from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
 from connect_core.replication.backfill import backfill_setting, is_done
 from connect_core.replication.beginning import begun
@@ -100,7 +100,20 @@ def stream_for(attempt: Attempt, listener: Listener) -> str | None:
 
 def _backfill(live: Setting, settings: Settings, request: Request) -> Setting | None:
     stored = begun(live, settings, request, who=settings.user)
-    return backfill_setting(live, stored, settings) if stored else None
+    if stored is None:
+        return None
+    live.listener.say(what_it_moves(live.connector.name, stored))
+    return backfill_setting(live, stored, settings)
+
+
+def what_it_moves(connector: str, stored: Backfill) -> str:
+    """With its stream, by which the commands know it: the form may have left that to us."""
+    length = sum(part.end - part.begin for part in stored.parts)
+    partitions = len({part.partition for part in stored.parts})
+    return (
+        f"{length:,} positions in {partitions:,} partition{'' if partitions == 1 else 's'}:"
+        f" waybill backfills show {connector} {stored.stream}"
+    )
 
 
 def _request(attempt: Attempt, connector: Connector) -> Request | None:

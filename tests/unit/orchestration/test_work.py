@@ -9,7 +9,7 @@ import pytest
 
 from connect_core.errors import DataError, Failure
 from connect_core.ledger import Ledger, upgrade
-from connect_core.orchestration.work import Attempt, engine_of, lost_attempts, reconcile
+from connect_core.orchestration.work import Attempt, engine_of, lost_attempts, reconcile, what_it_moves
 from tests.unit.replication.test_backfill import begin
 from tests.unit.replication.world import World
 
@@ -67,6 +67,12 @@ def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
     assert told[0].startswith(f"attempt {silent}")
     assert told[0].endswith("was lost: its process was killed, or is being replaced")
     assert told[1].endswith("failed: Unreachable: the broker is away")
+
+
+def test_a_backfill_is_told_with_the_name_that_commands_know_it_by(world: World) -> None:
+    stored = begin(world, (0, 20), (40, 60)).stored
+    told = what_it_moves("orders", stored)
+    assert told == "40 positions in 1 partition: waybill backfills show orders backfill-1"
 
 
 def test_a_submitted_run_has_the_engine_of_its_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
