@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate faults guards bench docs lint stop clean ready ready-for-tests
+.PHONY: help demo test simulate faults guards bench pictures docs lint stop clean chromium ready ready-for-tests
 
 PYTHON ?=
 PYTEST_OPTIONS ?=
@@ -29,6 +29,9 @@ guards: ready-for-tests  ## take one mechanism after the other out of a copy, an
 bench: ready  ## take the figures of docs/figures.md on this machine; LONG=1: those too that wait for schedules
 	@$(RUN) -m tests.bench $(if $(LONG),--long)
 
+pictures: chromium ready  ## look at Airflow's pages in Chromium, and write docs/pictures; needs apt's chromium and chromium-driver
+	@$(RUN) -m pytest --require-servers tests/pictures/airflow_pages.py
+
 docs: ready  ## write the pages that are generated from the option models
 	@$(RUN) -m connect_core.config.option_pages > docs/options.md
 
@@ -44,6 +47,10 @@ clean:  ## stop the stack and remove everything that make made in this checkout
 	@$(ANY_PYTHON) -m connect_core.stack clean .waybill
 	@rm -rf .venv .waybill demo-work build dist waybill.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+chromium:
+	@for program in chromium chromedriver; do command -v $$program >/dev/null || \
+		{ echo "waybill: $$program is not on the PATH: sudo apt-get install chromium chromium-driver" >&2; exit 3; }; done
 
 ready:
 	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0
