@@ -47,6 +47,9 @@ class Offsets:
         found: dict[Queue, QueueBounds] = {}
         for broker in sorted({queue.broker for queue in readable}):
             found |= self._bounds_on(topic, broker)
+        if found.keys() < set(readable):  # the topic may have fewer queues since that route was fetched
+            self._network.forget_route(topic)
+            readable = self._topics.read_queues(topic)
         missing = [str(queue) for queue in readable if queue not in found]
         if missing:
             raise TopicMissing("The broker does not know a queue of the route", where=", ".join(missing))

@@ -52,6 +52,21 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
     return Bounds(position.incarnation, begin, seen.begin, max(begin, seen.end), position.evidence, (gap,))
 
 
+def closed_bounds(client: Client, queue: Queue, position: Position | None) -> Bounds:
+    """A queue that nobody may read any more, since its topic has fewer of them now (`is_closed`). The broker still
+    knows its offsets: what was not read of it is a gap, and there is none when all of it was."""
+    at = position or Position(0, client.offsets.begin(queue), {})
+    end = max(client.offsets.end(queue), at.offset)
+    gaps = (Gap(at.incarnation, at.offset, end, "closed"),) if end > at.offset else ()
+    return Bounds(at.incarnation, end, end, end, at.evidence, gaps, grows=False)
+
+
+def is_closed(client: Client, queue: Queue) -> bool:
+    """By the topic's configuration on the queue's own broker. A route may be older than the queue."""
+    config = client.topics.config_on(queue.topic, queue.broker)
+    return config is not None and queue.queue_id >= config.read_queues
+
+
 def _first_evidence(client: Client, queue: Queue, begin: int, seen: QueueBounds) -> Json:
     """Of the message that is read first, where nothing was seen before it."""
     first = client.pull(queue, begin, max_messages=1).messages if begin < seen.end else []

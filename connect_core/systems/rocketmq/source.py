@@ -7,7 +7,7 @@ Its own consumer group is told what is settled, so that RocketMQ's lag tools sho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 
@@ -18,7 +18,14 @@ from connect_core.records import Partition
 from connect_core.rocketmq import Client, MissingRange, Queue, QueueBounds, QueueReader, wait_for_any
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.connecting import Connecting, queue_of, telling_who_is_away
-from connect_core.systems.rocketmq.continuity import evidence_of, evidence_of_last, first_bounds, next_bounds
+from connect_core.systems.rocketmq.continuity import (
+    closed_bounds,
+    evidence_of,
+    evidence_of_last,
+    first_bounds,
+    is_closed,
+    next_bounds,
+)
 from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
@@ -52,11 +59,18 @@ class RocketMQSource:
                 for topic in sorted({queue.topic for queue in queues.values()}):
                     seen |= client.offsets.bounds(topic)
             return {
-                partition: first_bounds(client, queue, _of(queue, seen), self._first_offset(client, queue, seen[queue]))
-                if (position := known[partition]) is None
-                else next_bounds(client, queue, position, _of(queue, seen))
-                for partition, queue in queues.items()
+                partition: self._bounds_of(client, queue, known[partition], seen) for partition, queue in queues.items()
             }
+
+    def _bounds_of(
+        self, client: Client, queue: Queue, position: Position | None, seen: Mapping[Queue, QueueBounds]
+    ) -> Bounds:
+        if queue not in seen:
+            _check_closed(client, queue, {one.broker for one in seen})
+            return closed_bounds(client, queue, position)
+        if position is None:
+            return first_bounds(client, queue, seen[queue], self._first_offset(client, queue, seen[queue]))
+        return next_bounds(client, queue, position, seen[queue])
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """By the broker's clock. Behind a barrier: a message that was acknowledged before is there by now."""
@@ -106,7 +120,7 @@ class RocketMQSource:
         until = clock.monotonic() + limit_s
         with self._connecting.client() as client:
             waiting = self._waiting if self._connecting.keeps else {}
-            ends = {(queue_of(partition.key), bounds.end) for partition, bounds in seen.items()}
+            ends = {(queue_of(partition.key), bounds.end) for partition, bounds in seen.items() if bounds.grows}
             for place in waiting.keys() - ends:
                 waiting.pop(place).give_up()
             for queue, end in ends - waiting.keys():
@@ -181,14 +195,14 @@ def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) 
         wait_for_any(list(waiting.values()), until)
 
 
-def _of(queue: Queue, seen: Mapping[Queue, QueueBounds]) -> QueueBounds:
-    if queue not in seen:
+def _check_closed(client: Client, queue: Queue, there: Collection[str]) -> None:
+    """Raises Unreachable when a queue is missing from the route for another reason than that its topic has fewer."""
+    if queue.broker not in there or not is_closed(client, queue):
         raise Unreachable(
-            "The queue is not in the topic's route: its broker is away, or the topic has fewer queues now",
+            "The queue is not in the topic's route: its broker is away, or the route is older than the queue",
             where=str(queue),
-            next_step="Start the broker, or take the partition out of the connector",
+            next_step="Start the broker again; the next run goes on where this one was",
         )
-    return seen[queue]
 
 
 def _gone(wanted: Range, hole: MissingRange) -> OffsetGone:

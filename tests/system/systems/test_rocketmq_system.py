@@ -372,6 +372,27 @@ def test_a_topic_that_was_recreated_and_is_shorter_is_a_gap(filled: Cluster) -> 
     assert again.gaps == [Gap(0, 100, None, "rewound")]
 
 
+def test_a_queue_that_the_topic_has_no_more_is_done_with_or_a_gap(cluster: Cluster) -> None:
+    queues = cluster.client.topics.create(cluster.topic, 4)
+    for queue in queues[2:]:
+        cluster.send(queue, [b"0", b"1", b"2"])
+    asked = cluster.source()
+    done, half = (Partition(str(queue)) for queue in queues[2:])
+    known = asked.partitions([])
+    assert {done, half} < set(known)
+    all_read, one_read = Position(0, 3, {}), Position(0, 1, {})
+    assert asked.bounds({half: one_read})[half].gaps == ()
+    cluster.client.topics.put(TopicConfig(cluster.topic, 2, 2), queues[0].broker)
+    seen = asked.bounds({**dict.fromkeys(known), done: all_read, half: one_read})
+    assert seen[done] == Bounds(0, 3, 3, 3, grows=False)
+    assert seen[half] == Bounds(0, 3, 3, 3, gaps=(Gap(0, 1, 3, "closed"),), grows=False)
+    assert asked.bounds({half: None})[half].gaps == (Gap(0, 0, 3, "closed"),)
+    cluster.client.topics.put(TopicConfig(cluster.topic, 4, 4), queues[0].broker)
+    back = Follower(cluster.source(), {half: one_read, done: all_read})
+    assert back.run() == [b"1", b"2"]
+    assert back.gaps == []
+
+
 def test_a_start_at_the_newest_reads_what_comes(filled: Cluster) -> None:
     uid = uuid.uuid4().hex[:8]
     assert Follower(filled.source(start="latest", uid=uid)).run() == []
