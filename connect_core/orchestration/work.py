@@ -70,12 +70,12 @@ def replicate(
         live = replace(live, halted=halted)
         request = _request(attempt, connector)
         setting = _backfill(live, settings, request) if request else live
-        begun = clock.monotonic()
+        started = clock.monotonic()
         summary = run_task(setting, attempt.task) if setting else None
         if setting is None or summary is None:
             return None
         if summary.receipts:
-            for line in lines(told(RunSummary(connector.name, (summary,)), clock.monotonic() - begun)):
+            for line in lines(told(RunSummary(connector.name, (summary,)), clock.monotonic() - started)):
                 listener.say(line.strip())
         return Moved(len(summary.receipts), setting.stream == LIVE or is_done(setting))
 
