@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from connect_core import ledger, stack
 from connect_core.rocketmq import Client, ClientOptions, Queue
 from connect_core.stack import record
 from tests.servers import RocketMQ
+from tests.warm import Warm
 
 # Long enough for a loaded machine: a first send may take seconds there.
 SETTINGS = {
@@ -59,6 +61,8 @@ class Site:
     def start(self, *words: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
         """`before` is a command that starts ours, as `nice` does."""
         command = [*before, str(Path(sys.executable).with_name("waybill")), *words]
+        if not before:
+            return _warm_start().start(command, self.folder, self.environment())
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -106,6 +110,24 @@ class Site:
 
     def _bounds(self, client: Client) -> dict[Queue, tuple[int, int]]:
         return {queue: (seen.begin, seen.end) for queue, seen in client.offsets.bounds(self.topic).items()}
+
+
+_starting = threading.Lock()
+_warm: Warm | None = None
+
+
+def _warm_start() -> Warm:
+    """This process's own, from its first command on."""
+    global _warm
+    with _starting:
+        _warm = _warm or Warm()
+    return _warm
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    if _warm is not None:
+        _warm.close()
 
 
 @pytest.fixture
