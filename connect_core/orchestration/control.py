@@ -142,7 +142,7 @@ def _until_removed(airflow: Airflow, dag_id: str) -> None:
             return
         except NotThere:
             return
-        except ConfigError:  # a task of it is still at work
+        except (ConfigError, Unreachable):  # a task of it is still at work, or its scheduler writes what is removed
             if time.monotonic() > until:
                 raise
         time.sleep(_LOOK_EVERY_S)

@@ -80,6 +80,16 @@ class Scheduled:
         wait_for(lambda: self.settled() > behind, "a receipt behind the fault")
         row.moves_again()
 
+    def newest_run(self) -> str:
+        """Run ids sort by the start of the run."""
+        with Ledger.open(self.site.database_url) as opened:
+            return opened.runs(opened.connector(self.name).uid, limit=1)[0].id
+
+    def settled_by(self) -> str:
+        """The run whose receipt is the newest."""
+        with Ledger.open(self.site.database_url) as opened:
+            return opened.receipts(opened.connector(self.name).uid, limit=1)[0].run_id
+
     def is_at_work(self) -> bool:
         with Ledger.open(self.site.database_url) as opened:
             return bool(opened.live_leases(opened.connector(self.name).uid))
@@ -156,11 +166,13 @@ class GrowingFiles(Scheduled):
             self._thread.join()
 
     def outlives(self, row: FaultRow, pid: int) -> None:
-        """The process is killed; work goes on by itself, and nothing is lost or repeated."""
-        behind = self.settled()
+        """The process is killed; work goes on by itself, and nothing is lost or repeated. Moves again does a run that
+        was begun behind the fault: what one settles that outlived it proves nothing."""
+        before = self.newest_run()
         row.strikes()
         os.kill(pid, signal.SIGKILL)
-        self.moves_again(row, behind)
+        wait_for(lambda: self.settled_by() > before, "a receipt of a run that was begun behind the fault")
+        row.moves_again()
         self.check(row)
 
     def check(self, row: FaultRow) -> None:

@@ -82,7 +82,16 @@ def test_servers_end_with_a_run_that_is_cut_off(tmp_path: Path, sign: signal.Sig
     told = tmp_path / "told"
     words = command(tmp_path, USES_A_SERVER.format(then="time.sleep(60)"))
     with (tmp_path / "out").open("w") as out:
-        session = subprocess.Popen(words, cwd=ROOT, env={**os.environ, "TOLD": str(told)}, stdout=out, stderr=out)
+        session = subprocess.Popen(
+            words,
+            cwd=ROOT,
+            env={**os.environ, "TOLD": str(told)},
+            stdout=out,
+            stderr=out,
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            ),  # a job in the background has none
+        )
         try:
             assert processes.wait_until(lambda: told.exists() and told.read_text() != "", 120)
             folder = Path(told.read_text())
