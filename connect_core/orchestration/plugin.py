@@ -15,9 +15,8 @@ from connect_core.orchestration.receipts_page import app
 
 
 class WarmWorkers:
-    """Loads what every task needs into the scheduler before it forks its executor workers, so that no task has to:
-    about two seconds of processor time less for each. Modules only: no connection or channel is carried across the
-    fork."""
+    """Loads what every task needs into the scheduler before it forks its executor workers, so that no task has to
+    import it. Modules only: no connection or channel is carried across the fork."""
 
     @hookimpl
     def on_starting(self, component: object) -> None:

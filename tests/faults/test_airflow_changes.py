@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -24,31 +23,15 @@ from tests.faults.rows import FaultRow
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True), pytest.mark.timeout(900)]
 
-BULK = 60_000
 INWARD = "file → RocketMQ, Airflow"
 QUIET_S = 4.0
 """Two distances of the schedule: what has not begun by then was not going to begin."""
 
 
-@pytest.fixture
-def journey(own_airflow: Path) -> Iterator[GrowingFiles]:
-    made = GrowingFiles(site_of(own_airflow), f"lines-{uuid.uuid4().hex[:8]}")
-    yield made
-    made.dry_up()
-    made.site.waybill("connectors", "delete", made.name, "--yes")
-
-
-def _in_mid_run(journey: GrowingFiles) -> int:
-    """Returns when a range is open and a task at work; what was settled before."""
-    journey.append(BULK)
-    journey.driver()
-    return journey.settled()
-
-
 def test_the_document_changed_in_mid_run(journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("document changed in mid-run", where=INWARD, database="PostgreSQL")
     journey.begin()
-    _in_mid_run(journey)
+    journey.in_mid_range()
     row.strikes()
     journey.apply(limits={"range_records": 5_000})
 
@@ -66,7 +49,7 @@ def test_the_document_changed_in_mid_run(journey: GrowingFiles, row: FaultRow) -
 def test_stopped_and_resumed_in_mid_run(journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("stopped in mid-run, then resumed", where=INWARD, database="PostgreSQL")
     journey.begin()
-    _in_mid_run(journey)
+    journey.in_mid_range()
     row.strikes()
     journey.site.waybill("connectors", "stop", journey.name)
     still = _nothing_moves_any_more(journey)
@@ -80,7 +63,7 @@ def test_deleted_and_made_anew_in_mid_run(own_airflow: Path, journey: GrowingFil
     begins at the beginning and takes nothing of the first, though its name is the same."""
     row.describe("deleted in mid-run, made anew under the same name", where=INWARD, database="PostgreSQL")
     journey.begin()
-    _in_mid_run(journey)
+    journey.in_mid_range()
     with Ledger.open(journey.site.database_url) as opened:
         first = opened.connector(journey.name).uid
     row.strikes()
@@ -111,7 +94,7 @@ def _each_a_beginning(bodies: list[bytes], at_least: int) -> None:
 def test_deleted_in_mid_run(own_airflow: Path, journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("deleted in mid-run", where=INWARD, database="PostgreSQL")
     journey.begin()
-    _in_mid_run(journey)
+    journey.in_mid_range()
     with Ledger.open(journey.site.database_url) as opened:
         uid = opened.connector(journey.name).uid
     journey.site.waybill("connectors", "delete", journey.name, "--yes")

@@ -22,14 +22,7 @@ from tests.faults.rows import FaultRow
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True), pytest.mark.timeout(900)]
 
-BULK = 60_000
 WHERE = "file → RocketMQ, Airflow"
-
-
-def _driver(journey: GrowingFiles) -> int:
-    """The task process, in the middle of a range."""
-    journey.append(BULK)
-    return journey.driver()
 
 
 def _parent(pid: int) -> int:
@@ -68,19 +61,19 @@ def _pid(home: Path, part: str) -> int:
 def test_the_task_process_killed(journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("SIGKILL of Airflow's task process, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-    journey.outlives(row, _driver(journey))
+    journey.outlives(row, journey.in_mid_range())
 
 
 def test_the_supervisor_of_the_task_killed(journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("SIGKILL of the task's supervisor, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-    journey.outlives(row, _parent(_driver(journey)))
+    journey.outlives(row, _parent(journey.in_mid_range()))
 
 
 def test_a_worker_killed(own_airflow: Path, journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("SIGKILL of a worker, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-    _driver(journey)
+    journey.in_mid_range()
     journey.outlives(row, wait_for(lambda: _workers(own_airflow), "a worker")[0])
 
 
@@ -88,14 +81,14 @@ def test_a_worker_killed(own_airflow: Path, journey: GrowingFiles, row: FaultRow
 def test_a_part_of_the_stack_killed(own_airflow: Path, journey: GrowingFiles, row: FaultRow, part: str) -> None:
     row.describe(f"SIGKILL of the {part}, in mid-range", where=WHERE, database="PostgreSQL")
     journey.begin()
-    _driver(journey)
+    journey.in_mid_range()
     journey.outlives(row, _pid(own_airflow, part))
 
 
 def test_everything_killed_and_started_again(own_airflow: Path, journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("SIGKILL of every part at once, then dev up", where=WHERE, database="PostgreSQL")
     journey.begin()
-    _driver(journey)
+    journey.in_mid_range()
     running = running_at(own_airflow)
     assert running.supervisor is not None
     behind = journey.settled()
@@ -112,7 +105,7 @@ def test_everything_killed_and_started_again(own_airflow: Path, journey: Growing
 def test_the_number_of_tasks_changed_in_mid_run(journey: GrowingFiles, row: FaultRow, before: int, after: int) -> None:
     row.describe(f"tasks {before} → {after} under load", where=WHERE, database="PostgreSQL")
     journey.begin(tasks=before)
-    _driver(journey)
+    journey.in_mid_range()
     behind = journey.settled()
     row.strikes()
     journey.apply(tasks=after)
@@ -131,7 +124,7 @@ def test_the_number_of_tasks_changed_in_mid_run(journey: GrowingFiles, row: Faul
 def test_paused_and_resumed_in_mid_run(own_airflow: Path, journey: GrowingFiles, row: FaultRow) -> None:
     row.describe("paused by Airflow's switch in mid-run, then resumed", where=WHERE, database="PostgreSQL")
     journey.begin()
-    _driver(journey)
+    journey.in_mid_range()
     row.strikes()
     with client_of(own_airflow) as client:
         client.pause(names.live_dag(journey.name), True)
