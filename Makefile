@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate faults guards bench pictures docs lint stop clean chromium ready ready-for-tests
 
+# Where it is set, every command of ours would compile itself anew: a second each.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?=
 PYTEST_OPTIONS ?=
 RUN := .venv/bin/python

@@ -158,7 +158,9 @@ def _fill(dag: DAG, document: ConnectorDocument, operator: TaskOperator, params:
             **patience(),
         )
         task >> settled
-    dag.params = ParamsDict(params)  # last: a task made under them carries a copy, which is most of the cost of parsing
+    # Last, because a task made under them carries a copy; and past the attribute's validator, which would check what is
+    # constant here against its JSON schema for every DAG. Both together were most of the cost of parsing.
+    object.__setattr__(dag, "params", ParamsDict(params))
 
 
 def receipts_asset(connector: str) -> Asset:

@@ -52,13 +52,12 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
     return Bounds(position.incarnation, begin, seen.begin, max(begin, seen.end), position.evidence, (gap,))
 
 
-def closed_bounds(client: Client, queue: Queue, position: Position | None) -> Bounds:
+def closed_bounds(position: Position, end: int) -> Bounds:
     """A queue that nobody may read any more, since its topic has fewer of them now (`is_closed`). The broker still
-    knows its offsets: what was not read of it is a gap, and there is none when all of it was."""
-    at = position or Position(0, client.offsets.begin(queue), {})
-    end = max(client.offsets.end(queue), at.offset)
-    gaps = (Gap(at.incarnation, at.offset, end, "closed"),) if end > at.offset else ()
-    return Bounds(at.incarnation, end, end, end, at.evidence, gaps, grows=False)
+    knows its `end`: what was not read up to there is a gap, and there is none when all of it was."""
+    end = max(end, position.offset)
+    gaps = (Gap(position.incarnation, position.offset, end, "closed"),) if end > position.offset else ()
+    return Bounds(position.incarnation, end, end, end, position.evidence, gaps, grows=False)
 
 
 def is_closed(client: Client, queue: Queue) -> bool:

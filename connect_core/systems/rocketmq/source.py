@@ -67,7 +67,8 @@ class RocketMQSource:
     ) -> Bounds:
         if queue not in seen:
             _check_closed(client, queue, {one.broker for one in seen})
-            return closed_bounds(client, queue, position)
+            left = QueueBounds(client.offsets.begin(queue), client.offsets.end(queue), 0)
+            return closed_bounds(position or Position(0, self._first_offset(client, queue, left), {}), left.end)
         if position is None:
             return first_bounds(client, queue, seen[queue], self._first_offset(client, queue, seen[queue]))
         return next_bounds(client, queue, position, seen[queue])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import psutil
 import pytest
 
 from connect_core import ledger, stack
@@ -83,6 +84,16 @@ def test_the_provider_s_hook_gives_the_address_of_the_engine(airflow: stack.Stac
     given = environment(airflow, stack.SCHEDULER)
     done = subprocess.run([sys.executable, "-c", script], env=given, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-2:] == [airflow.spark_remote, "local[2]"]
+
+
+def test_workers_have_loaded_what_tasks_need_before_they_are_forked(airflow: stack.Stack) -> None:
+    """By the libraries that are mapped into them: a task would spend most of its time on importing these."""
+    scheduler = psutil.Process(airflow.part(stack.SCHEDULER).process.pid)
+    workers = [child for child in scheduler.children() if "airflow worker" in " ".join(child.cmdline())]
+    assert workers
+    for worker in workers:
+        mapped = " ".join(one.path for one in worker.memory_maps())
+        assert all(name in mapped for name in ("/pandas/", "/pyarrow/", "/grpc/"))
 
 
 def test_no_secret_is_on_a_command_line(airflow: stack.Stack) -> None:

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from connect_core.clock import now_ns
@@ -188,6 +190,22 @@ def test_workers_are_used_again_and_stay_small(spark: SparkConnectEngine, tmp_pa
         places.append(outcome.receipt.where)
     assert len({place["pid"] for place in places}) < 10
     assert max(place["peak_kb"] for place in places) < WORKER_LIMIT_KB
+
+
+def test_workers_take_their_modules_from_no_archive(spark: SparkConnectEngine) -> None:
+    """Each task would read its table of contents again."""
+
+    def archives(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+
+        import pyarrow as pa
+
+        known = [*sys.path, *sys.path_importer_cache]
+        found = ", ".join(entry for entry in known if entry.endswith((".zip", ".jar")) and "python3" not in entry)
+        for batch in batches:
+            yield pa.record_batch([batch.column(0), pa.array([found.encode()], pa.binary())], ["index", "answer"])
+
+    assert spark.answers(archives, [b""], limit_s=60.0) == [b""]
 
 
 def test_a_server_that_dies_in_the_middle_of_a_job_is_told_at_once(spark_server: Running, tmp_path: Path) -> None:

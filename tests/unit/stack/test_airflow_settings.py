@@ -63,7 +63,7 @@ def test_the_caller_s_own_airflow_stays_out_of_it(tmp_path: Path) -> None:
     }
     told = airflow_settings.environment(site(tmp_path), inherited)
     assert told["AIRFLOW_HOME"] == str(tmp_path / "airflow")
-    assert told["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
+    assert told["AIRFLOW__CORE__EXECUTOR"].endswith(".WarmLocalExecutor")
     assert not {"AIRFLOW_CONFIG", "AIRFLOW__SECRETS__BACKEND"} & told.keys()
     assert told["AIRFLOW_CONN_MINE"] == "{}"
     assert told["KEPT"] == "1"
