@@ -19,8 +19,8 @@ from tests.faults.kit.checker import EXACT
 from tests.faults.kit.engines import Engine
 from tests.faults.kit.journeys import (
     BOTH_WAYS,
-    Inward,
     TRY_AGAIN,
+    Inward,
     Journey,
     database_of,
     receipts_of,
