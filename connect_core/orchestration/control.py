@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -124,25 +125,30 @@ def end_runs(airflow: Airflow, connector: str) -> None:
     or are killed by Airflow some seconds later."""
     for dag_id in (names.live_dag(connector), names.backfill_dag(connector)):
         with suppress(NotThere):  # a DAG that Airflow has not seen has no runs
-            for run in airflow.runs(dag_id, states=ACTIVE, limit=100):
-                airflow.fail_run(dag_id, run.run_id)
+            _outlasting(partial(_fail_active_runs, airflow, dag_id))
 
 
 def forget(airflow: Airflow, connector: str) -> None:
     """Removes the DAGs of a deleted connector with their runs, once no task of theirs is at work any more."""
     for dag_id in (names.live_dag(connector), names.backfill_dag(connector)):
-        _until_removed(airflow, dag_id)
+        with suppress(NotThere):
+            _outlasting(partial(airflow.delete, dag_id))
 
 
-def _until_removed(airflow: Airflow, dag_id: str) -> None:
+def _fail_active_runs(airflow: Airflow, dag_id: str) -> None:
+    for run in airflow.runs(dag_id, states=ACTIVE, limit=100):
+        airflow.fail_run(dag_id, run.run_id)
+
+
+def _outlasting(act: Callable[[], None]) -> None:
+    """Again while Airflow cannot: a task is still at work, or its scheduler writes what is to be changed (500)."""
     until = time.monotonic() + _ENDED_LIMIT_S
     while True:
         try:
-            airflow.delete(dag_id)
-            return
+            return act()
         except NotThere:
-            return
-        except (ConfigError, Unreachable):  # a task of it is still at work, or its scheduler writes what is removed
+            raise
+        except (ConfigError, Unreachable):
             if time.monotonic() > until:
                 raise
         time.sleep(_LOOK_EVERY_S)

@@ -61,6 +61,8 @@ class Switches(BaseHTTPRequestHandler):
         elif "is_paused" in body:
             self.dags[dag] = body["is_paused"]
             self._answer(200, _dag(dag, body["is_paused"]))
+        elif self.busy:
+            self._answer(self.busy.pop(), {"detail": "not now"})
         else:
             self.runs[dag][unquote(self.path.split("/")[-1])] = body["state"]
             self._answer(200, {})
@@ -145,6 +147,13 @@ def test_stop_ends_what_runs_and_resume_starts_it_again(airflow: type[Switches],
     waybill("connectors", "resume", "copy")
     assert waybill("connectors", "show", "copy", "--json").json["state"] == "running"
     assert airflow.dags["replicate.copy"] is False
+
+
+def test_stop_outlasts_a_scheduler_that_writes_the_same_run(airflow: type[Switches], waybill: Waybill) -> None:
+    airflow.busy = [500, 409, 500]
+    waybill("connectors", "stop", "copy")
+    assert airflow.runs["replicate.copy"]["scheduled__1"] == "failed"
+    assert airflow.busy == []
 
 
 def test_delete_removes_the_dags_once_no_task_works(airflow: type[Switches], waybill: Waybill) -> None:
