@@ -27,7 +27,7 @@ class Switches(BaseHTTPRequestHandler):
     dags: dict[str, bool]
     runs: dict[str, dict[str, str]]
     busy: list[int]
-    """What the next wishes to delete are answered."""
+    """What the next wishes to end a run or to delete a DAG are answered, the last one first."""
     parsed: list[str]
     begun: list[dict[str, Any]]
 
