@@ -2,8 +2,8 @@
 
 Spark puts archives in front of the workers' path: `pyspark.zip`, Py4J's, and its own core jar. Two hold sources, which
 every new worker would compile again (0.6 s of CPU each); and before each task Spark has all finders forget what they
-know, so that their tables of contents would be read again (the jar's alone: 0.05 s). Without them workers take the same releases from
-site-packages.
+know, so that their tables of contents would be read again (the jar's alone: 0.05 s). Without them workers take the
+same releases from site-packages.
 
 Spark ends workers that were idle for a minute, so most lanes of a slow schedule meet a new one. What every worker
 loads is therefore loaded here, once, and shared by fork. Nothing of ours is, so that a new worker runs the code that

@@ -159,7 +159,7 @@ def _fill(dag: DAG, document: ConnectorDocument, operator: TaskOperator, params:
         )
         task >> settled
     # Last, because a task made under them carries a copy, which would be most of the cost of parsing; and past the
-    # attribute's validator, which would check what is constant here for every DAG with a schedule: a tenth of that cost.
+    # attribute's validator, which would check what is constant here for each DAG with a schedule: a tenth of that cost.
     object.__setattr__(dag, "params", ParamsDict(params))
 
 
