@@ -59,4 +59,4 @@ ready:
 	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0
 
 ready-for-tests:
-	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0 5.3.3
+	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0 5.3.3 5.2.0

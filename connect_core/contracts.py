@@ -55,12 +55,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Gap:
-    """Records of `[begin, end)` that cannot be had any more; `end` is None where nobody can know it."""
+    """Records of `[begin, end)` that cannot be had any more; `end` is None where nobody can know it.
+
+    An empty one says that a partition has ended, and that no record of it is known to be lost.
+    """
 
     incarnation: int
     begin: int
     end: int | None
     reason: str
+
+    @property
+    def loses(self) -> bool:
+        """Whether records are lost, or may be."""
+        return self.end is None or self.end > self.begin
 
 
 @dataclass(frozen=True)
@@ -180,12 +188,14 @@ class Reject:
 @dataclass(frozen=True)
 class SourceBatch:
     """Records of RECORD_SCHEMA in offset order. `next_offset` is the place to read on behind them; `absent` counts
-    offsets that held no record; `rejects` are records that could not even be read into a row."""
+    offsets that held no record; `rejects` are records that could not even be read into a row; `filtered` are the
+    offsets of those that the source was told to leave out, in order."""
 
     records: pa.RecordBatch
     next_offset: int
     absent: int = 0
     rejects: tuple[Reject, ...] = ()
+    filtered: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -326,10 +336,14 @@ class Search:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a sink's target looks like when a run starts. `pins` go into every range planned now."""
+    """What a sink's targets look like when a run starts. A range planned now takes `pins`, or those of its topic."""
 
     pins: Json
     single_lane: bool = False
+    by_topic: Mapping[str, Json] = field(default_factory=dict)
+
+    def pins_for(self, topic: str) -> Json:
+        return self.by_topic.get(topic, self.pins)
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
@@ -340,6 +354,9 @@ class Source(Protocol):
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """Driver, once a run: every partition there is now, those of `known` that still matter included."""
+
+    def topic(self, partition: Partition) -> str:
+        """The topic that all records of the partition carry; empty where there is none, or each has its own. Pure."""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Driver, before each plan: None stands for a partition never read. Checks what stood at each position."""
@@ -397,15 +414,18 @@ class Sink(Protocol):
     def claimed(self, target: Json) -> tuple[str, ...]:
         """Driver: as `exclusive`, for a target that a range has pinned, whatever the document says since. Pure."""
 
-    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
-        """Driver, once a run, with the leases held: creates what is missing, compares the target with `floors`.
+    def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
+        """Driver, once a run and when new topics come, with the leases held: creates what is missing, compares the
+        targets with `floors`. `topics` are those of the partitions (`Source.topic`), with the number of these.
 
         Raises TargetChanged when the target ends before a floor or is not what was settled.
         """
 
-    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
         """Driver, before a range is planned: one floor for each target that its records can reach. Those in `known`
-        as they stand; for a missing one the target's end now, behind a visibility barrier."""
+        as they stand; for a missing one the target's end now, behind a visibility barrier. Where the ledger was
+        `restored` and may have forgotten one: the lowest position there is, `ahead`; TargetChanged where nothing could
+        be found that way."""
 
     def find(self, search: Search) -> dict[int, Found]:
         """Worker, read-only: by range id, what of each is in the target; `complete` or to be gone on with."""

@@ -25,7 +25,8 @@ class Found:
     ordinal, position), one row for each copy. `scanned` maps each target to the position behind the last one looked
     at. `complete` when every target was looked through to the end it had when the search began. `unplaced` counts the
     bytes that no receipt covers in a target that does not tell which records they are (a file). `late` counts copies
-    of records before the range, which were settled before these came: surplus.
+    of records before the range, which were settled before these came: surplus. `spread` are the targets that the
+    range's records are shared out among, in order within each of them but not over all; empty where it has one.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Found:
     hits: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, _COLUMNS), dtype=np.int64))
     unplaced: int = 0
     late: int = 0
+    spread: tuple[str, ...] = ()
 
     def merged(
         self, rows: Sequence[tuple[int, int, str, int]], scanned: Mapping[str, int], complete: bool, late: int = 0
@@ -47,7 +49,8 @@ class Found:
         new = np.array([(o, n, index[t], p) for o, n, t, p in rows], dtype=np.int64).reshape(-1, _COLUMNS)
         hits = np.concatenate([old, new])
         hits = hits[np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))]
-        return Found({**self.scanned, **scanned}, complete, targets, hits, self.unplaced, self.late + late)
+        late += self.late
+        return Found({**self.scanned, **scanned}, complete, targets, hits, self.unplaced, late, self.spread)
 
     def present(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Boolean mask: which of these offsets (ordinal 0) are there."""
@@ -64,6 +67,21 @@ class Found:
         within = offsets[(offsets >= begin) & (offsets < end)]
         return int(within.max()) + 1 if len(within) else begin
 
+    def doubtful_from(self, begin: int, end: int) -> int:
+        """The first of the offsets in [begin, end) of which, when it is not there, nobody can say whether it was ever
+        written; `end` where this can be said of all. Before the highest one in a target everything that goes there was
+        written: of several targets the one that got least far decides."""
+        if not self.spread:
+            return end
+        there = np.unique(self.hits[(self.hits[:, 0] >= begin) & (self.hits[:, 0] < end), 0])
+        without_hole = begin + int(np.argmin(np.append(there == np.arange(begin, begin + len(there)), False)))
+        least = min(self._behind_highest_in(target) for target in self.spread)
+        return max(without_hole, min(least, end))
+
+    def _behind_highest_in(self, target: str) -> int:
+        here = self.hits[self.hits[:, 2] == self.targets.index(target), 0] if target in self.targets else ()
+        return int(np.max(here, initial=-1)) + 1
+
     def surplus(self, end: int) -> int:
         """Copies of records below `end` beyond the first, those of records before the range included."""
         return int((self.hits[:, 0] < end).sum()) - self.count_below(end) + self.late
@@ -78,7 +96,7 @@ class Found:
     def encode(self) -> bytes:
         """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
         head = {"scanned": dict(self.scanned), "complete": self.complete, "targets": self.targets}
-        head |= {"unplaced": self.unplaced, "late": self.late}
+        head |= {"unplaced": self.unplaced, "late": self.late, "spread": self.spread}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         return json.dumps(head).encode() + b"\n" + zlib.compress(np.ascontiguousarray(deltas).tobytes())
 
@@ -88,5 +106,5 @@ class Found:
         values = json.loads(head)
         deltas = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS, -1)
         hits = np.ascontiguousarray(np.cumsum(deltas, axis=1).T)
-        counts = (values["unplaced"], values["late"])
-        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits, *counts)
+        rest = (values["unplaced"], values["late"], tuple(values.get("spread", ())))
+        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits, *rest)

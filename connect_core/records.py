@@ -28,6 +28,13 @@ RECORD_SCHEMA = pa.schema(
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("timestamp", pa.timestamp("ms", tz="UTC")),
         pa.field("operation", pa.int8(), nullable=False),
+        # What only RocketMQ has and takes: its unique message id, the user's flag; and where the body was stored
+        # compressed, that form of it with the bits that say how. `value` is always the plain body: whoever changes it
+        # has to empty these two. All null unless the source is told that its sink takes them.
+        pa.field("message_id", pa.binary()),
+        pa.field("flag", pa.int32()),
+        pa.field("packed", pa.binary()),
+        pa.field("packing", pa.int32()),
     ]
 )
 

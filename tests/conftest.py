@@ -2,7 +2,13 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("tests.servers", "tests.site", "tests.faults.rows", "tests.faults.kit.fixtures")
+pytest_plugins = (
+    "tests.servers",
+    "tests.site",
+    "tests.native_client",
+    "tests.faults.rows",
+    "tests.faults.kit.fixtures",
+)
 
 # Time is no criterion here: other processes share the machine.
 settings.register_profile(

@@ -10,6 +10,7 @@ is still there at the end fails the run by name.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import select
 import shutil
@@ -72,6 +73,21 @@ class RocketMQ:
     def restart(self) -> None:
         self.kill()
         self.start()
+
+    @contextlib.contextmanager
+    def changed(self, *jvm: str, **broker: str) -> Iterator[None]:
+        """Killed, and started with these arguments and settings; killed and started as usual at the end."""
+        usual = _running(self.home).options
+        self._restart_with(dataclasses.replace(usual, rocketmq_jvm=(*usual.rocketmq_jvm, *jvm), broker=broker))
+        try:
+            yield
+        finally:
+            self._restart_with(usual)
+
+    def _restart_with(self, options: stack.Options) -> None:
+        for part in (stack.BROKER, stack.NAME_SERVER):
+            stack.kill(self.home, part)
+        stack.up(self.home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:

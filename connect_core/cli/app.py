@@ -14,6 +14,7 @@ from connect_core.cli import (
     dead_letters,
     documents,
     engines,
+    groups,
     health,
     history,
     offsets,
@@ -65,3 +66,4 @@ app.add_typer(offsets.app, name="offsets")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(engines.app, name="engine")
 app.add_typer(databases.app, name="db")
+app.add_typer(groups.app, name="groups")

@@ -1,14 +1,16 @@
-"""db upgrade | check: the tables of the ledger."""
+"""db upgrade | check | restored: the ledger's database."""
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import typer
 
-from connect_core.cli import output
+from connect_core.cli import output, session
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
 
-app = typer.Typer(no_args_is_help=True, help="The tables of the ledger.")
+app = typer.Typer(no_args_is_help=True, help="The ledger's database: its tables, and its return from a backup.")
 
 
 @app.command()
@@ -37,3 +39,33 @@ def check(as_json: JsonFlag = False) -> None:
     output.emit(as_json, told, lambda: output.line(f"{told['ledger']}: {'; '.join(faults) or 'up to date'}"))
     if faults:
         raise typer.Exit(ConfigError.exit_code)
+
+
+@app.command()
+def restored(
+    why: Annotated[str, typer.Option("--why", help="Kept with the deed.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Say that the ledger was restored from a backup: every connector looks in its targets before it writes again.
+
+    A driver whose home has seen the ledger before notices by itself; this is for a home that has not, or that was
+    restored together with its ledger. Runs that are under way lose their leases and are tried again.
+    """
+    from connect_core.config import database_url
+    from connect_core.config.ledger_url import shown
+    from connect_core.replication.restoring import told_restored
+
+    with session.working() as (opened, home):
+        floors = told_restored(opened.ledger, home, opened.settings.user, why)
+        connectors = [connector.name for connector in opened.ledger.connectors()]
+    told = {"ledger": shown(database_url(home)), "floors": floors, "connectors": connectors}
+    output.emit(as_json, told, lambda: _show_restored(told))
+
+
+def _show_restored(told: dict[str, Any]) -> None:
+    names = ", ".join(told["connectors"]) or "none"
+    output.line(f"{told['ledger']}: marked as restored; every connector looks in its targets before it writes again")
+    output.line(
+        f"Connectors in it: {names}. One that is missing was made after the backup: applied anew, it is another"
+    )
+    output.line("connector, which begins at the start of its source.")

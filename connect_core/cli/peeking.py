@@ -79,12 +79,13 @@ def _show(messages: list[dict[str, Any]]) -> None:
 
 def _messages(options: Json, topic: str, last: int) -> list[dict[str, Any]]:
     """The newest messages over all queues, oldest of them first."""
-    from connect_core.cli.probing import name_servers_of
+    from connect_core.config import reveal
+    from connect_core.systems.rocketmq.clusters import ClusterOptions
     from connect_core.systems.rocketmq.peeking import peek as newest
 
     found = [
         _told(partition.key, row)
-        for partition, records in newest(name_servers_of(options), topic, last).items()
+        for partition, records in newest(ClusterOptions.of(reveal(options)), topic, last).items()
         for row in records.to_pylist()
     ]
     return sorted(found, key=lambda told: (told["stored_at"], told["queue"], told["offset"]))[-last:]

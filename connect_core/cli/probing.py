@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from connect_core.errors import WaybillError
 if TYPE_CHECKING:
     from connect_core.config.option_models import Role
     from connect_core.contracts import Json, Side
+    from connect_core.systems.rocketmq.options import RocketMQSourceOptions
 
 Seen = dict[str, Any]
 """`ok` and, in words, `what` was seen."""
@@ -30,15 +32,6 @@ def probe_side(role: Role, side: Side) -> list[Seen]:
         return [_seen(False, f"{role}: {error}")]
 
 
-def name_servers_of(options: Json) -> tuple[str, ...]:
-    """The name servers that the options of a RocketMQ side give, in whatever form; references are revealed."""
-    from connect_core.config import reveal
-    from connect_core.systems.rocketmq.options import RocketMQSinkOptions
-
-    given = reveal({"name_servers": options.get("name_servers")})
-    return RocketMQSinkOptions.model_validate({**given, "topic": "any"}).name_servers
-
-
 def _files(role: Role, options: Json) -> Iterator[Seen]:
     path = options["path"]
     if role == "source":
@@ -54,21 +47,47 @@ def _files(role: Role, options: Json) -> Iterator[Seen]:
 
 
 def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
-    from connect_core.rocketmq import Client, ClientOptions
-    from connect_core.systems.rocketmq.options import RocketMQSourceOptions
+    from connect_core.rocketmq import Client
+    from connect_core.systems.rocketmq.clusters import ClusterOptions
+    from connect_core.systems.rocketmq.options import TOPIC, RocketMQSourceOptions
 
-    servers = name_servers_of(options)
-    with Client(ClientOptions(name_servers=servers)) as client:
-        topics = set(client.topics.all_names())
-    yield _seen(True, f"{role}: the name server answers ({', '.join(servers)})")
+    cluster = ClusterOptions.of(options)
+    with Client(cluster.client_options()) as client:
+        topics, names = set(client.topics.all_names()), client.topics.names()
+    yield _seen(True, f"{role}: the name server answers ({', '.join(cluster.name_servers)})")
     if role == "source":
-        for topic in RocketMQSourceOptions.model_validate(options).topics:
-            yield _seen(topic in topics, f"source: topic {topic} {'is there' if topic in topics else 'does not exist'}")
+        yield from _topics_read(RocketMQSourceOptions.model_validate(options), names, topics)
         return
+    if options.get("client") == "native":
+        yield _native_client()
     topic, there = options["topic"], options["topic"] in topics
     made = options.get("create", True)
+    if TOPIC in topic:
+        yield _seen(
+            True, f"sink: a topic {topic} for each of the source; missing ones {'will' if made else 'may not'} be made"
+        )
+        return
     words = "is there" if there else "will be created" if made else "does not exist"
     yield _seen(there or made, f"sink: topic {topic} {words}")
+
+
+def _native_client() -> Seen:
+    from connect_core.systems.rocketmq.native_library import missing
+
+    lacking = missing()
+    return _seen(lacking is None, f"sink: {lacking or 'the native client and its library are there'}")
+
+
+def _topics_read(options: RocketMQSourceOptions, names: Sequence[str], topics: Collection[str]) -> Iterator[Seen]:
+    """`topics` are all there are, `names` those that people made."""
+    from connect_core.systems.rocketmq.options import is_pattern
+
+    for topic in options.topics:
+        if is_pattern(topic):
+            meant = sum(options.reads(name) and fnmatchcase(name, topic) for name in names)
+            yield _seen(True, f"source: {topic} means {meant:,} topic{'' if meant == 1 else 's'} now")
+        else:
+            yield _seen(topic in topics, f"source: topic {topic} {'is there' if topic in topics else 'does not exist'}")
 
 
 def _seen(ok: bool, what: str) -> Seen:

@@ -14,12 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from connect_core.config import flat
-from connect_core.config.circles import circle
-from connect_core.config.document import ConnectorDocument
+from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.option_models import ROLES, Role
+from connect_core.config.pairing import misfit
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written, read_paths
 from connect_core.contracts import Json
@@ -79,9 +79,8 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
             data[role] = {end.system: end.own}
             ends.append(end)
     faults += _engine_faults(data, home, written)
-    if len(ends) == len(ROLES) and ends[0].system == ends[1].system:
-        met = circle(ends[0].system, ends[0].options, ends[1].options)
-        faults += [fault_at(*met, written)] if met else []
+    if len(ends) == len(ROLES) and not faults and (wrong := misfit(*ends)):
+        faults.append(fault_at(*wrong, written))
     if faults:
         raise _faulty(written, faults)
     document = ConnectorDocument.model_validate(data)
@@ -149,6 +148,17 @@ def _twins(checked: Sequence[Checked]) -> Iterator[Fault]:
 def _advice(document: ConnectorDocument) -> Iterator[str]:
     if document.schedule.window:
         yield "schedule.window: a run with a window holds its slot and one of the engine's for that long"
+    if lacking := _lacking_client(document.sink):
+        yield f"{lacking.where}: {lacking.what}. {lacking.next_step}"
+
+
+def _lacking_client(sink: Endpoint) -> ConfigError | None:
+    """What the native client lacks here, when the sink wants it. Lanes may run on another host, which has it."""
+    if sink.system != "rocketmq" or sink.options.get("client") != "native":
+        return None
+    from connect_core.systems.rocketmq.native_library import missing  # documents are checked without a client
+
+    return missing()
 
 
 def _count(number: int, noun: str) -> str:

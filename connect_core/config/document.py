@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
 from connect_core.contracts import Json
+from connect_core.pipeline.sql import condition
 
 MAX_NAME_LENGTH = 100
 ALL = -1
@@ -30,6 +31,13 @@ def check_name(name: str) -> str:
             "and begin with a letter, a digit or _"
         )
     return name
+
+
+def check_condition(sql: str) -> str:
+    """The text itself when it is empty or a condition."""
+    if sql:
+        condition(sql)
+    return sql
 
 
 def parse_tolerance(value: object) -> int:
@@ -62,6 +70,22 @@ class Endpoint(_Part):
         if options is not None and not isinstance(options, dict):
             raise ValueError(f"the options of {system} must be a mapping, not {options!r}")
         return {"system": str(system), "options": options or {}}
+
+
+class Filter(_Part):
+    """Which records pass; the others are counted as filtered. All that is given must hold."""
+
+    tags: list[str] = Field(
+        default_factory=list, description="Records with one of these tags; empty: whatever they have."
+    )
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Records whose headers (user properties) have these values."
+    )
+    sql: Annotated[str, AfterValidator(check_condition)] = Field(
+        default="",
+        description="Records for which this holds, as RocketMQ reads SQL92 conditions: `amount > 100 AND region IN "
+        "('eu', 'us')`. The names are those of headers; TAGS and KEYS are there as well.",
+    )
 
 
 class Limits(_Part):
@@ -121,6 +145,7 @@ class ConnectorDocument(_Part):
         default_factory=lambda: Schedule(manual=True), description="When runs begin; manual when left out."
     )
     limits: Limits = Field(default_factory=Limits, description="How much one range may hold.")
+    filter: Filter = Field(default_factory=Filter, description="Which records pass; all of them when left out.")
     transforms: list[Json] = Field(
         default_factory=list, max_length=0, description="Must be empty: this version passes records as they are."
     )

@@ -201,7 +201,7 @@ def _default_words(field: FieldInfo) -> str:
         return show_bytes(int(value))
     if words == "duration":
         return show_seconds(value)
-    return "none" if words.startswith("none") else _example(value)
+    return "none" if words.startswith("none") else _example(list(value) if isinstance(value, tuple) else value)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

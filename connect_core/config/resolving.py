@@ -47,7 +47,7 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
     for role in ROLES:
         endpoint: Endpoint = getattr(document, role)
         known = injected_values(uid, document.name, document.tasks)
-        injected = {**known, "send_timeout_s": settings.send_timeout_s}
+        injected = {**known, "send_timeout_s": settings.send_timeout_s, "sink_system": document.sink.system}
         around = Surroundings(home, settings.files_roots)
         end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))
         faults += end.faults
@@ -59,7 +59,7 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
         uid=uid,
         source=_located(sides["source"], home),
         sink=_located(sides["sink"], home),
-        pipeline={"transforms": document.transforms},
+        pipeline=_pipeline(document),
         tasks=document.tasks,
         range_records=document.limits.range_records,
         range_bytes=document.limits.range_bytes,
@@ -100,3 +100,9 @@ def stack_field(home: Path | None, field: str) -> str:
     if field != "name_servers":
         raise ConfigError(f"${{stack:{field}}} is not known", next_step="There is ${stack:name_servers}")
     return running.name_servers
+
+
+def _pipeline(document: ConnectorDocument) -> Json:
+    """What open ranges are pinned to: without a filter the same as before there were any."""
+    wanted = document.filter.model_dump(exclude_defaults=True)
+    return {"transforms": document.transforms} | ({"filter": wanted} if wanted else {})

@@ -65,5 +65,5 @@ def _value(option: Option) -> str:
     """The default, else the first example: written so that YAML reads it back as it is."""
     value = option.default or (option.examples[0] if option.examples else "")
     value = value.lstrip("/") if option.path else value  # relative: below the first of files_roots
-    plain = value.replace(".", "").isdecimal() or value in ("true", "false") or value.startswith("[")
+    plain = value.replace(".", "").isdecimal() or value in ("true", "false") or value.startswith(("[", "{"))
     return value if plain else f'"{value}"'

@@ -2,7 +2,7 @@
 
 Turns lanes into a small table, one row and one task each, and the answers back into outcomes. Requests are bytes in a
 column: never in a function, a setting, an explain text or a command line. A job is given up when the last deadline is
-over. Imports nothing of pyspark: the session is handed in by `spark_connect` and `spark_classic`.
+over. Imports nothing of pyspark but types: the session is handed in by `spark_connect` and `spark_classic`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome, Search
@@ -31,6 +32,9 @@ _SEARCH_GRACE_S = 30.0
 """A search ends itself at its limit; what is beyond is a new worker and one slow answer."""
 
 _CANCEL_LIMIT_S = 2.0
+
+_ANSWER_TYPE = StructType([StructField("index", LongType()), StructField("answer", BinaryType())])
+"""Not in words: a server would be asked to read them, once more for each job."""
 
 _log = logging.getLogger(__name__)
 
@@ -94,10 +98,11 @@ class SparkJobs(ABC):
 
 
 def frame(session: Any, task: Task, requests: Sequence[bytes]) -> Any:
-    """The job as a DataFrame: one row and one task a request."""
+    """The job as a DataFrame: one row and one task a request. A server is asked for its settings: what fails here was
+    not sent."""
     indexes = pa.array(range(len(requests)), pa.int64())
     table = pa.table([indexes, pa.array(requests, pa.binary())], spark_task.REQUEST_SCHEMA)
-    return session.createDataFrame(table).mapInArrow(task, spark_task.ANSWER_DDL)
+    return session.createDataFrame(table).mapInArrow(task, _ANSWER_TYPE)
 
 
 class _Job(threading.Thread):
@@ -119,7 +124,6 @@ class _Job(threading.Thread):
             self._session = self._spark.session()
             self._spark.tag(self._session, self._tag)
             job = frame(self._session, self._task, self._requests)
-            _ = job.schema  # asks a server: what fails up to here was not sent
             self.sent = True
             self._table = job.toArrow()
         except Exception as error:

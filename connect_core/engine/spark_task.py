@@ -12,7 +12,6 @@ import pyarrow as pa
 
 REQUEST_SCHEMA = pa.schema([pa.field("index", pa.int64()), pa.field("request", pa.binary())])
 ANSWER_SCHEMA = pa.schema([pa.field("index", pa.int64()), pa.field("answer", pa.binary())])
-ANSWER_DDL = "index long, answer binary"
 
 
 def lanes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

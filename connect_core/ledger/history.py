@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from connect_core.contracts import Gap, Json, Pins, Position, Receipt
+from connect_core.contracts import LIVE, Gap, Json, Pins, Position, Receipt
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions
@@ -153,6 +153,23 @@ class History(Transactions):
             query = query.where(RANGES.c.run_id == run_id)
         with self._read() as connection:
             return [_settled_of(row) for row in connection.execute(query)]
+
+    def receipts_near(
+        self, uid: str, partition: Partition, offset: int, each_side: int = 16
+    ) -> tuple[SettledRange, list[SettledRange]] | None:
+        """Of the live stream: the newest settled range of a partition, and of its incarnation those next to `offset`
+        that delivered something, in order. None when nothing was ever settled."""
+        mine = _settled(uid, LIVE).where(RANGES.c.partition_id == partition.id)
+        newest = mine.order_by(RANGES.c.incarnation.desc(), RANGES.c.end_offset.desc(), RANGES.c.id.desc()).limit(1)
+        with self._read() as connection:
+            row = connection.execute(newest).one_or_none()
+            if row is None:
+                return None
+            same = mine.where(RANGES.c.incarnation == row.incarnation, RANGES.c.delivered > 0)
+            before = same.where(RANGES.c.end_offset <= offset).order_by(RANGES.c.end_offset.desc()).limit(each_side)
+            behind = same.where(RANGES.c.end_offset > offset).order_by(RANGES.c.begin_offset).limit(each_side)
+            around = [_settled_of(one) for query in (before, behind) for one in connection.execute(query)]
+        return _settled_of(row), sorted(around, key=lambda one: (one.receipt.begin, one.receipt.end))
 
     def ranges_of_run(self, uid: str, run: str) -> list[SettledRange]:
         """What one run has settled, in that order. `run` may be a scheduler's, with or without the words before it:

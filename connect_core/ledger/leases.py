@@ -43,12 +43,13 @@ class LeaseState:
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease that was taken. `counter` is how many this ledger had given out by then (rule 12)."""
+    """A lease that was taken. `counter` is how many the ledger of that id had given out by then (rule 12)."""
 
     id: str
     epoch: int
     holder: str
     counter: int
+    ledger: str = ""
 
 
 def task_lease_id(uid: str, stream: str, version: int, task: int) -> str:
@@ -136,7 +137,7 @@ class Leases(Transactions):
                 epoch = _insert_first(connection, lease_id, holder, uid, stream, version)
             else:
                 epoch = _replace(connection, lease_id, seen, holder)
-            return Lease(lease_id, epoch, holder, _raised_counter(connection))
+            return Lease(lease_id, epoch, holder, *_raised_counter(connection))
 
     def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> None:
         """Shows that the holder lives, and keeps the last deadline that it gave to a lane. Raises Fenced."""
@@ -205,6 +206,8 @@ def _taken(lease_id: str) -> LeaseHeld:
     return LeaseHeld("the lease changed while it was being taken", where=lease_id, next_step=advice)
 
 
-def _raised_counter(connection: Connection) -> int:
+def _raised_counter(connection: Connection) -> tuple[int, str]:
+    """The counter, and the id of the ledger that counts."""
     connection.execute(LEDGER.update().values(counter=LEDGER.c.counter + 1))
-    return int(connection.execute(sa.select(LEDGER.c.counter)).scalar_one())
+    row = connection.execute(sa.select(LEDGER.c.counter, LEDGER.c.id)).one()
+    return int(row.counter), str(row.id)

@@ -128,9 +128,11 @@ class Ranges(Transactions):
     def rests(self, uid: str, stream: str) -> list[Range]:
         """What is left of ranges that closed short while records of ours stand further on in a target (a floor is
         `ahead`): from their end on, with their pins and what their limits leave. Only of ranges that are the newest of
-        their partition, and where nobody has moved the offset since."""
+        their partition, and where nobody has moved the offset since. Of one that is full nothing is left: what stands
+        further on was written by a range behind it, which a restored ledger has forgotten."""
         with self._read() as connection:
-            return [_rest_of(row) for row in connection.execute(_CLOSED_SHORT, {"connector": uid, "of_stream": stream})]
+            rows = connection.execute(_CLOSED_SHORT, {"connector": uid, "of_stream": stream})
+            return [_rest_of(row, *left) for row in rows if min(left := _left_by_limits(row)) > 0]
 
     def plan(
         self,
@@ -186,16 +188,21 @@ class Ranges(Transactions):
             abandon_range(connection, range_id, who, why)
 
 
-def _rest_of(row: Any) -> Range:
-    read = row.passed if row.read is None else row.read
+def _rest_of(row: Any, max_records: int, max_bytes: int) -> Range:
     return replace(
         range_of(row),
         begin=row.end_offset,
-        max_records=max(row.max_records - read, 1),
-        max_bytes=max(row.max_bytes - (row.bytes_read or 0), 1),
+        max_records=max_records,
+        max_bytes=max_bytes,
         evidence=row.end_evidence,
         gaps=(),
     )
+
+
+def _left_by_limits(row: Any) -> tuple[int, int]:
+    """Records and bytes."""
+    read = row.passed if row.read is None else row.read
+    return row.max_records - read, row.max_bytes - (row.bytes_read or 0)
 
 
 def abandon_range(connection: Connection, range_id: int, who: str, why: str) -> None:

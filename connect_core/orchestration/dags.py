@@ -133,6 +133,10 @@ def _told(document: ConnectorDocument, title: str, words: str, kind: str) -> dic
         "doc_md": words,
         "tags": sorted({"waybill", kind, document.source.system, document.sink.system}),
         "catchup": False,
+        # Said here, Airflow does not look them up for each DAG: all tasks of a run at once, and no connector is paused
+        # because its target was away for some time.
+        "max_active_tasks": document.tasks,
+        "max_consecutive_failed_dag_runs": 0,
         "default_args": {"owner": "waybill"},
     }
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from connect_core.contracts import OpenRange
+from connect_core.contracts import OpenRange, Pins
 
 
 def split_lanes(ranges: Sequence[OpenRange], lanes: int) -> list[tuple[OpenRange, ...]]:
     """At most `lanes` (1 or more) lanes of about equal length, longest ranges placed first; none is empty.
 
-    Only ranges with the same pins as the first go together: what was planned under an older revision of the document
-    is finished before anything newer begins. The others wait for the next execution.
+    Only ranges that were planned as the first was go together, whatever their targets: those of an older revision of
+    the document are finished before anything newer begins. The others wait for the next execution.
     """
     if not ranges:
         return []
-    together = [item for item in ranges if item.range.pins == ranges[0].range.pins]
+    together = [item for item in ranges if _way(item) == _way(ranges[0])]
     loads: list[tuple[int, list[OpenRange]]] = [(0, []) for _ in range(min(lanes, len(together)))]
     for item in sorted(together, key=lambda i: (i.range.begin - i.range.end, i.range.slot, i.id)):
         lightest = min(range(len(loads)), key=lambda index: (loads[index][0], index))
@@ -23,3 +24,7 @@ def split_lanes(ranges: Sequence[OpenRange], lanes: int) -> list[tuple[OpenRange
         members.append(item)
         loads[lightest] = (load + item.range.end - item.range.begin, members)
     return [tuple(sorted(members, key=lambda i: i.id)) for _, members in loads]
+
+
+def _way(item: OpenRange) -> Pins:
+    return replace(item.range.pins, target={})

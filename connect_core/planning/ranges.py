@@ -8,7 +8,7 @@ the range where it got to, and the next plan goes on behind it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ def plan_ranges(
     slots: Mapping[Partition, int],
     goals: Mapping[Partition, Goal],
     limits: RangeLimits,
-    pins: Pins,
+    pins: Callable[[Partition], Pins],
 ) -> list[Range]:
     """At most one range for each partition, ordered by slot whatever the order of the input. Partitions without a
     goal end where their bounds do."""
@@ -51,7 +51,7 @@ def plan_ranges(
         seen = bounds[partition]
         end = goals.get(partition, Goal(seen.incarnation, seen.end)).end_within(seen)
         if end > seen.begin or seen.gaps:
-            planned.append(_range(stream, partition, slots[partition], seen, end, limits, pins))
+            planned.append(_range(stream, partition, slots[partition], seen, end, limits, pins(partition)))
     return planned
 
 
@@ -61,7 +61,7 @@ def follow_ranges(
     slots: Mapping[Partition, int],
     ahead: Container[Partition],
     limits: RangeLimits,
-    pins: Pins,
+    pins: Callable[[Partition], Pins],
 ) -> list[Range]:
     """Ranges for who stays in a window: a live one for each partition that grows, whether there is something now or
     not. One with gaps to tell of, or of which records stand `ahead` in a target, is planned to the end seen now."""
@@ -70,7 +70,7 @@ def follow_ranges(
         seen = bounds[partition]
         end = OPEN_END if seen.grows and not seen.gaps and partition not in ahead else max(seen.end, seen.begin)
         if end > seen.begin or seen.gaps:
-            planned.append(_range(stream, partition, slots[partition], seen, end, limits, pins))
+            planned.append(_range(stream, partition, slots[partition], seen, end, limits, pins(partition)))
     return planned
 
 

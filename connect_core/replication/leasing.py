@@ -18,6 +18,7 @@ from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 from connect_core.replication.place import place
+from connect_core.replication.restoring import remember
 
 _WATCH_EVERY_S = 0.2
 
@@ -87,6 +88,7 @@ def acquire(
             lease, lock = _acquire_one(ledger, one, holder, home, times, say)
             held.leases.append(lease)
             held.locks.append(lock)
+        remember(home, held.leases)
     except BaseException:
         held.release()
         raise

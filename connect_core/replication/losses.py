@@ -1,8 +1,10 @@
 """Open ranges of which the source has lost records since they were planned (delivery rules 9, 13 and 16). Pure.
 
 Asked by a run's driver about the ranges that it inherits, after `find` and before anything is written. What of such a
-range the target holds is settled from there. What neither side has is a gap; the next plan tells of it. Sinks route
-1:1, so a record below the highest one that is there is no gap: it was there as well, filtered, rejected or absent.
+range the target holds is settled from there. What neither side has is a gap; the next plan tells of it. Where a range
+has one target, a record below the highest one that is there is no gap: it was there as well, filtered, rejected or
+absent. Where it is spread over several, one of them may have got less far: what is not there from that place on may be
+lost, and is told as a gap within the receipt.
 """
 
 from __future__ import annotations
@@ -23,13 +25,31 @@ class Loss:
     item: OpenRange
     seen: Bounds
 
-    def gap(self) -> Gap | None:
-        """The records that neither the source nor the target has; None when every one is there."""
+    def gaps(self) -> tuple[Gap, ...]:
+        """The records that neither the source nor the target has; none when every one is there."""
+        return (*self._within(), *([behind] if (behind := self._behind()) else []))
+
+    def _behind(self) -> Gap | None:
+        """What is behind everything that the target has; the next plan tells of it."""
         covered = self._covered()
-        reason = self.seen.gaps[-1].reason if self.seen.gaps else "gone"
         if self.seen.incarnation != self.item.range.incarnation:
-            return Gap(self.item.range.incarnation, covered, None, reason)
-        return Gap(self.seen.incarnation, covered, self.seen.begin, reason) if self.seen.begin > covered else None
+            return Gap(self.item.range.incarnation, covered, None, self._reason())
+        if self.seen.begin <= covered:
+            return None
+        return Gap(self.seen.incarnation, covered, self.seen.begin, self._reason())
+
+    def _within(self) -> tuple[Gap, ...]:
+        """Between records that are there, what may be lost of a range that is spread over several targets."""
+        wanted, end = self.item.range, self._closes_at()
+        begin = self._found().doubtful_from(wanted.begin, end)
+        return (Gap(wanted.incarnation, begin, end, self._reason()),) if begin < end else ()
+
+    def _reason(self) -> str:
+        return self.seen.gaps[-1].reason if self.seen.gaps else "gone"
+
+    def _closes_at(self) -> int:
+        """Where the receipt ends."""
+        return self._covered() if self._behind() else self.seen.begin
 
     def unplaced(self) -> int:
         """Bytes in the target of which nobody can say whether they are of this range."""
@@ -37,8 +57,7 @@ class Loss:
 
     def receipt(self) -> Receipt:
         """Closes the range behind what is accounted for: what the source lost and the target has."""
-        wanted = self.item.range
-        end = self._covered() if self.gap() else self.seen.begin
+        wanted, end = self.item.range, self._closes_at()
         if end == wanted.begin:
             return empty_receipt(self.item)
         already = self._found().count_below(end)
@@ -63,7 +82,7 @@ class Loss:
             where={},
             evidence=wanted.evidence,
             floors=next_floors(self.item, Delivered(records=0, bytes=0, behind={}, where={}), end),
-            gaps=wanted.gaps,
+            gaps=(*wanted.gaps, *self._within()),
             reconstructed=True,
         )
 

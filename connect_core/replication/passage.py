@@ -100,6 +100,7 @@ class Passage:
             kept = _before(kept, end)
             already = already[: len(kept)]
         rows, absent = split_at(batch, end)
+        left_out = sum(1 for offset in batch.filtered if offset < end)
         self.tally.add(
             Portion(
                 end=end,
@@ -107,7 +108,8 @@ class Passage:
                 kept=kept,
                 already=int(already.sum()),
                 absent=absent,
-                filtered=sum(1 for offset in shaped.filtered if offset < end),
+                left_out=left_out,
+                filtered=left_out + sum(1 for offset in shaped.filtered if offset < end),
                 rejects=tuple(reject for reject in rejects if reject.offset < end),
             )
         )

@@ -13,7 +13,9 @@ from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.replication.backfill import concluding, require_going_on
+from connect_core.replication.groups import keep_in_step
 from connect_core.replication.leasing import end_older_versions
+from connect_core.replication.restoring import recognise
 from connect_core.replication.task import Setting, TaskRun, TaskSummary, shares_of
 
 
@@ -38,6 +40,7 @@ def run_connector(setting: Setting) -> RunSummary:
     errors = [error for future in running if (error := future.exception())]
     if errors:
         raise max(errors, key=_gravity)
+    keep_in_step(setting)
     return RunSummary(setting.connector.name, tuple(future.result() for future in running))
 
 
@@ -46,7 +49,12 @@ def run_task(setting: Setting, task: int) -> TaskSummary | None:
     tasks than that, or it has none of those that a backfill moves: there is nothing for it to do."""
     _require_running(setting)
     assignment = _assigned(setting)
-    return _run_task(setting, assignment, task) if _has_work(setting, assignment, task) else None
+    if not _has_work(setting, assignment, task):
+        return None
+    summary = _run_task(setting, assignment, task)
+    if task == 0:  # one for all: what the others settle after that is of the next run
+        keep_in_step(setting)
+    return summary
 
 
 def _has_work(setting: Setting, assignment: Assignment, task: int) -> bool:
@@ -83,6 +91,13 @@ def _assigned(setting: Setting) -> Assignment:
     """Who has which partition now, new ones included; nobody of an older version is at work any more. A backfill
     shares nothing out: it follows the live stream."""
     uid = setting.connector.uid
+    recognise(
+        setting.ledger,
+        setting.home,
+        holder=setting.holder,
+        ttl_s=setting.times.ttl_s,
+        say=setting.listener.say,
+    )
     assignment = _shared_out(setting) if setting.stream == LIVE else setting.ledger.assignment(uid)
     end_older_versions(
         setting.ledger,

@@ -143,6 +143,6 @@ def _seen(source: Source, parts: Sequence[Part]) -> Iterator[tuple[Part, Bounds]
 
 
 def _told(part: Part, seen: Bounds) -> Iterator[str]:
-    for gap in seen.gaps:
+    for gap in (one for one in seen.gaps if one.loses):
         end = "an unknown end" if gap.end is None else gap.end
         yield f"{part.partition.key} from {gap.begin} to {end} ({gap.reason})"

@@ -25,7 +25,8 @@ MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Portion:
-    """What became of one source batch up to `end`: `read` are its rows, `kept` those the sink was given or had."""
+    """What became of one source batch up to `end`: `read` are its rows, `kept` those the sink was given or had;
+    `left_out` counts, of the `filtered`, those that its source gave no row of."""
 
     end: int
     read: pa.RecordBatch
@@ -34,6 +35,7 @@ class Portion:
     absent: int
     filtered: int
     rejects: tuple[Reject, ...]
+    left_out: int = 0
 
 
 @dataclass
@@ -58,7 +60,8 @@ class Tally:
 
     def add(self, portion: Portion) -> None:
         self.end = portion.end
-        self.read += len(portion.read) + sum(1 for reject in portion.rejects if reject.stage == "read")
+        unreadable = sum(1 for reject in portion.rejects if reject.stage == "read")
+        self.read += len(portion.read) + portion.left_out + unreadable
         self.absent += portion.absent
         self.filtered += portion.filtered
         self.passed += len(portion.kept)
@@ -137,8 +140,8 @@ def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:
     rows = int(np.searchsorted(offsets, end))
     if not batch.absent:
         return batch.records.slice(0, rows), 0
-    unreadable = sum(1 for reject in batch.rejects if reject.offset >= end)
-    behind = batch.next_offset - end - (len(offsets) - rows) - unreadable  # holes: offsets count records here
+    unread = sum(1 for reject in batch.rejects if reject.offset >= end) + sum(1 for one in batch.filtered if one >= end)
+    behind = batch.next_offset - end - (len(offsets) - rows) - unread  # holes: offsets count records here
     return batch.records.slice(0, rows), batch.absent - behind
 
 
@@ -150,8 +153,11 @@ def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]
     first, absent = split_at(batch, place)
     before = tuple(reject for reject in batch.rejects if reject.offset < place)
     behind = tuple(reject for reject in batch.rejects if reject.offset >= place)
-    rest = SourceBatch(batch.records.slice(rows), batch.next_offset, batch.absent - absent, behind)
-    return SourceBatch(first, place, absent, before), rest
+    left_out = tuple(offset for offset in batch.filtered if offset < place)
+    rest = SourceBatch(
+        batch.records.slice(rows), batch.next_offset, batch.absent - absent, behind, batch.filtered[len(left_out) :]
+    )
+    return SourceBatch(first, place, absent, before, left_out), rest
 
 
 def _value_bytes(records: pa.RecordBatch) -> int:

@@ -7,8 +7,9 @@ next attempt takes the same begin with the same pins, looks for what is there, a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -45,6 +46,7 @@ from connect_core.replication.leasing import Held, Times, Wanted, acquire
 from connect_core.replication.losses import Loss, ends, losses
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
+from connect_core.replication.restoring import told_restored
 from connect_core.replication.tally import empty_receipt
 from connect_core.replication.window import Window, nothing_moved
 from connect_core.version import code_version
@@ -129,11 +131,17 @@ class TaskRun:
         self.begins: dict[Partition, int] = {}
         self.taken_over: list[Range] = []
         self.targets: Targets | None = None
+        self._seen_topics: dict[str, int] = {}
         self.quantum_s = setting.times.quantum_s
         self.budget = Budget(
             setting.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
         )
         self._began = clock.monotonic()
+        self._restored: bool | None = None
+        """Whether the ledger was restored, asked once a run: one that is restored under a run takes its leases.
+
+        No `cached_property`: in Python 3.11 all objects of a class would wait for one that asks its ledger."""
+        self.settled: dict[Partition, tuple[int, int]] = {}
         self.steps: dict[Step, Passed] = {}
 
     def run(self) -> TaskSummary:
@@ -153,7 +161,8 @@ class TaskRun:
                 with self._timed("release"):
                     self.held.release()
         except BaseException as error:
-            self.ledger.end_run(self.summary.run_id, state="failed", failure=Failure.of(error), summary=self._totals())
+            with suppress(ConfigError):  # a ledger that was restored may not know this run: what stopped it is the news
+                self.ledger.end_run(run_id, state="failed", failure=Failure.of(error), summary=self._totals())
             raise
         self.ledger.end_run(self.summary.run_id, state="done", failure=None, summary=self._totals())
         return self.summary
@@ -282,11 +291,11 @@ class TaskRun:
     def _check_loss(self, loss: Loss) -> None:
         """Raises OffsetGone for records that neither side has, unless that is accepted. Bytes that nobody can place
         are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
-        partition, gap = loss.item.range.partition, loss.gap()
+        partition, gaps = loss.item.range.partition, loss.gaps()
         if loss.unplaced() and not self.setting.accept_gaps:
             raise _unplaced(self._command(), self.where(), loss)
-        if gap and not self._gaps_accepted():
-            raise _gone(self._command(), self.where(), partition, (gap,), loss.seen.begin)
+        if gaps and not self._gaps_accepted():
+            raise _gone(self._command(), self.where(), partition, gaps, loss.seen.begin)
 
     def _rests(self) -> list[OpenRange]:
         """What is left of ranges that closed short while records of ours stand further on in their targets, opened
@@ -314,11 +323,19 @@ class TaskRun:
         limits, pins = self.terms()
         return self.open(plan_ranges(self.stream, bounds, self.slots, self.goals, limits, pins))
 
-    def terms(self) -> tuple[RangeLimits, Pins]:
-        """What all ranges planned now have in common."""
-        self.targets = self.targets or self._look_at_targets()
+    def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]:
+        """What all ranges planned now have in common, and what each of them pins."""
+        if self.targets is None or self._topics() != self._seen_topics:
+            self.targets = self._look_at_targets()
+        targets, pins = self.targets, self._pins(self._revision, {})
         limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
-        return limits, self._pins(self._revision, self.targets.pins)
+        return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition)))
+
+    def _topics(self) -> dict[str, int]:
+        """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""
+        counted = Counter(self.source.topic(partition) for partition in self.assignment.shares)
+        mine = {self.source.topic(partition) for partition in self.slots}
+        return {topic: counted[topic] for topic in sorted(mine)}
 
     def open(self, ranges: Sequence[Range]) -> list[OpenRange]:
         """Committed as planned before anything is written; looked for where records may be ahead."""
@@ -339,18 +356,34 @@ class TaskRun:
         """Settles the ranges that only tell of gaps; returns the others."""
         empty = [item for item in pending if item.range.begin == item.range.end]
         self._settle(empty, [Outcome(item.id, empty_receipt(item)) for item in empty])
+        self._tell_what_has_ended(empty)
         return [item for item in pending if item not in empty]
+
+    def _tell_what_has_ended(self, items: Sequence[OpenRange]) -> None:
+        for item in items:
+            for gap in (one for one in item.range.gaps if not one.loses):
+                key, end = item.range.partition.key, f"{gap.begin:,}"
+                self.setting.listener.say(f"{key} is not there any more; all that was seen of it, to {end}, was read")
 
     def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
         known = self.ledger.floors(self.uid, self.stream)
         floors: list[Floor] = []
         for wanted in ranges:
             mine = [floor for floor in known if floor.partition_id in ("", wanted.partition.id)]
-            floors += self.sink.floors(wanted, mine)
+            floors += self.sink.floors(wanted, mine, restored=self._may_have_forgotten(mine))
         if self.sink.exclusive(self.task):
             self._check_alone({floor.target for floor in floors})
         self.held.renew()
         return self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, ranges, floors)
+
+    def _may_have_forgotten(self, floors: Sequence[Floor]) -> bool:
+        """Whether there may be floors of a partition that a ledger which was restored does not know. When a range is
+        settled its partition has all its floors, and those are not `ahead`."""
+        if floors and not any(floor.ahead for floor in floors):
+            return False
+        if self._restored is None:
+            self._restored = self.ledger.restored_since(self.uid)
+        return self._restored
 
     def _check_alone(self, targets: set[str]) -> None:
         """Raises ConfigError when another connector or stream writes one of these targets, at other times than now:
@@ -388,7 +421,11 @@ class TaskRun:
             self._settle_once_more_if_unknown(receipts)
         self._reached(Step.SETTLED)
         by_id = {item.id: item.range for item in pending}
-        self.summary.receipts += [outcome.receipt for outcome in receipts if outcome.receipt]
+        for outcome in receipts:
+            if outcome.receipt:
+                self.summary.receipts.append(outcome.receipt)
+                wanted = by_id[outcome.range_id]
+                self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
         self._tell_progress()
         if self.stream == LIVE:
             self._confirm({by_id[outcome.range_id].partition for outcome in receipts})
@@ -403,7 +440,7 @@ class TaskRun:
             if goal is None or goal.incarnation != seen.incarnation:
                 self.goals[partition] = Goal(seen.incarnation, seen.end)
                 self.begins[partition] = seen.begin
-            if seen.gaps and not self._gaps_accepted():
+            if any(gap.loses for gap in seen.gaps) and not self._gaps_accepted():
                 raise _gone(self._command(), self.where(), partition, seen.gaps, seen.begin)
         return bounds
 
@@ -432,14 +469,26 @@ class TaskRun:
             self.slots = {part: share.slot for part, share in shares_of(setting, now, self.task).items()}
 
     def _positions(self) -> dict[Partition, Position | None]:
-        return self.ledger.positions(self.uid, self.stream, list(self.slots))
+        """Raises Retriable when one of them is before what this run itself has settled: the ledger of now is older."""
+        positions = self.ledger.positions(self.uid, self.stream, list(self.slots))
+        for partition, settled in self.settled.items():
+            at = positions.get(partition)
+            if at is None or (at.incarnation, at.offset) < settled:
+                told_restored(self.ledger, self.setting.home, self.setting.holder)
+                raise Retriable(
+                    "the ledger was restored from a backup while this run was at work",
+                    where=f"{self.where()}, partition {partition.key}",
+                    next_step="Nothing was written on what it says; the next run looks in the targets first",
+                )
+        return positions
 
     def _gaps_accepted(self) -> bool:
         return self.setting.accept_gaps or self.setting.resolved.on_gap == "skip"
 
     def _look_at_targets(self) -> Targets:
         with self._timed("targets"):
-            return self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream))
+            self._seen_topics = self._topics()
+            return self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream), self._seen_topics)
 
     def _search(self, ranges: Sequence[OpenRange]) -> list[OpenRange]:
         """Looks through the targets in slices, keeping what each saw, until every range is complete."""

@@ -31,7 +31,7 @@ from connect_core.rocketmq.reading import MissingRange, QueueReader, Slice, Stor
 from connect_core.rocketmq.sending import Acknowledged, BatchSender, StoreStatus
 from connect_core.rocketmq.topics import TopicConfig
 from connect_core.rocketmq.waiting import wait_for_any
-from connect_core.rocketmq.wire.batch_entries import Batch, encode_batch, encode_batches
+from connect_core.rocketmq.wire.batch_entries import Batch, Entry, encode_batch, encode_batches
 from connect_core.rocketmq.wire.signing import Credentials
 from connect_core.rocketmq.wire.stored_message import StoredMessage
 
@@ -45,6 +45,7 @@ __all__ = [
     "ClientOptions",
     "ConnectionLost",
     "Credentials",
+    "Entry",
     "GroupMissing",
     "GroupProgress",
     "InvalidRequest",

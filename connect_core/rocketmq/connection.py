@@ -19,9 +19,10 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from connect_core.errors import Unreachable, WireFormatError
-from connect_core.rocketmq.errors import ConnectionLost, NoAnswer
+from connect_core.rocketmq.errors import ConnectionLost, NoAnswer, forbids
 from connect_core.rocketmq.options import ClientOptions, split_address
 from connect_core.rocketmq.wire.commands import ResponseCode
 from connect_core.rocketmq.wire.header import Command
@@ -84,6 +85,7 @@ class Connection:
         """Connects, at most `connect_timeout_s`. Raises `Unreachable`."""
         self.address = address
         self._socket = _open(address, options, purpose)
+        self._who = f"as user {options.credentials.access_key}" if options.credentials else "without a user"
         self._session = Session(max_frame_bytes=options.max_frame_bytes)
         self._pending: dict[int, Pending] = {}
         self._state = threading.Condition()
@@ -185,7 +187,7 @@ class Connection:
             with self._state:
                 pending = self._pending.pop(event.opaque, None)
                 if pending is not None:
-                    pending.outcome = event.command
+                    pending.outcome = self._telling_who(event.command)
                     self._state.notify_all()
         elif not event.command.is_one_way:
             with self._writing:
@@ -237,6 +239,12 @@ class Connection:
                 self._socket.shutdown(socket.SHUT_RD)
             self._socket.close()
 
+    def _telling_who(self, reply: Command) -> Command:
+        """A broker that refuses a request does not always say to whom."""
+        if not forbids(reply.code, reply.remark):
+            return reply
+        return replace(reply, remark=f"{reply.remark.partition(chr(10))[0].strip()} (asked {self._who})")
+
     def _lost(self, reason: str, *, request_left: bool) -> ConnectionLost:
         return ConnectionLost(
             reason, where=self.address, next_step="Check that the server is well", request_left=request_left
@@ -272,8 +280,7 @@ def _tune(raw: socket.socket, options: ClientOptions, purpose: Purpose) -> None:
 
 
 def _unreachable(address: str, error: OSError) -> Unreachable:
-    return Unreachable(
-        f"Cannot connect: {error.strerror or error}",
-        where=address,
-        next_step="Check that the server runs and that this address can be reached from here",
-    )
+    advice = "Check that the server runs and that this address can be reached from here"
+    if isinstance(error, ssl.SSLError):
+        advice = "Check that the server takes TLS, and which certificates both sides trust"
+    return Unreachable(f"Cannot connect: {error.strerror or error}", where=address, next_step=advice)

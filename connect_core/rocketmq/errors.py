@@ -85,6 +85,8 @@ _LATER = "Try again later"
 _MAX_REMARK = 300
 _TOO_LARGE = "message body size exceeded"
 """How brokers refuse a batch above their limit: with the code of an inner fault."""
+_NOT_ALLOWED = "AclException"
+"""How brokers with access control 1.0 refuse a user or what he wants, with the same code."""
 
 _BY_CODE: dict[int, tuple[type[WaybillError], str]] = {
     ResponseCode.SYSTEM_ERROR: (BrokerFault, _CHECK_SERVER),
@@ -107,10 +109,17 @@ _BY_CODE: dict[int, tuple[type[WaybillError], str]] = {
 }
 
 
+def forbids(code: int, remark: str) -> bool:
+    """Whether somebody is not known, or not allowed what he asks for."""
+    return code == ResponseCode.NO_PERMISSION or (code == ResponseCode.SYSTEM_ERROR and _NOT_ALLOWED in remark)
+
+
 def refusal(code: int, remark: str, *, where: str) -> WaybillError:
     """The error for a response code; the remark is the server's own text. An unknown code is a fault of the broker."""
     if code == ResponseCode.SYSTEM_ERROR and _TOO_LARGE in remark:
         code = ResponseCode.MESSAGE_ILLEGAL
+    if forbids(code, remark):
+        code = ResponseCode.NO_PERMISSION
     kind, next_step = _BY_CODE.get(code, (BrokerFault, _CHECK_SERVER))
     first_line = remark.strip().partition("\n")[0].strip()[:_MAX_REMARK]
     return kind(f"Answered with code {code}: {first_line or 'no remark'}", where=where, next_step=next_step)

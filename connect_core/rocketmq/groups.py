@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from connect_core.rocketmq.errors import InvalidRequest
+from connect_core.rocketmq.errors import InvalidRequest, PermissionRefused
 from connect_core.rocketmq.network import Network, accepted, answered, command
 from connect_core.rocketmq.queues import GroupProgress, Queue
 from connect_core.rocketmq.system_names import RETRY_PREFIX, is_system_group
@@ -42,9 +42,14 @@ class Groups:
         return [group for group in groups if not is_system_group(group)]
 
     def create(self, group: str) -> None:
-        """On every master, with the retry topic that lag tools look for. Harmless when it exists."""
+        """On every master, with the retry topic that lag tools look for. Harmless when it exists, also for a user who
+        may not create it."""
         for broker in sorted(self._network.cluster().brokers):
-            self.create_on(group, broker)
+            try:
+                self.create_on(group, broker)
+            except PermissionRefused:
+                if not self.exists(group):
+                    raise
 
     def create_on(self, group: str, broker: str) -> None:
         """On one master."""

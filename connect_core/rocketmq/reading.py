@@ -63,8 +63,9 @@ class QueueReader:
     `Client.follow`; used by one thread, once.
 
     Ends at `end`, at the deadline, or (unless it follows) at the end of the queue, whichever comes first; `position`
-    then says where: it is the next offset to read. Raises `OffsetGone` when the queue ends before the position that is
-    to be read: it was truncated or created anew. A busy broker is asked again until the deadline.
+    then says where: it is the next offset to read. `queue_end` is the end of the queue as the last answer told it.
+    Raises `OffsetGone` when the queue ends before the position that is to be read: it was truncated or created anew. A
+    busy broker is asked again until the deadline.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class QueueReader:
         """`linger_s` makes it follow: after that long without messages it gives an empty slice, and goes on."""
         self.queue = queue
         self.position = begin
+        self.queue_end = -1
         self._network = network
         self._end = end
         self._deadline = deadline
@@ -191,6 +193,7 @@ class QueueReader:
     def _check(self, answer: PullAnswer) -> None:
         """Raises when reading cannot go on from this answer."""
         where = f"{self.queue} at {answer.offset}"
+        self.queue_end = answer.header.end
         if answer.status is PullStatus.TOO_LARGE:
             raise OffsetGone(
                 f"The queue ends at {answer.header.end}, before the offset that is to be read",

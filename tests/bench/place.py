@@ -109,7 +109,7 @@ class Place:
         if run.returncode:
             raise SystemExit(f"`{' '.join(command)}` ended with exit code {run.returncode}")
 
-    def bare(self, direction: str, topic: str, *paths: Path) -> float:
+    def bare(self, direction: str, topic: str, *paths: Path | str) -> float:
         """Seconds of the bare loop, without the start of its process."""
         command = [sys.executable, "-m", "tests.bench.bare", direction, self.name_servers, topic, *map(str, paths)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)

@@ -11,10 +11,10 @@ import pytest
 
 from tests.faults.kit import processes, topics
 from tests.faults.kit.checker import EXACT, Account, Span, account
+from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import (
     TRY_AGAIN,
-    Inward,
-    Journey,
+    Across,
     Outward,
     begun_and_stopped,
     numbered,
@@ -31,51 +31,55 @@ from tests.site import Site
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 DATABASES = ("PostgreSQL", "SQLite")
-WAYS = {"in": Inward, "out": Outward}
 DATA_IS_WRONG, REFUSED = 5, 6
 LOG_FILE_BYTES = 64 * 1024 * 1024
 """Of the broker's commit log, as the local stack sets it. Retention deletes whole files."""
-MakeSite = Callable[..., Site]
 
 LONG = pytest.mark.fault(costly=True)
 
 
 @pytest.mark.parametrize(
-    ("way", "seconds", "database"),
+    ("way", "side", "seconds", "database"),
     [
-        ("in", 5, "PostgreSQL"),
-        ("in", 5, "SQLite"),
-        ("out", 5, "PostgreSQL"),
-        ("out", 5, "SQLite"),
-        pytest.param("in", 40, "PostgreSQL", marks=LONG),
-        pytest.param("out", 40, "SQLite", marks=LONG),
+        ("in", "target", 5, "PostgreSQL"),
+        ("in", "target", 5, "SQLite"),
+        ("out", "source", 5, "PostgreSQL"),
+        ("out", "source", 5, "SQLite"),
+        ("across", "source", 5, "SQLite"),
+        ("across", "target", 5, "PostgreSQL"),
+        pytest.param("in", "target", 40, "PostgreSQL", marks=LONG),
+        pytest.param("out", "source", 40, "SQLite", marks=LONG),
+        pytest.param("across", "source", 40, "PostgreSQL", marks=LONG),
+        pytest.param("across", "target", 40, "SQLite", marks=LONG),
     ],
 )
 def test_a_broker_killed_at_work_loses_and_repeats_nothing(
     site_on: MakeSite,
-    java_reader: JavaReader,
+    journey_of: MakeJourney,
     rocketmq: RocketMQ,
     way: str,
+    side: str,
     seconds: int,
     database: str,
     row: FaultRow,
 ) -> None:
     """A batch or a pull is under way. Runs go on being started while it is away."""
-    journey: Journey = WAYS[way](site_on(database), java_reader)
-    doing = "send" if way == "in" else "pull"
+    journey = journey_of(way, site_on(database))
+    broker = journey.old.rocketmq if isinstance(journey, Across) and side == "source" else rocketmq
+    doing = "send" if side == "target" else "pull"
     row.describe(f"SIGKILL of the broker in mid-{doing}, back after {seconds} s", where=journey.where)
     row.database = database
     driver, there = begun_and_stopped(journey, "batch-written", passes=1)
     row.strikes()
     back = time.monotonic() + seconds
-    rocketmq.kill()
+    broker.kill()
     try:
         processes.go_on(there)
         assert ended(driver) in TRY_AGAIN
         while time.monotonic() < back:
             assert ended(journey.site.start("run", journey.name)) in TRY_AGAIN
     finally:
-        rocketmq.start()
+        broker.start()
     run_until_done(journey)
     row.moves_again()
     assert settled_up(journey, row) == EXACT

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -12,9 +11,10 @@ import pytest
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.engines import Engine
+from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import (
-    BOTH_WAYS,
     TRY_AGAIN,
+    WAYS,
     Journey,
     begun_and_stopped,
     database_of,
@@ -22,9 +22,7 @@ from tests.faults.kit.journeys import (
     settled_up,
 )
 from tests.faults.kit.processes import ended
-from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
-from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
@@ -39,7 +37,6 @@ POINTS = {
 NO_WORKER_YET = ("before-planned", "planned", "found")
 """In its first round a driver comes there before its engine has had anything to do for it."""
 VICTIMS = ("driver", "worker", "both", "server")
-WAYS = {"in": BOTH_WAYS[0], "out": BOTH_WAYS[1]}
 
 
 def strike(journey: Journey, engine: Engine, step: str, victim: str, passes: int, row: FaultRow) -> None:
@@ -58,16 +55,13 @@ def strike(journey: Journey, engine: Engine, step: str, victim: str, passes: int
 
 
 @pytest.fixture
-def journey(
-    request: pytest.FixtureRequest, site_on: Callable[..., Site], own_engine: Engine, java_reader: JavaReader
-) -> Journey:
+def journey(request: pytest.FixtureRequest, site_on: MakeSite, own_engine: Engine, journey_of: MakeJourney) -> Journey:
     way, database = request.param
-    made: Journey = WAYS[way](site_on(database, own_engine), java_reader)
-    return made
+    return journey_of(way, site_on(database, own_engine))
 
 
 def _choices() -> list[object]:
-    """Every victim at every step in both directions; the databases take turns."""
+    """Every victim at every step in every direction; the databases take turns."""
     return [
         pytest.param((way, database), step, victim, id=f"{way}-{step}-{victim}-{database}")
         for number, (way, step, victim) in enumerate(product(WAYS, POINTS, VICTIMS))
@@ -80,7 +74,7 @@ def test_a_process_that_is_killed_loses_and_repeats_nothing(
     journey: Journey, own_engine: Engine, step: str, victim: str, row: FaultRow, seeded: random.Random
 ) -> None:
     row.describe(f"SIGKILL of {victim}, {POINTS[step]}", where=journey.where, database=database_of(journey.site))
-    passes = 1 if step in NO_WORKER_YET and victim in ("worker", "both") else seeded.randrange(2)
+    passes = journey.tasks if step in NO_WORKER_YET and victim in ("worker", "both") else seeded.randrange(2)
     strike(journey, own_engine, step, victim, passes, row)
     own_engine.start()
     run_until_done(journey)

@@ -17,8 +17,8 @@ from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.cluster import Cluster
 from tests.faults.kit.journeys import (
-    BOTH_WAYS,
     TRY_AGAIN,
+    Inward,
     Journey,
     Outward,
     receipts_of,
@@ -33,7 +33,7 @@ from tests.site import Site
 pytestmark = [pytest.mark.server, pytest.mark.fault, pytest.mark.timeout(900)]
 
 COSTLY = pytest.mark.fault(costly=True)
-WAYS = {"in": BOTH_WAYS[0], "out": BOTH_WAYS[1]}
+WAYS = {"in": Inward, "out": Outward}
 LIMIT_S = 180.0
 """For a whole application on a loaded machine: a JVM, executors, Python workers."""
 UNREACHABLE = 3
@@ -178,7 +178,7 @@ def test_a_run_goes_on_without_its_master_and_the_next_one_says_that_there_is_no
     site_on: MakeSite, java_reader: JavaReader, on: Callable[[Site, str], None], cluster: Cluster, row: FaultRow
 ) -> None:
     site = site_on("PostgreSQL")
-    journey: Journey = BOTH_WAYS[0](site, java_reader)
+    journey = Inward(site, java_reader)
     on(site, "cluster")
     row.describe("Spark application (cluster): SIGKILL of the master", where=journey.where, database="PostgreSQL")
     application = Application(journey)

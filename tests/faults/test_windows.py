@@ -6,7 +6,7 @@ import random
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
 
@@ -17,24 +17,23 @@ from connect_core.rocketmq import Client, ClientOptions
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.engines import Engine
+from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import (
-    BOTH_WAYS,
     TRY_AGAIN,
-    Inward,
+    WAYS,
     Journey,
+    Outward,
     database_of,
     receipts_of,
     run_until_done,
     settled_up,
 )
 from tests.faults.kit.processes import ended, stopped_at, wait_for
-from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
 from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
-WAYS = {"in": BOTH_WAYS[0], "out": BOTH_WAYS[1]}
 POINTS = {
     "planned": ("after planned", 1),
     "batch-written": ("between two batches", 12),
@@ -75,17 +74,17 @@ class Trickle:
             self.more()
 
 
-def made(way: str, site: Site, reader: JavaReader) -> Journey:
+def made(way: str, site: Site, journey_of: MakeJourney) -> Journey:
     """With short quanta, and one record in the target for a beginning."""
     site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LINGER_S": "300ms"}
-    journey: Journey = WAYS[way](site, reader, records=FIRST)
+    journey = journey_of(way, site, records=FIRST)
     run_until_done(journey)
     return journey
 
 
 def arrived(journey: Journey) -> int:
     """While records come: two readers of a topic, one after the other, would not see the same."""
-    if not isinstance(journey, Inward):
+    if isinstance(journey, Outward):
         return sum(map(len, journey.target().values()))
     with Client(ClientOptions(name_servers=tuple(journey.site.name_servers))) as client:
         return sum(seen.end - seen.begin for seen in client.offsets.bounds(journey.site.topic).values())
@@ -98,11 +97,9 @@ def open_ranges(journey: Journey) -> list[tuple[int, bool]]:
 
 
 @pytest.fixture
-def journey(
-    request: pytest.FixtureRequest, site_on: Callable[..., Site], own_engine: Engine, java_reader: JavaReader
-) -> Journey:
+def journey(request: pytest.FixtureRequest, site_on: MakeSite, own_engine: Engine, journey_of: MakeJourney) -> Journey:
     way, database = request.param
-    return made(way, site_on(database, own_engine), java_reader)
+    return made(way, site_on(database, own_engine), journey_of)
 
 
 def _choices(*kinds: object) -> list[object]:
@@ -115,16 +112,16 @@ def _choices(*kinds: object) -> list[object]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_window_under_a_trickle(way: str, site: Site, java_reader: JavaReader, row: FaultRow) -> None:
+def test_a_window_under_a_trickle(way: str, site: Site, journey_of: MakeJourney, row: FaultRow) -> None:
     """Nothing breaks: what comes is moved at once, and the window leaves two receipts a partition and nothing open."""
-    journey = made(way, site, java_reader)
+    journey = made(way, site, journey_of)
     row.describe("no fault: records trickle in, and fall silent, while a run stays", where=journey.where)
     receipts = len(receipts_of(journey))
     trickle = Trickle(journey)
     driver = site.start("run", journey.name, "--window", "8s")
     for _ in range(2):
         trickle.more()
-        moved = 2 * trickle.fed
+        moved = journey.partitions * trickle.fed
         wait_for(
             lambda moved=moved: arrived(journey) >= moved or driver.poll() is not None, "records that came in a window"
         )
@@ -134,7 +131,7 @@ def test_a_window_under_a_trickle(way: str, site: Site, java_reader: JavaReader,
     run_until_done(journey)
     assert settled_up(journey, row) == EXACT
     assert open_ranges(journey) == []
-    assert len(receipts_of(journey)) - receipts <= 2 * (1 + 2 + 1)
+    assert len(receipts_of(journey)) - receipts <= journey.partitions * (1 + 2 + 1)
 
 
 @pytest.mark.fault(costly=True)
@@ -179,7 +176,10 @@ def test_a_run_that_is_killed_while_it_waits_loses_and_repeats_nothing(
     driver = journey.site.start("run", journey.name, "--window", "60s")
     for _ in range(2):
         trickle.more()
-        wait_for(lambda: arrived(journey) == 2 * trickle.fed and not _is_open(journey), "a quantum that was settled")
+        wait_for(
+            lambda: arrived(journey) == journey.partitions * trickle.fed and not _is_open(journey),
+            "a quantum that was settled",
+        )
     row.strikes()
     processes.kill(driver.pid)
     assert ended(driver) == -signal.SIGKILL

@@ -10,19 +10,17 @@ import pytest
 
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
+from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import (
     TRY_AGAIN,
-    Inward,
+    WAYS,
     Journey,
-    Outward,
     begun_and_stopped,
     run_until_done,
     settled_up,
 )
 from tests.faults.kit.processes import ended, stopped_at
-from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
-from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
@@ -39,24 +37,26 @@ POINTS = (
     *("lane-started", "batch-written", "before-receipt"),
 )
 WORKERS_POINTS = POINTS[6:]
-WAYS = {"in": Inward, "out": Outward}
 FRESH = 500
-MakeSite = Callable[..., Site]
 
 
-def short_journey(way: str, site: Site, reader: JavaReader) -> Journey:
-    site.settings.update(SHORT)
-    made: Journey = WAYS[way](site, reader)
-    return made
+@pytest.fixture
+def short_journey(site_on: MakeSite, journey_of: MakeJourney) -> Callable[[str, str], Journey]:
+    def make(way: str, database: str) -> Journey:
+        site = site_on(database)
+        site.settings.update(SHORT)
+        return journey_of(way, site)
+
+    return make
 
 
 @pytest.mark.parametrize("number", range(50))
 def test_a_process_stopped_past_its_deadline_changes_nothing_when_it_wakes_up(
-    site_on: MakeSite, java_reader: JavaReader, number: int, row: FaultRow, seeded: random.Random
+    short_journey: Callable[[str, str], Journey], number: int, row: FaultRow, seeded: random.Random
 ) -> None:
     """A worker does not wake up: the kernel has killed it. A driver finds its lease taken."""
     database = ("PostgreSQL", "SQLite")[number // 2 % 2]
-    journey = short_journey(("in", "out")[number % 2], site_on(database), java_reader)
+    journey = short_journey(list(WAYS)[number % 3], database)
     step, passes = seeded.choice(POINTS), seeded.randrange(2)
     driver, there = begun_and_stopped(journey, step, 0 if step == "leased" else passes)
     who = "driver" if there == driver.pid else "worker"
@@ -77,10 +77,10 @@ def test_a_process_stopped_past_its_deadline_changes_nothing_when_it_wakes_up(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("step", WORKERS_POINTS)
 def test_a_worker_that_stands_still_outlives_its_killed_driver_and_does_nothing_any_more(
-    site_on: MakeSite, java_reader: JavaReader, way: str, step: str, database: str, row: FaultRow
+    short_journey: Callable[[str, str], Journey], way: str, step: str, database: str, row: FaultRow
 ) -> None:
     """The next run waits until it is gone, then finds what it wrote."""
-    journey = short_journey(way, site_on(database), java_reader)
+    journey = short_journey(way, database)
     row.describe(f"SIGSTOP of the worker at {step}, then SIGKILL of the driver", where=journey.where, database=database)
     driver, there = begun_and_stopped(journey, step)
     assert there != driver.pid
@@ -96,9 +96,9 @@ def test_a_worker_that_stands_still_outlives_its_killed_driver_and_does_nothing_
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_that_is_started_twice_is_told_that_somebody_is_at_work(
-    site_on: MakeSite, java_reader: JavaReader, way: str, database: str, row: FaultRow
+    site_on: MakeSite, journey_of: MakeJourney, way: str, database: str, row: FaultRow
 ) -> None:
-    journey: Journey = WAYS[way](site_on(database), java_reader)
+    journey = journey_of(way, site_on(database))
     row.describe("the same run started twice", where=journey.where, database=database)
     first, there = begun_and_stopped(journey, "planned")
     assert there == first.pid

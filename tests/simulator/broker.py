@@ -150,13 +150,16 @@ class Holder:
 class SimulatedSink(RocketMQSink):
     """The product's sink with another client."""
 
-    def __init__(self, broker: Broker, topic: str, queues: int, holder: Holder) -> None:
-        options = RocketMQSinkOptions(
-            name_servers=("memory:1",),
-            topic=topic,
-            queues=queues,
-            max_message_bytes=1024,
-            send_timeout_s=SEND_TIMEOUT_S,
+    def __init__(self, broker: Broker, topic: str, queues: int, order: str, holder: Holder) -> None:
+        options = RocketMQSinkOptions.model_validate(
+            {
+                "name_servers": ("memory:1",),
+                "topic": topic,
+                "queues": queues,
+                "order": order,
+                "max_message_bytes": 1024,
+                "send_timeout_s": SEND_TIMEOUT_S,
+            }
         )
         super().__init__(options)
         self._connecting.client = _client_of(broker, holder)  # type: ignore[method-assign,assignment]
@@ -245,7 +248,7 @@ class SimulatedSender:
         self._outstanding: _Send | None = None
         self._over = False
 
-    def submit(self, batch: Batch, *, deadline: float) -> Acknowledged | None:
+    def submit(self, batch: Batch, *, deadline: float, sys_flag: int = 0) -> Acknowledged | None:
         acknowledged = self.finish(deadline=deadline)
         self._broker.step("is about to send")
         if self._scheduler.monotonic() >= deadline:

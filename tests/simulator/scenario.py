@@ -13,6 +13,8 @@ from tests.simulator.source import HOLE, PLAIN, TOO_LARGE, UNREADABLE, Entry
 
 GROW, FOREIGN, EXPIRE = "source grows", "others write to the target", "source expires"
 REVISE, PAUSE, RESUME = "document changed", "paused", "resumed"
+KEYS = 7
+"""So many there are in a partition; half of its records have none."""
 SET, ABANDON, UNDO = "offset set", "offset set with abandon", "offset undone"
 
 
@@ -53,6 +55,7 @@ def drawn(chance: random.Random) -> Scenario:
         "name": NAME,
         "topic": "copy",
         "queues": chance.choice((1, 2, 3)),
+        "order": "partition",
         "tasks": chance.choice((1, 1, 2)),
         "range_records": chance.choice((7, 15, 1000, 1000)),
         "tolerance": chance.choice((-1, -1, 0, 2)),
@@ -79,12 +82,17 @@ def _staying(chance: random.Random, scenario: Scenario) -> Scenario:
     return replace(scenario, deeds=tuple(deeds), window_s=chance.choice((0.5, 1.5, 3)))
 
 
+def by_key(scenario: Scenario) -> Scenario:
+    """The same, with the records of each partition spread over several queues."""
+    return replace(scenario, document={**scenario.document, "order": "key", "queues": scenario.document["queues"] + 1})
+
+
 def entry(chance: random.Random, partition: str, at: int, odd: float) -> Entry:
     body = f"{partition}:{at}".encode()
     if chance.random() >= odd:
-        return Entry(PLAIN, body, chance.choice((None, "key")))
+        return Entry(PLAIN, body, chance.choice((None, f"key {at % KEYS}")))
     kind = chance.choice((HOLE, HOLE, UNREADABLE, TOO_LARGE))
-    return Entry(kind, body + b"." * 600 if kind == TOO_LARGE else body)
+    return Entry(kind, body + b"." * 1100 if kind == TOO_LARGE else body)
 
 
 def _deeds(chance: random.Random) -> tuple[Deed, ...]:
@@ -124,7 +132,7 @@ def resolved(document: Json) -> Resolved:
         name=NAME,
         uid=UID,
         source=Side("memory", {}),
-        sink=Side("rocketmq", {"topic": document["topic"], "queues": document["queues"]}),
+        sink=Side("rocketmq", {name: document[name] for name in ("topic", "queues", "order")}),
         pipeline=document["pipeline"],
         tasks=document["tasks"],
         range_records=document["range_records"],

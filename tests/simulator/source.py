@@ -45,18 +45,14 @@ class Log:
     def records(self, offsets: Sequence[int]) -> pa.RecordBatch:
         rows = [self.entries[n] for n in offsets]
         count = len(rows)
-        nothing = pa.nulls(count, pa.string())
         columns = {
-            "topic": nothing,
             "key": pa.array([row.key for row in rows], pa.string()),
-            "tags": nothing,
             "value": pa.array([row.body for row in rows], pa.binary()),
-            "headers": pa.nulls(count, pa.binary()),
             "offset": pa.array(offsets, pa.int64()),
-            "timestamp": pa.nulls(count, pa.timestamp("ms", tz="UTC")),
             "operation": pa.array([0] * count, pa.int8()),
         }
-        return pa.RecordBatch.from_arrays([columns[name] for name in RECORD_SCHEMA.names], schema=RECORD_SCHEMA)
+        filled = [columns[one.name] if one.name in columns else pa.nulls(count, one.type) for one in RECORD_SCHEMA]
+        return pa.RecordBatch.from_arrays(filled, schema=RECORD_SCHEMA)
 
 
 class SimulatedSource:
@@ -67,6 +63,9 @@ class SimulatedSource:
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return sorted(self._logs)
+
+    def topic(self, partition: Partition) -> str:
+        return ""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._ask()

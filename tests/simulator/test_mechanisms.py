@@ -35,7 +35,7 @@ from tests.simulator.faults import (
 from tests.simulator.running import simulated
 from tests.simulator.scenario import REVISE, Deed, Scenario, drawn
 
-FIRST_SEED, MOST = 1_000_000, 60
+FIRST_SEED, MOST = 1_000_000, 120
 
 
 def no_find(patch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
 
 def no_floors_kept(patch: pytest.MonkeyPatch) -> None:
     kept = SimulatedSink.floors
-    patch.setattr(SimulatedSink, "floors", lambda self, wanted, known: kept(self, wanted, ()))
+    patch.setattr(SimulatedSink, "floors", lambda self, wanted, known, *, restored: kept(self, wanted, ()))
 
 
 def deadline_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def unclean_is_receipted(patch: pytest.MonkeyPatch) -> None:
         try:
             return flush(self, limit)
         except Exception:
-            self._sender._over, self._sender._outstanding = False, None
+            self.appender._sender._over, self.appender._sender._outstanding = False, None
             return flush(self, limit)
 
     patch.setattr(QueueWriter, "flush", hopeful)
@@ -148,7 +148,15 @@ def focused(seed: int, trial: Trial) -> Scenario:
 def found_at(trial: Trial) -> int | None:
     """How many seeds it takes."""
     seeds = range(FIRST_SEED, FIRST_SEED + MOST)
-    return next((n for n, seed in enumerate(seeds, 1) if simulated(seed, focused(seed, trial)).problems), None)
+    return next((n for n, seed in enumerate(seeds, 1) if broken_rules(seed, trial)), None)
+
+
+def broken_rules(seed: int, trial: Trial) -> tuple[str, ...]:
+    """A mechanism that was taken out wrongly breaks no rule: it breaks down."""
+    problems = simulated(seed, focused(seed, trial)).problems
+    broke_down = [problem for problem in problems if "TypeError" in problem or "AttributeError" in problem]
+    assert not broke_down
+    return problems
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.take_out.__name__)

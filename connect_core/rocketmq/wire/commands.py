@@ -31,6 +31,7 @@ class RequestCode(enum.IntEnum):
     DELETE_TOPIC_IN_BROKER = 215
     DELETE_TOPIC_IN_NAMESRV = 216
     GET_SYSTEM_TOPIC_LIST_FROM_BROKER = 305
+    SEND_MESSAGE_V2 = 310
     SEND_BATCH_MESSAGE = 320
     GET_TOPIC_CONFIG = 351
     GET_SUBSCRIPTIONGROUP_CONFIG = 352
@@ -196,8 +197,9 @@ class PullResponse:
 
 
 @dataclass(frozen=True)
-class BatchSendRequest:
-    """320 in the short field names. `header_properties` stays empty: brokers up to 5.3.3 append it to every message."""
+class SendRequest:
+    """320 and, with `batch` off, 310, in the short field names. In a batch `properties` stay empty: brokers up to 5.3.3
+    append them to every message."""
 
     group: str = wire("a")
     topic: str = wire("b")
@@ -207,7 +209,7 @@ class BatchSendRequest:
     template: str = wire("c", NO_TEMPLATE_TOPIC)
     template_queues: int = wire("d", 4)
     flag: int = wire("h", 0)
-    header_properties: str = wire("i", "")
+    properties: str = wire("i", "")
     reconsume_times: int = wire("j", 0)
     unit_mode: bool = wire("k", False)
     batch: bool = wire("m", True)

@@ -14,6 +14,8 @@ from connect_core.errors import WireFormatError
 KEYS = "KEYS"
 TAGS = "TAGS"
 UNIQUE_KEY = "UNIQ_KEY"
+SHARDING_KEY = "__SHARDINGKEY"
+BORN_TIMESTAMP = "BORN_TIMESTAMP"
 
 _NAME_END, _PAIR_END = "\x01", "\x02"
 

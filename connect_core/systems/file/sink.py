@@ -8,7 +8,7 @@ its real path and works in one lane. On network file systems, whose locks and sy
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class FileSink:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return (f"file:{os.path.realpath(target['path'])}",)
 
-    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+    def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         name = self.path_for(task)
         path = os.path.realpath(name)
         if not os.path.isdir(os.path.dirname(path)):
@@ -57,10 +57,16 @@ class FileSink:
         first = {"position": end.position, "evidence": end.evidence()}
         return Targets({"target": name, "path": path, "first": first}, single_lane=True)
 
-    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
         """A file that was there before the first run is appended to: its length is the first floor."""
         pins = wanted.pins.target
         standing = [floor for floor in known if floor.target == pins["target"]]
+        if restored and not standing and pins["first"]["position"]:
+            raise TargetChanged(
+                "The ledger was restored from a backup, and knows nothing of what stands in this file",
+                where=pins["path"],
+                next_step="Lines of it may be ours. Move it away to have them written again, or choose another path",
+            )
         return tuple(standing) or (Floor("", pins["target"], **pins["first"]),)
 
     def find(self, search: Search) -> dict[int, Found]:

@@ -41,6 +41,9 @@ class FileSource:
         whole = (path for path in paths if Partition(path) not in known and not covered(path, known))
         return [*known, *map(Partition, whole)]
 
+    def topic(self, partition: Partition) -> str:
+        return ""
+
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders = Folders(self._options.path)

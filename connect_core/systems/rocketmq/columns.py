@@ -33,19 +33,23 @@ _TOTAL_SIZE = Struct(">i")
 _HEAD_BYTES = 88
 """Of a message with two IPv4 hosts: everything before the body."""
 _OTHER_LAYOUT = BORN_HOST_V6 | STORE_HOST_V6 | NEED_UNWRAP | INNER_BATCH
-_FIELDS = {"magic": (4, 4), "crc": (8, 4), "offset": (20, 8), "sys_flag": (36, 4), "born": (40, 8), "stored": (56, 8)}
-_FIELDS["body_length"] = (84, 4)
+_FIELDS = {"magic": (4, 4), "crc": (8, 4), "flag": (16, 4), "offset": (20, 8), "sys_flag": (36, 4)}
+_FIELDS |= {"born": (40, 8), "stored": (56, 8), "body_length": (84, 4)}
 """Place and size of the fields that are used, from the beginning of a message."""
+FEW = 16
+"""So many messages are decoded sooner one by one: each call of numpy or Arrow takes as long as a message or more, twice
+that in a process that waited since the last one. In a window, batches are mostly this small."""
 _PLACES = np.concatenate([np.arange(place, place + size) for place, size in _FIELDS.values()])
 
 
 @dataclass(frozen=True)
 class Columns:
     """Messages of one queue in order. Bodies are as stored (perhaps compressed: `sys_flags`); times are milliseconds
-    of UTC; `crcs` are what the broker computed."""
+    of UTC; `crcs` are what the broker computed; `flags` are the users'."""
 
     offsets: Numbers
     crcs: Numbers
+    flags: Numbers
     sys_flags: Numbers
     born_ms: Numbers
     stored_ms: Numbers
@@ -60,43 +64,43 @@ class Columns:
         if begin <= 0 and end >= len(self):
             return self
         rows = slice(max(begin, 0), max(end, 0))
-        columns = (self.offsets, self.crcs, self.sys_flags, self.born_ms, self.stored_ms, self.bodies, self.properties)
-        return Columns(*(column[rows] for column in columns))
+        return Columns(*(column[rows] for column in (*self._numbers(), self.bodies, self.properties)))
+
+    def where(self, chosen: NDArray[np.bool_]) -> Columns:
+        """Those rows."""
+        arrays = (self.bodies, self.properties)
+        return Columns(*(one[chosen] for one in self._numbers()), *(one.filter(pa.array(chosen)) for one in arrays))
 
     def before(self, offset: int) -> Columns:
         """The messages below an offset."""
         return self.between(0, int(np.searchsorted(self.offsets, offset)))
 
+    def _numbers(self) -> tuple[Numbers, ...]:
+        return self.offsets, self.crcs, self.flags, self.sys_flags, self.born_ms, self.stored_ms
+
 
 def columns_of(data: bytes) -> Columns:
     """All messages of `data`, as pull answers hold them back to back. Raises `WireFormatError`."""
-    columns = _usual(data)
+    starts = _starts(data)
+    columns = _usual(data, starts) if starts is not None and len(starts) - 1 > FEW else None
     return columns if columns is not None else columns_of_messages(decode_messages(data, decompress))
 
 
 def columns_of_messages(messages: Sequence[StoredMessage]) -> Columns:
     """The same of messages that were decoded one by one."""
 
-    def numbers(name: str) -> Numbers:
-        return np.array([getattr(message, name) for message in messages], dtype=np.int64)
-
-    return Columns(
-        numbers("queue_offset"),
-        numbers("body_crc"),
-        numbers("sys_flag"),
-        numbers("born_timestamp_ms"),
-        numbers("store_timestamp_ms"),
-        pa.array([message.body for message in messages], type=pa.binary()),
-        pa.array([message.properties for message in messages], type=pa.binary()),
-    )
+    fields = [
+        (m.queue_offset, m.body_crc, m.flag, m.sys_flag, m.born_timestamp_ms, m.store_timestamp_ms) for m in messages
+    ]
+    numbers = np.array(fields, dtype=np.int64).reshape(-1, 6).T.copy()
+    arrays = [message.body for message in messages], [message.properties for message in messages]
+    return Columns(*numbers, *(pa.array(values, type=pa.binary()) for values in arrays))
 
 
-def _usual(data: bytes) -> Columns | None:
+def _usual(data: bytes, starts: Sequence[int]) -> Columns | None:
     """None when a message has another layout than most, or does not add up."""
-    starts = _starts(data)
-    if starts is None:
-        return None
-    begins, ends = starts[:-1], starts[1:]
+    places = np.array(starts, dtype=np.int64)
+    begins, ends = places[:-1], places[1:]
     fields = _fields(np.frombuffer(data, dtype=np.uint8), begins)
     if (fields["magic"] != MAGIC_V1).any() or (fields["sys_flag"] & _OTHER_LAYOUT).any():
         return None
@@ -104,13 +108,12 @@ def _usual(data: bytes) -> Columns | None:
     if text is None:
         return None
     body_begins = begins + _HEAD_BYTES
-    bodies, properties = _cut_out(data, begins, body_begins, body_begins + fields["body_length"], text)
-    return Columns(
-        fields["offset"], fields["crc"], fields["sys_flag"], fields["born"], fields["stored"], bodies, properties
-    )
+    arrays = _cut_out(data, begins, body_begins, body_begins + fields["body_length"], text)
+    names = ("offset", "crc", "flag", "sys_flag", "born", "stored")
+    return Columns(*(fields[name] for name in names), *arrays)
 
 
-def _starts(data: bytes) -> Numbers | None:
+def _starts(data: bytes) -> list[int] | None:
     """Where each message begins, and the end of the last one."""
     starts: list[int] = []
     append, total_size, size, at = starts.append, _TOTAL_SIZE.unpack_from, len(data), 0
@@ -124,7 +127,7 @@ def _starts(data: bytes) -> Numbers | None:
     except struct_error:
         return None
     append(at)
-    return np.array(starts, dtype=np.int64) if at == size else None
+    return starts if at == size else None
 
 
 def _fields(raw: NDArray[np.uint8], begins: Numbers) -> dict[str, Numbers]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
 from connect_core.errors import Unreachable
-from connect_core.rocketmq import Client, ClientOptions, Queue, TopicMissing
-
-SEND_TIMEOUT_S = ClientOptions.send_timeout_s
+from connect_core.rocketmq import Client, Queue, TopicMissing
+from connect_core.systems.rocketmq.clusters import ClusterOptions
 
 
 class Connecting:
     """With `resources` the first block connects, and the client stays open until the caller closes them."""
 
     def __init__(
-        self, name_servers: Sequence[str], resources: ExitStack | None, send_timeout_s: float = SEND_TIMEOUT_S
+        self, cluster: ClusterOptions, resources: ExitStack | None, send_timeout_s: float | None = None
     ) -> None:
-        self.options = ClientOptions(name_servers=tuple(name_servers), send_timeout_s=send_timeout_s)
+        self.options = cluster.client_options(send_timeout_s)
         self._resources = resources
         self._kept: Client | None = None
 

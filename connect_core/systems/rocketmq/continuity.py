@@ -7,10 +7,18 @@ again before each plan; a topic that was deleted and created anew, and has grown
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from connect_core.contracts import Bounds, Gap, Json, Position
+from connect_core.errors import ConfigError
 from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, StoredMessage
 from connect_core.systems.rocketmq.columns import Columns
+
+_MESSAGE = ("offset", "stored_ms", "crc")
+_AT_END = "at_end"
+"""In the evidence of a position: the queue ended there when it was read."""
+_ENDED = "ended"
+"""In the evidence of a position: its topic was deleted, and that was told; nothing of another one has been seen."""
 
 
 def evidence_of(message: StoredMessage) -> Json:
@@ -20,6 +28,11 @@ def evidence_of(message: StoredMessage) -> Json:
 def evidence_of_last(columns: Columns) -> Json:
     offset, stored_ms, crc = (int(column[-1]) for column in (columns.offsets, columns.stored_ms, columns.crcs))
     return {"offset": offset, "stored_ms": stored_ms, "crc": crc}
+
+
+def at_end(evidence: Json) -> Json:
+    """The evidence of a position at which the queue ended when it was read."""
+    return evidence | {_AT_END: True}
 
 
 def first_bounds(client: Client, queue: Queue, seen: QueueBounds, begin: int) -> Bounds:
@@ -32,8 +45,22 @@ def first_bounds(client: Client, queue: Queue, seen: QueueBounds, begin: int) ->
     return Bounds(0, begin, seen.begin, seen.end, _first_evidence(client, queue, begin, seen))
 
 
+def begun_at(client: Client, queue: Queue, seen: QueueBounds, wanted: int) -> Bounds:
+    """A queue that was never read, from an offset that a person named: what has expired of it is a gap. Raises
+    ConfigError for one that is not there yet."""
+    if wanted > seen.end:
+        raise ConfigError(
+            f"{queue} ends at {seen.end}, before the {wanted} at which it shall begin",
+            where="source.rocketmq.start",
+            next_step="Name an offset up to its end; `latest` is where it ends now",
+        )
+    bounds = first_bounds(client, queue, seen, wanted)
+    return replace(bounds, gaps=(Gap(0, wanted, seen.begin, "expired"),)) if wanted < seen.begin else bounds
+
+
 def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:
     """A queue that was read up to `position`. Every way to lose messages becomes a gap."""
+    position = replace(position, evidence=_of_message(position.evidence))
     if position.offset > seen.end:
         return _anew(position, seen, "rewound")
     begin = position.offset
@@ -53,17 +80,32 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
 
 
 def closed_bounds(position: Position, end: int) -> Bounds:
-    """A queue that nobody may read any more, since its topic has fewer of them now (`is_closed`). The broker still
+    """A queue that nobody may read any more, since its topic has fewer of them now. The broker still
     knows its `end`: what was not read up to there is a gap, and there is none when all of it was."""
     end = max(end, position.offset)
     gaps = (Gap(position.incarnation, position.offset, end, "closed"),) if end > position.offset else ()
     return Bounds(position.incarnation, end, end, end, position.evidence, gaps, grows=False)
 
 
-def is_closed(client: Client, queue: Queue) -> bool:
-    """By the topic's configuration on the queue's own broker. A route may be older than the queue."""
-    config = client.topics.config_on(queue.topic, queue.broker)
-    return config is not None and queue.queue_id >= config.read_queues
+def deleted_bounds(position: Position | None) -> Bounds:
+    """A queue whose topic was deleted. Nobody knows what was in it then. A gap from `position` to an unknown end; an
+    empty one when the queue ended there when it was read last, so that nothing is known to be lost. Either way a topic
+    of that name that is created later begins anew.
+
+    Where nothing was ever seen in it there is nothing to tell.
+    """
+    if position is None:
+        return Bounds(0, 0, 0, 0, grows=False)
+    if position.evidence.get(_ENDED):
+        return Bounds(position.incarnation, position.offset, 0, position.offset, position.evidence, grows=False)
+    read_to_its_end = bool(position.evidence.get(_AT_END))
+    end, reason = (position.offset, "ended") if read_to_its_end else (None, "deleted")
+    gap = Gap(position.incarnation, position.offset, end, reason)
+    return Bounds(position.incarnation + 1, 0, 0, 0, {_ENDED: True}, (gap,), grows=False)
+
+
+def _of_message(evidence: Json) -> Json:
+    return {name: evidence[name] for name in _MESSAGE if name in evidence}
 
 
 def _first_evidence(client: Client, queue: Queue, begin: int, seen: QueueBounds) -> Json:

@@ -2,14 +2,16 @@
 
 Key and tags are the properties KEYS and TAGS; headers are the user's properties, as they stand in the message, without
 those that only mean something in the cluster they come from, without UNIQ_KEY and without coordinates of a former hop.
-A message that cannot be decoded becomes a reject.
+The timestamp is when the message was born: what its property BORN_TIMESTAMP says, in which copies keep it, else the
+field. A message that cannot be decoded becomes a reject.
+
+`record_batch` is for any sink; `whole_messages` adds what only another RocketMQ takes.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -20,8 +22,8 @@ from connect_core.contracts import Reject
 from connect_core.errors import WireFormatError
 from connect_core.records import COORDINATES_PROPERTY, OPERATION_NONE, RECORD_SCHEMA, empty_records
 from connect_core.rocketmq.compression import decompress
-from connect_core.rocketmq.wire.properties import KEYS, TAGS, UNIQUE_KEY, kept_in_copies
-from connect_core.rocketmq.wire.stored_message import COMPRESSED, unpacked
+from connect_core.rocketmq.wire.stored_message import COMPRESSED, SENDABLE_BITS, unpacked
+from connect_core.systems.rocketmq.attributes import AttributeColumns, attribute_columns, message_ids
 from connect_core.systems.rocketmq.columns import Columns
 
 MAX_ORIGINAL_BYTES = 64 * 1024
@@ -29,99 +31,92 @@ MAX_ORIGINAL_BYTES = 64 * 1024
 _CRC_MASK = 0x7FFFFFFF
 """Brokers store the lower 31 bits of the CRC-32."""
 
-_NAME_END, _PAIR_END = b"\x01", b"\x02"
-_KEYS, _TAGS = KEYS.encode(), TAGS.encode()
-_OURS = frozenset({UNIQUE_KEY, COORDINATES_PROPERTY})
-# What most messages carry and nobody needs in a copy: a whole batch of them is seen by one match over its joined
-# properties, which takes a quarter of the time of looking at each.
-_NOTHING_KEPT = re.compile(
-    rb"(?:\x02|(?:UNIQ_KEY|WAYBILL|MSG_REGION|TRACE_ON|CLUSTER|WAIT)\x01[^\x02]*+(?:\x02|\Z))*+", re.DOTALL
-)
+_COPY = f"(^|\x02){COORDINATES_PROPERTY}\x01"
 
 
-class Attributes(NamedTuple):
-    """What a record keeps of a message's properties. `headers` are in the form of `records.encode_headers`."""
-
-    key: str | None
-    tags: str | None
-    headers: bytes | None
-
-
-def attributes(properties: bytes) -> Attributes:
-    """Raises UnicodeDecodeError when a key, a tag or a name is not UTF-8."""
-    key = tags = None
-    kept: list[bytes] = []
-    for pair in properties.split(_PAIR_END):
-        name, _, value = pair.partition(_NAME_END)
-        if not name or not value:
-            continue
-        if name == _KEYS:
-            key = value.decode()
-        elif name == _TAGS:
-            tags = value.decode()
-        elif (text := name.decode()) not in _OURS and kept_in_copies(text):
-            kept.append(pair)
-    return Attributes(key, tags, _PAIR_END.join(kept) + _PAIR_END if kept else None)
+def without_copies(columns: Columns) -> tuple[Columns, tuple[int, ...]]:
+    """The messages that carry no coordinates, and the offsets of those that do: Waybill has brought these here."""
+    copies = pc.match_substring_regex(columns.properties, _COPY).to_numpy(zero_copy_only=False)
+    if not copies.any():
+        return columns, ()
+    return columns.where(~copies), tuple(columns.offsets[copies].tolist())
 
 
 def record_batch(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
     """Messages of one topic, in order, as rows of RECORD_SCHEMA, and those that are none."""
+    return sound(columns, topic, lambda some: _rows(some, topic))
+
+
+def whole_messages(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+    """The same with everything that another RocketMQ can take over: message id, flag, bodies as they were stored."""
+    return sound(columns, topic, lambda some: _rows(some, topic, _only_rocketmq))
+
+
+def sound(
+    columns: Columns, topic: str, rows: Callable[[Columns], pa.RecordBatch]
+) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+    """What `rows` makes of the messages, and those of which it raises that they cannot be decoded."""
     try:
-        return _rows(columns, topic), ()
+        return rows(columns), ()
     except (WireFormatError, UnicodeDecodeError):
-        return _sound_rows(columns, topic)
+        return _one_by_one(columns, topic, rows)
 
 
-def _sound_rows(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
-    sound, rejects = [empty_records()], []
+def _one_by_one(
+    columns: Columns, topic: str, rows: Callable[[Columns], pa.RecordBatch]
+) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+    kept, rejects = [rows(columns.between(0, 0))], []
     for row in range(len(columns)):
         one = columns.between(row, row + 1)
         try:
-            sound.append(_rows(one, topic))
+            kept.append(rows(one))
         except (WireFormatError, UnicodeDecodeError) as error:
             rejects.append(_reject(one, topic, error))
-    return pa.concat_batches(sound), tuple(rejects)
+    return pa.concat_batches(kept), tuple(rejects)
 
 
-def _rows(columns: Columns, topic: str) -> pa.RecordBatch:
+_More: TypeAlias = Callable[[Columns, AttributeColumns], dict[str, pa.Array]]
+
+
+def _rows(columns: Columns, topic: str, more: _More | None = None) -> pa.RecordBatch:
     if not len(columns):
         return empty_records()
     count = len(columns)
-    keys, tags, headers = _attribute_columns(columns.properties)
+    given = attribute_columns(columns.properties)
     filled: dict[str, Any] = {
         "topic": pa.repeat(pa.scalar(topic), count),
-        "key": keys,
-        "tags": tags,
-        "value": _plain_bodies(columns),
-        "headers": headers,
+        "key": given.key,
+        "tags": given.tags,
+        "value": plain_bodies(columns),
+        "headers": given.headers,
         "offset": pa.array(columns.offsets),
-        "timestamp": pa.array(columns.born_ms).cast(RECORD_SCHEMA.field("timestamp").type),
+        "timestamp": born_at(columns, given),
         "operation": pa.array(np.full(count, OPERATION_NONE, dtype=np.int8)),
+        **(more(columns, given) if more else {}),
     }
-    return pa.RecordBatch.from_arrays([filled[field.name] for field in RECORD_SCHEMA], schema=RECORD_SCHEMA)
+    arrays = [filled[one.name] if one.name in filled else pa.nulls(count, one.type) for one in RECORD_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
 
 
-def _attribute_columns(properties: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Keys, tags and headers of a batch."""
-    count = len(properties)
-    if _NOTHING_KEPT.fullmatch(_joined(properties)):
-        return pa.nulls(count, pa.string()), pa.nulls(count, pa.string()), pa.nulls(count, pa.binary())
-    keys, tags, headers = zip(*map(attributes, properties.to_pylist()), strict=True)
-    return _optional(keys, pa.string()), _optional(tags, pa.string()), _optional(headers, pa.binary())
+def _only_rocketmq(columns: Columns, given: AttributeColumns) -> dict[str, pa.Array]:
+    ids = given.message_id if given.message_id is not None else message_ids(columns.properties)
+    made = {"message_id": ids, "flag": pa.array(columns.flags.astype(np.int32))}
+    packed = (columns.sys_flags & COMPRESSED) != 0
+    if packed.any():
+        bits = (columns.sys_flags & SENDABLE_BITS).astype(np.int32)
+        made["packed"] = pc.if_else(pa.array(packed), columns.bodies, pa.scalar(None, pa.binary()))
+        made["packing"] = pa.array(bits, mask=~packed)
+    return made
 
 
-def _joined(properties: pa.Array) -> memoryview:
-    """All property strings with a separator between them: the last pair of a string may have none."""
-    everything = pa.ListArray.from_arrays(pa.array([0, len(properties)], pa.int32()), properties)
-    joined: memoryview = memoryview(pc.binary_join(everything, _PAIR_END)[0].as_buffer())
-    return joined
+def born_at(columns: Columns, given: AttributeColumns) -> pa.Array:
+    """When each message was born: what its properties say, else its field."""
+    kind = RECORD_SCHEMA.field("timestamp").type
+    fields = pa.array(columns.born_ms, kind)
+    return fields if given.born_ms is None else pc.coalesce(given.born_ms.cast(kind), fields)
 
 
-def _optional(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, type=kind) if any(values) else pa.nulls(len(values), kind)
-
-
-def _plain_bodies(columns: Columns) -> pa.Array:
+def plain_bodies(columns: Columns) -> pa.Array:
     """Raises WireFormatError when a body is damaged."""
     bodies = columns.bodies.to_pylist()
     computed = np.fromiter(map(crc32, bodies), dtype=np.int64, count=len(bodies)) & _CRC_MASK

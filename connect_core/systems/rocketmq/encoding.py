@@ -8,19 +8,22 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from connect_core.rocketmq import Batch
 from connect_core.rocketmq.wire.batch_entries import ENTRY_OVERHEAD, MAX_ENTRIES, MAX_PROPERTIES_BYTES
 from connect_core.systems.rocketmq.marking import fixed, joined
 
 
-def encode_entries(bodies: pa.Array, properties: pa.Array) -> pa.Array:
+def encode_entries(bodies: pa.Array, properties: pa.Array, flags: NDArray[np.int32] | None = None) -> pa.Array:
     """For each row its entry in a batch. Raises ValueError for properties that would damage the broker's queue."""
     sizes, lengths = (pc.binary_length(column).to_numpy() for column in (bodies, properties))
     if lengths.max(initial=0) > MAX_PROPERTIES_BYTES:
         raise ValueError(f"Properties of {lengths.max()} bytes in a batch")
     heads = np.zeros((len(bodies), 5), dtype=">i4")  # total, magic, checksum (the broker's affair), flag, body length
     heads[:, 0] = ENTRY_OVERHEAD + sizes + lengths
+    if flags is not None:
+        heads[:, 3] = flags
     heads[:, 4] = sizes
     texts = fixed(np.ascontiguousarray(lengths.astype(">i2")).view(np.uint8).reshape(-1, 2))
     return joined(fixed(heads.view(np.uint8)), bodies, texts, properties)

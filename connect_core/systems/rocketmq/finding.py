@@ -1,8 +1,13 @@
 """Looks for messages of ours in target queues: one forward scan of each queue for all ranges at once (rule 7).
 
 Read-only. A scan begins at the lowest floor of its ranges, or where the last slice stopped, and ends at the queue's
-end behind a visibility barrier taken now. What retention has deleted in between cannot be known: with one queue for
-each partition, in order, the first coordinate still there decides whether anything of ours can be among it.
+end behind a visibility barrier taken now. What retention has deleted in between cannot be known: the records of a
+partition stand in order in each queue that they go to, so the first coordinate still there decides whether anything of
+ours can be among it.
+
+A range by key has a floor, and is looked for, in every queue that it pinned. What is there is any subset of it: one
+queue may be ahead of another by any number of records. Within a queue it is the first of what was to go there, since
+no batch follows one that is not stored.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue
 from connect_core.systems.rocketmq.connecting import queue_of
 from connect_core.systems.rocketmq.marking import Mark, ours
+from connect_core.systems.rocketmq.routing import queues_of
 
 BARRIER_S = 5.0
 SEND_QUEUE_S = 0.25
@@ -55,7 +61,7 @@ class _Sought:
 
 def find(client: Client, search: Search) -> dict[int, Found]:
     """See the module. A range of which not every queue was reached to its end is not `complete`."""
-    found = {item.id: replace(item.found or Found(), complete=True) for item in search.ranges}
+    found = {item.id: replace(item.found or Found(), complete=True, spread=_shared_out(item)) for item in search.ranges}
     by_queue = _by_queue(search)
     clock.sleep(SEND_QUEUE_S)
     ends = visible_ends(client, by_queue)
@@ -70,6 +76,11 @@ def find(client: Client, search: Search) -> dict[int, Found]:
             before = found[one.item.id]
             found[one.item.id] = before.merged(one.rows, scanned, before.complete and complete, one.late)
     return found
+
+
+def _shared_out(item: OpenRange) -> tuple[str, ...]:
+    queues = queues_of(item.range)
+    return tuple(str(queue) for queue in queues) if len(queues) > 1 else ()
 
 
 def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
@@ -131,7 +142,8 @@ def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
     return TargetChanged(
         f"The queue ends at {end}, before {expected}: it was created anew or its broker lost messages",
         where=str(queue),
-        next_step="Restore the topic, or give up the open ranges (waybill offsets set --abandon) to send them again",
+        next_step="Restore the topic, or let the sink go on in what is there now (on_replaced: continue); "
+        "a range that is open has to be given up for that (waybill offsets set --abandon)",
     )
 
 

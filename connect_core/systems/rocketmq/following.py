@@ -14,11 +14,10 @@ from connect_core.systems.rocketmq.gathering import Gathering
 
 
 class FollowedQueue:
-    """One live range and the reader of its queue."""
+    """The reader of a queue, the live range that wants its messages, and how far they were gathered."""
 
-    def __init__(self, wanted: Range, reader: QueueReader) -> None:
-        self.wanted, self.reader = wanted, reader
-        self.gathering = Gathering(wanted)
+    def __init__(self, reader: QueueReader, wanted: Range, gathering: Gathering) -> None:
+        self.reader, self.wanted, self.gathering = reader, wanted, gathering
 
     def gather(self) -> bool:
         """Takes what has arrived; whether there is anything to hand over or to tell."""

@@ -7,29 +7,37 @@ message is always taken, so that every range makes progress.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core import clock
-from connect_core.contracts import Range, SourceBatch
+from connect_core.contracts import Range, Reject, SourceBatch
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq import MissingRange, PullStatus, StoredSlice
 from connect_core.rocketmq.reading import HOLE
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 from connect_core.systems.rocketmq.connecting import queue_of
-from connect_core.systems.rocketmq.decoding import record_batch
+from connect_core.systems.rocketmq.decoding import without_copies
 
 MAX_ROWS = 4_000
 MAX_BATCH_BYTES = 2 * 1024 * 1024
 MAX_WAIT_S = 0.1
+
+Decode = Callable[[Columns, str], tuple[pa.RecordBatch, tuple[Reject, ...]]]
+"""Messages and their topic -> their rows, and those that are none."""
 
 
 class Gathering:
     """`add` answers until it is `full`, then `take` a batch; stop when it is `exhausted` or has a `hole`: what should
     be there and is not. Nothing behind that is taken."""
 
-    def __init__(self, wanted: Range) -> None:
+    def __init__(self, wanted: Range, decode: Decode, *, leave_out_copies: bool = False) -> None:
+        self._decode = decode
+        self._leave_out_copies = leave_out_copies
         self.hole: MissingRange | None = None
         self._where = wanted.partition.key
         self._topic = queue_of(wanted.partition.key).topic
@@ -75,8 +83,9 @@ class Gathering:
         messages = gathered.between(0, fitting)
         left_over = fitting < len(gathered)
         end = int(gathered.offsets[fitting]) if left_over else self._end
-        records, rejects = record_batch(messages, self._topic)
-        batch = SourceBatch(records, end, absent=end - self._begin - len(messages), rejects=rejects)
+        own, copies = without_copies(messages) if self._leave_out_copies else (messages, ())
+        records, rejects = self._decode(own, self._topic)
+        batch = SourceBatch(records, end, end - self._begin - len(messages), rejects, copies)
         self._records_left = 0 if left_over else self._records_left - len(messages)
         self._bytes_left -= int(lengths[:fitting].sum())
         self._taken = self._taken or len(messages) > 0

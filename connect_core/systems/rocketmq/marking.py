@@ -1,14 +1,16 @@
 """The properties that make a message of ours recognisable: coordinates and a message id made from them.
 
-`Marker` writes them, column by column, in the sink's hot path; `ours` finds them in messages read back. The
-user's own properties come first in the string: of equal names readers take the last, so that nobody can replace ours.
+`Marker` writes them, column by column, in the sink's hot path; `ours` finds them in messages read back, by the
+coordinates alone. The user's own properties come first in the string: of equal names readers take the last, so that
+nobody can replace ours. A record that brings a message id keeps it, and the time at which it was born stands in the
+property that RocketMQ has for it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +19,25 @@ from numpy.typing import NDArray
 
 from connect_core.records import COORDINATES_PROPERTY, Lineage
 from connect_core.rocketmq import StoredMessage
-from connect_core.rocketmq.wire.properties import KEYS, TAGS, UNIQUE_KEY
+from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UNIQUE_KEY
 
 Cells = NDArray[np.uint8]
 """Equally long values, a row each."""
+Piece: TypeAlias = bytes | Cells | pa.Array
+"""What stands in each row: the same, or cells, or values of any length."""
+Numbers = NDArray[np.int64]
 
 _NAME_END, _PAIR_END = b"\x01", b"\x02"
 _HEX_OF_BYTE = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 """Two digits, as they stand in memory."""
+_FOUR_DIGITS = np.frombuffer(b"".join(b"%04d" % number for number in range(10_000)), dtype=np.uint32)
+"""The same in decimal."""
 _COORDINATES = COORDINATES_PROPERTY.encode() + _NAME_END
+_ID = UNIQUE_KEY.encode() + _NAME_END
+_BORN = BORN_TIMESTAMP.encode() + _NAME_END
 
+USUAL_ID_BYTES = 56
+"""Clients of RocketMQ make ids of 32 characters, and of 56 on hosts with IPv6."""
 MARK_BYTES = 512
 """More than the properties added here, and those that brokers add, can need."""
 
@@ -34,13 +45,14 @@ MARK_BYTES = 512
 class Marker:
     """Property strings for the records of one lineage.
 
-    The message id is 32 hex digits: 16 of the lineage, 12 of the offset, 4 of the ordinal (both cut to what fits).
+    A message id made here is 32 hex digits: 16 of the lineage, 12 of the offset, 4 of the ordinal (both cut to what
+    fits). The id that a record brings is that of its first output.
     """
 
     def __init__(self, lineage: Lineage) -> None:
         prefix = lineage.prefix()
         own = hashlib.blake2b(prefix.encode(), digest_size=8).hexdigest().upper()
-        self._id = f"{UNIQUE_KEY}\x01{own}".encode()
+        self._id = own.encode()
         self._coordinates = f"\x02{COORDINATES_PROPERTY}\x01{prefix}".encode()
         self._last = (-1, 0)
 
@@ -51,19 +63,32 @@ class Marker:
             return pa.array([], type=pa.binary())
         ordinals = self._ordinals(offsets)
         self._last = (int(offsets[-1]), int(ordinals[-1]))
-        pieces = [self._id, _hex_digits(offsets, 12), b"0000" + self._coordinates, _digits(offsets), b":0\x02"]
+        pieces = [_ID, *self._ids(records, offsets, ordinals), self._coordinates, _digits(offsets), b":0\x02"]
         if ordinals.any():
-            pieces[2:] = [_hex_digits(ordinals, 4), self._coordinates, pieces[3], b":", _digits(ordinals), _PAIR_END]
-        user = list(_user_properties(records))
+            pieces[-1:] = [b":", _digits(ordinals), _PAIR_END]
+        pieces += _born(records)
+        user = list(user_properties(records))
         own = _side_by_side(pieces, len(offsets))
         return joined(*user, own) if user else own
 
-    def _ordinals(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _ids(self, records: pa.RecordBatch, offsets: Numbers, ordinals: Numbers) -> list[Piece]:
+        fourth = hex_digits(ordinals, 4) if ordinals.any() else b"0000"
+        made: list[Piece] = [self._id, hex_digits(offsets, 12), fourth]
+        given = records.column("message_id")
+        if given.null_count == len(given):
+            return made
+        cells = cells_of(given) if isinstance(fourth, bytes) else None
+        if cells is not None:
+            return [cells]
+        first = pc.if_else(pa.array(ordinals == 0), given, pa.scalar(None, pa.binary()))
+        return [pc.coalesce(first, _side_by_side(made, len(offsets)))]
+
+    def _ordinals(self, offsets: Numbers) -> Numbers:
         """For each row how many rows right before it have the same offset."""
         rows = np.arange(len(offsets))
         starts = np.concatenate([[offsets[0] != self._last[0]], offsets[1:] != offsets[:-1]])
         first_rows = np.maximum.accumulate(np.where(starts, rows, -1))
-        ordinals: NDArray[np.int64] = np.where(first_rows >= 0, rows - first_rows, rows + self._last[1] + 1)
+        ordinals: Numbers = np.where(first_rows >= 0, rows - first_rows, rows + self._last[1] + 1)
         return ordinals
 
 
@@ -77,10 +102,35 @@ def fixed(cells: Cells) -> pa.Array:
     """The rows of a matrix of bytes as values."""
     count, width = cells.shape
     ends = np.arange(0, count * width + 1, width, dtype=np.int32)
-    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(cells)])
+    return pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(cells))]
+    )
 
 
-def _side_by_side(pieces: Sequence[bytes | Cells | pa.Array], rows: int) -> pa.Array:
+def cells_of(values: pa.Array) -> Cells | None:
+    """The inverse of `fixed`, without a copy: None when the values are not equally long, or one is null or empty."""
+    _, places, data = values.buffers()
+    if not len(values) or values.null_count or data is None:
+        return None
+    ends = np.frombuffer(places, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
+    width = int(ends[1] - ends[0])
+    if not width or (np.diff(ends) != width).any():
+        return None
+    return np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]].reshape(-1, width)
+
+
+def _born(records: pa.RecordBatch) -> list[Piece]:
+    """Nothing for rows that do not say when they were born, or before 1970."""
+    times = records.column("timestamp").cast(pa.int64())
+    if not times.null_count and (numbers := times.to_numpy()).min() >= 0:
+        return [_BORN, _digits(numbers), _PAIR_END]
+    if times.null_count == len(times):
+        return []
+    said = pc.if_else(pc.greater_equal(times, 0), times, None).cast(pa.string()).cast(pa.binary())
+    return [pc.fill_null(joined(_BORN, said, _PAIR_END), b"")]
+
+
+def _side_by_side(pieces: Sequence[Piece], rows: int) -> pa.Array:
     """The pieces of each row, one behind the other. Without Arrow's columns all rows are equally long: one matrix."""
     if any(isinstance(piece, pa.Array) for piece in pieces):
         return joined(*(fixed(piece) if isinstance(piece, np.ndarray) else piece for piece in pieces))
@@ -91,22 +141,28 @@ def _side_by_side(pieces: Sequence[bytes | Cells | pa.Array], rows: int) -> pa.A
     return fixed(cells)
 
 
-def _hex_digits(numbers: NDArray[np.int64], width: int) -> Cells:
+def hex_digits(numbers: Numbers, width: int) -> Cells:
     """The last `width` digits, an even number of them."""
     octets = numbers.astype(">i8").view(np.uint8).reshape(-1, 8)
     return _HEX_OF_BYTE[octets[:, 8 - width // 2 :]].view(np.uint8)
 
 
-def _digits(numbers: NDArray[np.int64]) -> Cells | pa.Array:
-    """Decimal, without leading zeros: cells when all numbers are equally long, as those of most batches are."""
-    text = pc.cast(pa.array(numbers), pa.string())
+def _digits(numbers: Numbers) -> Cells | pa.Array:
+    """Decimal, without leading zeros, of numbers that are not negative: cells when all are equally long, as those of
+    most batches are."""
     width = len(str(numbers.max()))
-    if pc.sum(pc.binary_length(text)).as_py() != width * len(numbers):
-        return text.cast(pa.binary())
-    return np.frombuffer(text.buffers()[2], dtype=np.uint8, count=width * len(numbers)).reshape(-1, width)
+    if len(str(numbers.min())) != width:
+        return pc.cast(pa.array(numbers), pa.string()).cast(pa.binary())
+    groups = -(-width // 4)
+    digits = np.empty((len(numbers), groups), dtype=np.uint32)
+    for group in reversed(range(groups)):
+        higher = numbers // 10_000
+        digits[:, group] = _FOUR_DIGITS[numbers - higher * 10_000]
+        numbers = higher
+    return digits.view(np.uint8)[:, 4 * groups - width :]
 
 
-def _user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
+def user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
     """The columns of the user's own properties; what a row does not have is empty."""
     if records.column("headers").null_count < len(records):
         yield pc.fill_null(records.column("headers"), b"")

@@ -1,4 +1,5 @@
-"""The RocketMQ sink: each source partition goes to one queue of the topic, in order, exactly once.
+"""The RocketMQ sink: each source partition goes to one queue of its topic, or each key of it does, in order, exactly
+once.
 
 Exactly once, unless the broker, while it serves others, holds an accepted request of a dead sender longer than its
 send queue may (0.2 s); then it is repeated once and reported as surplus. Every message carries its coordinates, so that
@@ -7,28 +8,37 @@ send queue may (0.2 s); then it is repeated once and reported as surplus. Every 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets
+from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
 from connect_core.errors import ConfigError, Refused, TargetChanged
 from connect_core.found import Found
+from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
+from connect_core.systems.rocketmq.appending import QueueAppender, Span, uncovered
 from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.finding import find, rewound, visible_ends
 from connect_core.systems.rocketmq.marking import MARK_BYTES
-from connect_core.systems.rocketmq.options import RocketMQSinkOptions
-from connect_core.systems.rocketmq.writing import QueueWriter, Span, message_bytes, uncovered
+from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
+from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
+from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
+from connect_core.systems.rocketmq.routing import Router, pinned, pins_of, queues_of
+from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 LOOK_BACK = 10_000
 """Messages of others behind our last settled one that are read before the first batch of a range: more of them would
 cost a busy topic more than it is worth to know of a request that its broker had kept back."""
 _SEPARATORS = "[\x01\x02]"
+_WHO_ALLOWS = "max_message_bytes of the sink, which must not be more than maxMessageSize of its brokers"
+_LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, less what a copy and a broker add"
 
 
 class RocketMQSink:
@@ -36,10 +46,14 @@ class RocketMQSink:
 
     def __init__(self, options: RocketMQSinkOptions, resources: ExitStack | None = None) -> None:
         self._options = options
-        self._connecting = Connecting(options.name_servers, resources, options.send_timeout_s)
+        self._connecting = Connecting(options, resources, options.send_timeout_s)
+        self._native = NativeProducers(self._connecting.options, resources) if options.client == NATIVE else None
         self._ends: dict[Queue, int] = {}
+        self._shorter: dict[str, int] = {}
+        """Queues that end before what was delivered to them, and where, when that is tolerated."""
+        self._begun_anew: set[tuple[str, str]] = set()
         self._written: dict[Queue, list[Span]] = {}
-        self._open: dict[Queue, list[QueueWriter]] = {}
+        self._open: dict[Queue, list[QueueAppender]] = {}
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         """None: several connectors may write to one topic, each finds its own messages."""
@@ -48,64 +62,131 @@ class RocketMQSink:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return ()
 
-    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
-        topic = self._options.topic
+    def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
+        """What the pins of a range say: its topic, the queues of it there are, and how one of them is chosen."""
         with self._connecting.client() as client:
-            mine = [floor for floor in floors if queue_of(floor.target).topic == topic]
-            queues = self._queues(client, {queue_of(floor.target).broker for floor in mine})
-            self._check_message_limit(client, queues)
-            _check_ends(client, mine, queues)
-        return Targets({"topic": topic, "queues": [[queue.broker, queue.queue_id] for queue in queues]})
+            wanted = self._wanted(topics)
+            found = {topic: self._target(client, topic, partitions, floors) for topic, partitions in wanted.items()}
+        by_topic = {topic: found[self._options.target_for(topic)] for topic in topics}
+        return Targets(found.get(self._options.topic, {}), by_topic=by_topic)
 
-    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
-        """The ends of all queues are looked at once: an older end is only a lower floor."""
-        queue = _queue_for(wanted)
-        standing = next((floor for floor in known if floor.target == str(queue)), None)
+    def _wanted(self, topics: Mapping[str, int]) -> dict[str, int]:
+        """The target topics, and of how many partitions the records come that each has to take. Raises ConfigError for
+        a topic whose target cannot be written."""
+        wanted: dict[str, int] = {} if TOPIC in self._options.topic else {self._options.topic: 0}
+        for topic, partitions in sorted(topics.items()):
+            try:
+                target = self._options.target_for(topic)
+            except ValueError as error:
+                raise ConfigError(
+                    f'"{topic}" would go to "{self._options.topic.replace(TOPIC, topic)}", which {error}',
+                    where="sink.rocketmq.topic",
+                    next_step="Give it another name with rename, or exclude it from the source",
+                ) from None
+            wanted[target] = wanted.get(target, 0) + partitions
+        return wanted
+
+    def _target(self, client: Client, topic: str, partitions: int, floors: Sequence[Floor]) -> Json:
+        mine = [floor for floor in floors if queue_of(floor.target).topic == topic]
+        queues = self._queues(client, topic, partitions, {queue_of(floor.target).broker for floor in mine})
+        self._check_message_limit(client, topic, queues)
+        self._check_ends(client, mine, queues)
+        return pins_of(topic, queues, self._options.order)
+
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        """One for each queue that a record of the range can go to. The ends of all queues are looked at once: an older
+        end is only a lower floor."""
+        standing = {floor.target: floor for floor in known}
+        queues = queues_of(wanted)
+        return tuple(self._floor(wanted, queue, standing.get(str(queue)), restored, len(queues)) for queue in queues)
+
+    def _floor(self, wanted: Range, queue: Queue, standing: Floor | None, restored: bool, queues: int) -> Floor:
+        """One of several queues may get nothing of a partition for long: with nothing of ours ahead, its floor is moved
+        up when so much was written behind it by others that `writer` would not look at it either."""
+        if standing is not None and self._is_lost(standing):
+            return Floor(wanted.partition.id, str(queue), self._near_begin(queue), ahead=True)
         if standing is not None:
-            return (standing,)
+            idle = queues > 1 and not standing.ahead
+            return standing._replace(position=self._near_end(wanted, queue, standing.position)) if idle else standing
+        if restored:
+            with self._connecting.client() as client:
+                return Floor(wanted.partition.id, str(queue), client.offsets.begin(queue), ahead=True)
+        return Floor(wanted.partition.id, str(queue), self._end(wanted, queue))
+
+    def _near_begin(self, queue: Queue) -> int:
+        """A request of ours may have come to the queue since it was made anew."""
+        with self._connecting.client() as client:
+            return _near(client.offsets.begin(queue), self._shorter[str(queue)])
+
+    def _is_lost(self, standing: Floor) -> bool:
+        """Whether the place that a floor names is gone with what its queue has lost. Asked once of each: what the range
+        settles is a place in the queue as it is now."""
+        shorter = standing.position > self._shorter.get(standing.target, standing.position)
+        name = (standing.partition_id, standing.target)
+        if not shorter or name in self._begun_anew:
+            return False
+        self._begun_anew.add(name)
+        return True
+
+    def _near_end(self, wanted: Range, queue: Queue, position: int) -> int:
+        return _near(position, self._end(wanted, queue))
+
+    def _end(self, wanted: Range, queue: Queue) -> int:
         if queue not in self._ends:
             with self._connecting.client() as client:
-                self._ends |= visible_ends(client, _pinned(wanted))
-        return (Floor(wanted.partition.id, str(queue), self._ends[queue]),)
+                self._ends |= visible_ends(client, pinned(wanted.pins.target))
+        return self._ends[queue]
 
     def find(self, search: Search) -> dict[int, Found]:
         with self._connecting.client() as client:
             return find(client, search)
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        sizes = message_bytes(records)
-        if not len(sizes):
-            return []
-        limit = self._options.max_message_bytes
-        properties = sizes - pc.fill_null(pc.binary_length(records.column("value")), 0).to_numpy(zero_copy_only=False)
-        found = [
-            (int(row), "MessageTooLarge", f"The message takes about {sizes[row]} bytes, allowed are {limit}")
-            for row in np.flatnonzero(sizes > limit)
-        ]
-        found += [
-            (int(row), "PropertiesTooLarge", f"Key, tags and headers take {properties[row] - MARK_BYTES} bytes")
-            for row in np.flatnonzero((properties > MAX_PROPERTIES_BYTES) & (sizes <= limit))
-        ]
-        return sorted([*found, *_with_separators(records, {row for row, _, _ in found})])
+        found = unfit(records, int(self._options.max_message_bytes))
+        return sorted({one[0]: one for one in (*unsendable(records), *found)}.values()) if self._native else found
 
     @contextmanager
-    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[QueueWriter]:
-        queue = _queue_for(wanted.range)
-        with self._connecting.client() as client:
-            with telling_who_is_away(client, [queue.broker]):
-                begin = self._looked_at(client, queue, wanted)
-                own = self._written.setdefault(queue, [])
-                expected = max([begin, *(end for _, end in own)])
-                writer = QueueWriter(client, queue, lane.uid, wanted, expected, self._connecting.options.send_timeout_s)
-                writer.look_between(*uncovered(begin, expected, own))
-                side_by_side = self._open.setdefault(queue, [])
-                writer.others = lambda: [*own, *(span for one in side_by_side for span in one.written())]
-                side_by_side.append(writer)
-            try:
-                yield writer
-            finally:
-                side_by_side.remove(writer)
-                own += writer.written()
+    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
+        queues, lineage = queues_of(wanted.range), wanted.range.lineage(lane.uid)
+        timeout_s, most_bytes = self._connecting.options.send_timeout_s, int(self._options.max_message_bytes)
+        with self._connecting.client() as client, ExitStack() as open_queues:
+
+            def opened(queue: Queue) -> QueueAppender:
+                return open_queues.enter_context(self._appender(client, queue, lineage, wanted))
+
+            if len(queues) == 1:
+                yield self._paced(QueueWriter(opened(queues[0]), lineage, timeout_s, most_bytes))
+                return
+            with telling_who_is_away(client, {queue.broker for queue in queues}):
+                _check_writable(client, queues)
+            yield self._paced(SpreadWriter(Router(wanted.range), opened, lineage, timeout_s, most_bytes))
+
+    def _paced(self, writer: Writer) -> Writer:
+        return Slices(writer) if self._native else writer
+
+    @contextmanager
+    def _appender(self, client: Client, queue: Queue, lineage: Lineage, wanted: OpenRange) -> Iterator[QueueAppender]:
+        with telling_who_is_away(client, [queue.broker]):
+            begin = self._looked_at(client, queue, wanted)
+            own = self._written.setdefault(queue, [])
+            expected = max([begin, *(end for _, end in own)])
+            appender = self._new_appender(client, queue, lineage, expected)
+            appender.look_between(*uncovered(begin, expected, own))
+            side_by_side = self._open.setdefault(queue, [])
+            appender.others = lambda: [*own, *(span for one in side_by_side for span in one.written())]
+            side_by_side.append(appender)
+        try:
+            yield appender
+        finally:
+            side_by_side.remove(appender)
+            own += appender.written()
+
+    def _new_appender(self, client: Client, queue: Queue, lineage: Lineage, expected: int) -> QueueAppender:
+        timeout_s = self._connecting.options.send_timeout_s
+        if self._native:
+            producer = self._native.connected(client, queue.broker)
+            return NativeAppender(client, queue, lineage, expected, timeout_s, producer)
+        return QueueAppender(client, queue, lineage, expected, timeout_s)
 
     def _looked_at(self, client: Client, queue: Queue, wanted: OpenRange) -> int:
         """Where a range begins to look for copies of its partition's records: behind what `find` has looked at, else
@@ -116,29 +197,40 @@ class RocketMQSink:
             return scanned
         end = client.offsets.end(queue)
         settled = next((floor.position for floor in wanted.floors if floor.target == str(queue)), end)
-        return settled if end - settled <= LOOK_BACK else end
+        return _near(settled, end)
 
-    def _queues(self, client: Client, brokers: Collection[str]) -> list[Queue]:
+    def _queues(self, client: Client, topic: str, partitions: int, brokers: Collection[str]) -> list[Queue]:
         """The topic's write queues, in an order that does not change. Creates the topic when that is wanted, but not
         while one of the `brokers` that were written is away."""
-        topic = self._options.topic
         if not client.topics.exists(topic):
             check_registered(client, brokers, topic)
             if not self._options.create:
                 raise TopicMissing(
                     "The topic does not exist", where=topic, next_step="Create it, or let it be created: create: true"
                 )
-            client.topics.create(topic, self._options.queues)
-        queues = client.topics.write_queues(topic)
-        if not queues:
-            raise PermissionRefused(
-                "The topic has no queue that may be written",
-                where=topic,
-                next_step="Give it the write permission, or choose another topic",
-            )
-        return queues
+            client.topics.create(topic, self._queues_to_create(client, partitions))
+        return write_queues(client, topic)
 
-    def _check_message_limit(self, client: Client, queues: Sequence[Queue]) -> None:
+    def _queues_to_create(self, client: Client, partitions: int) -> int:
+        """On each broker."""
+        there = max(math.ceil(partitions / max(len(client.brokers.masters()), 1)), 1)
+        return self._options.queues or there
+
+    def _check_ends(self, client: Client, floors: Sequence[Floor], queues: Sequence[Queue]) -> None:
+        """A queue that ends before a floor lost what stood there. The end may lag an answer: then it is looked at
+        again."""
+        behind = {floor.target: floor.position for floor in sorted(floors, key=lambda f: f.position)}
+        suspects = [
+            queue_of(name) for name, place in behind.items() if not _reaches(client, queue_of(name), place, queues)
+        ]
+        ends = visible_ends(client, suspects)
+        shorter = {queue: end for queue, end in ends.items() if end < behind[str(queue)]}
+        if shorter and self._options.on_replaced == "fail":
+            queue, end = next(iter(shorter.items()))
+            raise rewound(queue, behind[str(queue)], end)
+        self._shorter |= {str(queue): end for queue, end in shorter.items()}
+
+    def _check_message_limit(self, client: Client, topic: str, queues: Sequence[Queue]) -> None:
         """A message between the broker's limit and ours would stop the connector instead of being rejected."""
         wanted = int(self._options.max_message_bytes)
         for broker in sorted({queue.broker for queue in queues}):
@@ -149,31 +241,42 @@ class RocketMQSink:
             if most < wanted:
                 raise ConfigError(
                     f"The broker takes messages of {most} bytes, max_message_bytes is {wanted}",
-                    where=f"{self._options.topic} on {broker}",
+                    where=f"{topic} on {broker}",
                     next_step=f"Set max_message_bytes: {most}, or raise the broker's maxMessageSize",
                 )
 
 
-def _pinned(wanted: Range) -> list[Queue]:
-    pins = wanted.pins.target
-    return [Queue(pins["topic"], broker, number) for broker, number in pins["queues"]]
+def write_queues(client: Client, topic: str) -> list[Queue]:
+    """Sorted. Raises TopicMissing, or PermissionRefused when nothing of it may be written."""
+    queues = client.topics.write_queues(topic)
+    if not queues:
+        raise PermissionRefused(
+            "The topic has no queue that may be written",
+            where=topic,
+            next_step="Give it the write permission, or choose another topic",
+        )
+    return queues
 
 
-def _queue_for(wanted: Range) -> Queue:
-    """1:1 routing: a pure function of the partition's slot and the pinned queues."""
-    queues = _pinned(wanted)
-    return queues[wanted.slot % len(queues)]
+def _near(settled: int, end: int) -> int:
+    """The place behind what was settled, or the queue's end when that is too far away to read up to it."""
+    return settled if end - settled <= LOOK_BACK else end
 
 
-def _check_ends(client: Client, floors: Sequence[Floor], queues: Sequence[Queue]) -> None:
-    """A queue that ends before a floor lost what stood there. The end may lag an answer: then it is looked at again."""
-    behind = {floor.target: floor.position for floor in sorted(floors, key=lambda f: f.position)}
-    suspects = [
-        queue_of(name) for name, position in behind.items() if not _reaches(client, queue_of(name), position, queues)
-    ]
-    for queue, end in visible_ends(client, suspects).items():
-        if end < behind[str(queue)]:
-            raise rewound(queue, behind[str(queue)], end)
+def _check_writable(client: Client, queues: Sequence[Queue]) -> None:
+    """Before anything is written: a range by key whose queues are not all there cannot be finished."""
+    there = set(client.topics.write_queues(queues[0].topic))
+    gone = [queue for queue in queues if queue not in there]
+    if not gone:
+        return
+    check_registered(client, {queue.broker for queue in gone}, queues[0].topic)
+    if not there:
+        client.sender(gone[0])  # refused: the topic may not be written
+    raise TargetChanged(
+        "A queue that an open range was planned for may not be written any more, or the topic has fewer of them",
+        where=str(gone[0]),
+        next_step="Give the topic its queues back, or give up the open ranges: waybill offsets set --abandon",
+    )
 
 
 def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue]) -> bool:
@@ -184,6 +287,33 @@ def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue
             next_step="Start its broker again, or give up the open ranges: waybill offsets set --abandon",
         )
     return client.offsets.end(queue) >= position
+
+
+def unfit(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, str, str]]:
+    """Rows that cannot be sent: too large, or with a key or tags that RocketMQ would cut. See `contracts.Sink`."""
+    sizes, bodies = message_bytes(records), body_bytes(records)
+    properties = sizes - bodies
+    found = [
+        (int(row), "MessageTooLarge", f"The body takes {bodies[row]} bytes, allowed are {most_bytes} ({_WHO_ALLOWS})")
+        for row in np.flatnonzero(bodies > most_bytes)
+    ]
+    too_long = properties > MAX_PROPERTIES_BYTES
+    found += [
+        (int(row), "PropertiesTooLarge", f"Key, tags and headers take {properties[row] - MARK_BYTES} bytes, {_LEFT}")
+        for row in np.flatnonzero(too_long & (bodies <= most_bytes))
+    ]
+    found += _not_alone(records, np.flatnonzero(~too_long & (sizes > most_bytes) & (bodies <= most_bytes)))
+    return sorted([*found, *_with_separators(records, {row for row, _, _ in found})])
+
+
+def _not_alone(records: pa.RecordBatch, rows: NDArray[np.int64]) -> Iterator[tuple[int, str, str]]:
+    """Those of these rows, too long for a batch, that cannot go alone: a single message's properties are text."""
+    for row in rows:
+        try:
+            for name in {"headers", "message_id"} & {*records.schema.names}:
+                (records.column(name)[row].as_py() or b"").decode()
+        except UnicodeDecodeError:
+            yield int(row), "IllegalProperty", "The properties are not UTF-8, and the body is too large for a batch"
 
 
 def _with_separators(records: pa.RecordBatch, but: set[int]) -> Iterator[tuple[int, str, str]]:

@@ -7,29 +7,41 @@ Its own consumer group is told what is settled, so that RocketMQ's lag tools sho
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 
 from connect_core import clock
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
-from connect_core.errors import OffsetGone, Unreachable
+from connect_core.errors import ConfigError, OffsetGone, Retriable
 from connect_core.records import Partition
-from connect_core.rocketmq import Client, MissingRange, Queue, QueueBounds, QueueReader, wait_for_any
+from connect_core.rocketmq import (
+    Client,
+    MissingRange,
+    Queue,
+    QueueBounds,
+    QueueReader,
+    TopicMissing,
+    wait_for_any,
+)
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.connecting import Connecting, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.continuity import (
+    at_end,
+    begun_at,
     closed_bounds,
+    deleted_bounds,
     evidence_of,
     evidence_of_last,
     first_bounds,
-    is_closed,
     next_bounds,
 )
+from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
-from connect_core.systems.rocketmq.options import RocketMQSourceOptions
+from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceOptions
+from connect_core.systems.rocketmq.presence import Presence, missing
 from connect_core.systems.rocketmq.times import first_stored_at
 
 
@@ -38,26 +50,60 @@ class RocketMQSource:
 
     def __init__(self, options: RocketMQSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options
-        self._connecting = Connecting(options.name_servers, resources)
+        self._connecting = Connecting(options, resources)
+        self._presence = Presence(options.names)
         self._recent: dict[Partition, list[Columns]] = {}
+        self._ends: dict[Partition, int] = {}
         self._told: dict[Queue, int] = {}
         self._waiting: dict[tuple[Queue, int], QueueReader] = {}
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         with self._connecting.client() as client:
-            mine = [partition for partition in known if queue_of(partition.key).topic in self._options.topics]
+            mine = [partition for partition in known if self._options.reads(queue_of(partition.key).topic)]
             with telling_who_is_away(client, [queue_of(partition.key).broker for partition in mine]):
-                queues = [queue for topic in self._options.topics for queue in client.topics.read_queues(topic)]
+                queues = [queue for topic in self._topics(client) for queue in self._queues(client, topic)]
         there = [Partition(str(queue)) for queue in queues]
+        self._check_starts([*mine, *there])
         return [*mine, *(partition for partition in there if partition not in mine)]
+
+    def _check_starts(self, partitions: Sequence[Partition]) -> None:
+        """Raises ConfigError when the document says where a queue begins that there is not."""
+        known = {partition.key for partition in partitions}
+        named = [f"{topic}/{name}" for topic, offsets in self._options.start_offsets().items() for name in offsets]
+        if strange := sorted(set(named) - known):
+            raise ConfigError(
+                f"there is no queue {', '.join(strange)}",
+                where="source.rocketmq.start",
+                next_step=f"There are {', '.join(sorted(known)[:8])}{' and others' if len(known) > 8 else ''}",
+            )
+
+    def topic(self, partition: Partition) -> str:
+        return queue_of(partition.key).topic
+
+    def _topics(self, client: Client) -> list[str]:
+        """Those that are named, which have to be there, and those that a pattern means now."""
+        named = [topic for topic in self._options.topics if self._options.names(topic)]
+        if len(named) == len(self._options.topics):
+            return named
+        return [
+            *named,
+            *(topic for topic in client.topics.names() if topic not in named and self._options.reads(topic)),
+        ]
+
+    def _queues(self, client: Client, topic: str) -> list[Queue]:
+        """None of a topic that a pattern means and that was deleted a moment ago."""
+        try:
+            return client.topics.read_queues(topic)
+        except TopicMissing as error:
+            if self._options.names(topic):
+                raise missing(error) from None
+            return []
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         queues = {partition: queue_of(partition.key) for partition in known}
         with self._connecting.client() as client:
-            seen: dict[Queue, QueueBounds] = {}
             with telling_who_is_away(client, [queue.broker for queue in queues.values()]):
-                for topic in sorted({queue.topic for queue in queues.values()}):
-                    seen |= client.offsets.bounds(topic)
+                seen = self._presence.bounds(client, [queue.topic for queue in queues.values()])
             return {
                 partition: self._bounds_of(client, queue, known[partition], seen) for partition, queue in queues.items()
             }
@@ -66,10 +112,14 @@ class RocketMQSource:
         self, client: Client, queue: Queue, position: Position | None, seen: Mapping[Queue, QueueBounds]
     ) -> Bounds:
         if queue not in seen:
-            _check_closed(client, queue, {one.broker for one in seen})
+            if self._presence.is_deleted(client, queue):
+                return deleted_bounds(position)
             left = QueueBounds(client.offsets.begin(queue), client.offsets.end(queue), 0)
             return closed_bounds(position or Position(0, self._first_offset(client, queue, left), {}), left.end)
         if position is None:
+            wanted = self._named_offset(queue)
+            if wanted is not None:
+                return begun_at(client, queue, seen[queue], wanted)
             return first_bounds(client, queue, seen[queue], self._first_offset(client, queue, seen[queue]))
         return next_bounds(client, queue, position, seen[queue])
 
@@ -88,25 +138,44 @@ class RocketMQSource:
         return offset
 
     def _first_offset(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
-        """Where a queue that was never read begins. The newest message is that of the first look, not of each: our
-        group keeps it until something has been read."""
-        group = self._options.consumer_group()
-        if self._options.start == "earliest":
+        """Where a queue that was never read begins. Our group keeps what the first look has seen until something has
+        been read: the newest message, and the place of another group, are others at each look."""
+        if (wanted := self._named_offset(queue)) is not None:
+            return wanted
+        if self._options.start_of_others() == "earliest":
             return seen.begin
+        group = self._options.consumer_group()
         kept = client.groups.committed(group, queue) if group else None
-        if kept is None and group:
+        if kept is not None:
+            return kept
+        begin = self._started_from(client, queue, seen)
+        if group:
             client.groups.create(group)
-            client.groups.commit(group, queue, seen.end)
-        return seen.end if kept is None else kept
+            client.groups.commit(group, queue, begin)
+        return begin
+
+    def _named_offset(self, queue: Queue) -> int | None:
+        return self._options.start_offsets().get(queue.topic, {}).get(f"{queue.broker}/{queue.queue_id}")
+
+    def _started_from(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
+        start = self._options.start_of_others()
+        if start == "latest":
+            return seen.end
+        if start.startswith(GROUP):
+            committed = client.groups.committed(start.removeprefix(GROUP), queue)
+            return seen.begin if committed is None else committed
+        moment_ms = math.ceil(datetime.fromisoformat(start).timestamp() * 1000)
+        return first_stored_at(client, queue, seen.begin, seen.end, moment_ms)
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
-        gathering = Gathering(wanted)
-        self._recent.pop(wanted.partition, None)
+        gathering = self._gathering(wanted)
+        self._forget(wanted.partition)
         deadline = clock.monotonic() + limit.quantum_left_s()
-        with self._connecting.client() as client:
+        with self._connecting.client() as client, self._telling_it_was_deleted(wanted):
             reader = client.read(queue_of(wanted.partition.key), wanted.begin, wanted.end, deadline=deadline)
             for part in reader.stored():
                 gathering.add(part)
+                self._ends[wanted.partition] = reader.queue_end
                 if gathering.full():
                     yield self._batch(wanted, gathering)
                 if gathering.hole or gathering.exhausted():
@@ -129,19 +198,45 @@ class RocketMQSource:
             _until_arrived(waiting, until)
 
     def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        """Ends as well when one of the topics was deleted: the next plan looks at it."""
         until = clock.monotonic() + limit.quantum_left_s()
-        with self._connecting.client() as client, ExitStack() as given_up:
+        with self._connecting.client() as client, ExitStack() as given_up, suppress(TopicMissing):
             followed = []
             for one in wanted:
-                self._recent.pop(one.partition, None)
+                self._forget(one.partition)
                 reader = client.follow(queue_of(one.partition.key), one.begin, deadline=until)
                 given_up.callback(reader.give_up)
-                followed.append(FollowedQueue(one, reader))
+                followed.append(FollowedQueue(reader, one, self._gathering(one)))
             for queue in following(followed, until, linger_s):
+                self._ends[queue.wanted.partition] = queue.reader.queue_end
                 if queue.gathering.pending():
                     yield queue.wanted, self._batch(queue.wanted, queue.gathering)
                 if queue.gathering.hole and not queue.gathering.exhausted():
                     raise _gone(queue.wanted, queue.gathering.hole)
+
+    def _gathering(self, wanted: Range) -> Gathering:
+        """Whole messages for a sink that takes them, else what any system takes."""
+        decode = whole_messages if self._options.sink_system == SYSTEM else record_batch
+        return Gathering(wanted, decode, leave_out_copies=self._options.copies == "leave_out")
+
+    def _forget(self, partition: Partition) -> None:
+        """What an earlier range has shown."""
+        self._recent.pop(partition, None)
+        self._ends.pop(partition, None)
+
+    @contextmanager
+    def _telling_it_was_deleted(self, wanted: Range) -> Iterator[None]:
+        """A topic that a pattern means may go while it is read: what is told of it is for the next plan to say."""
+        try:
+            yield
+        except TopicMissing as error:
+            if self._options.names(queue_of(wanted.partition.key).topic):
+                raise missing(error) from None
+            raise Retriable(
+                "The topic was deleted while it was read",
+                where=error.where,
+                next_step="The next run tells what was not read of it",
+            ) from None
 
     def _batch(self, wanted: Range, gathering: Gathering) -> SourceBatch:
         """The batch gathered so far. Its messages, and the one before them, are kept as evidence for the receipt."""
@@ -151,14 +246,19 @@ class RocketMQSource:
         return batch
 
     def evidence(self, wanted: Range, end: int) -> Json:
-        """The last message before `end`. Asks the broker only when it was not among the messages read last."""
+        """The last message before `end`, and whether the queue ended there. Asks the broker only when the message was
+        not among those read last."""
         if end == wanted.begin:
             return wanted.evidence
+        message = self._last_before(wanted, end)
+        return at_end(message) if self._ends.get(wanted.partition) == end else message
+
+    def _last_before(self, wanted: Range, end: int) -> Json:
         for messages in reversed(self._recent.get(wanted.partition, [])):
             before = messages.before(end)
             if len(before) and before.offsets[-1] >= wanted.begin:
                 return evidence_of_last(before)
-        with self._connecting.client() as client:
+        with self._connecting.client() as client, self._telling_it_was_deleted(wanted):
             found = client.pull(queue_of(wanted.partition.key), end - 1, max_messages=1).messages
         there = [message for message in found if message.queue_offset < end]
         return evidence_of(there[-1]) if there else wanted.evidence
@@ -171,13 +271,16 @@ class RocketMQSource:
             if not self._told:
                 client.groups.create(group)
             for partition, position in positions.items():
-                queue = queue_of(partition.key)
-                told = self._told.get(queue)
-                if told is None:
-                    told = client.groups.committed(group, queue) or 0
-                if position.offset > told:
-                    client.groups.commit(group, queue, position.offset)
-                self._told[queue] = max(told, position.offset)
+                with suppress(TopicMissing):  # it was deleted: there is nobody to tell
+                    self._tell(client, group, queue_of(partition.key), position.offset)
+
+    def _tell(self, client: Client, group: str, queue: Queue, offset: int) -> None:
+        told = self._told.get(queue)
+        if told is None:
+            told = client.groups.committed(group, queue) or 0
+        if offset > told:
+            client.groups.commit(group, queue, offset)
+        self._told[queue] = max(told, offset)
 
 
 def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) -> None:
@@ -188,22 +291,12 @@ def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) 
         for place, reader in waiting.items():
             try:
                 come = reader.arrived() is not None
-            except OffsetGone:
+            except (OffsetGone, TopicMissing):
                 come = True
             if come:
                 del waiting[place]
                 return
         wait_for_any(list(waiting.values()), until)
-
-
-def _check_closed(client: Client, queue: Queue, there: Collection[str]) -> None:
-    """Raises Unreachable when a queue is missing from the route for another reason than that its topic has fewer."""
-    if queue.broker not in there or not is_closed(client, queue):
-        raise Unreachable(
-            "The queue is not in the topic's route: its broker is away, or the route is older than the queue",
-            where=str(queue),
-            next_step="Start the broker again; the next run goes on where this one was",
-        )
 
 
 def _gone(wanted: Range, hole: MissingRange) -> OffsetGone:

@@ -14,7 +14,7 @@ from connect_core.ledger import Ledger
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned
 
 CLOCKS = re.compile(
-    r"\b(now|\w*_?timestamp|timeofday|julianday|strftime|unixepoch|datetime|localtime)\s*\(|current_|local"
+    r"\b(now|\w*_?timestamp|timeofday|julianday|strftime|unixepoch|datetime|localtime)\s*\(|current_(date|time|timestamp)|local"
 )
 
 
@@ -66,5 +66,5 @@ def a_life(ledger: Ledger) -> None:
     ledger.positions(later.uid, LIVE, [Q0, Q1])
     ledger.end_run(later.run_id, state="done", failure=None, summary={})
     ledger.release(later.lease)
-    ledger.mark_restored(counter=ledger.identity()[1], who="ann")
+    ledger.mark_restored(counter=ledger.identity().counter, who="ann")
     ledger.delete(later.uid, who="ann")

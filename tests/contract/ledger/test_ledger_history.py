@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from connect_core.contracts import LIVE, Floor, Outcome, Position, Reject
-from connect_core.errors import ConfigError, DataError, Failure
+from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position, Reject
+from connect_core.errors import ConfigError, DataError, Failure, Fenced
 from connect_core.ledger import Ledger
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
@@ -75,6 +75,29 @@ def test_receipts_are_found_by_run_and_stream(worker: Worker) -> None:
     assert len(ledger.receipts(uid, limit=None)) == 4
 
 
+def test_receipts_next_to_an_offset_are_found_without_the_others(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    assert ledger.receipts_near(uid, Q0, 0) is None
+    ids = [worker.move(Q0, 10 * n, 10 * n + 10) for n in range(9)]
+    nothing = worker.move(Q0, 90, 100, filtered=10, passed=0, emitted=0, delivered=0)
+    worker.move(Q1, 0, 10)
+    near = ledger.receipts_near(uid, Q0, 45, each_side=2)
+    assert near is not None
+    newest, around = near
+    assert newest.id == nothing, "it says how far the partition was read"
+    assert [one.id for one in around] == ids[2:6], "two that end before, the one that covers it, and one behind"
+    assert [one.id for one in ledger.receipts_near(uid, Q0, 200)[1]] == ids  # type: ignore[index]
+
+
+def test_receipts_of_a_former_incarnation_are_not_next_to_anything(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    [anew] = worker.plan(planned(Q0, 0, 50, incarnation=1, gaps=(Gap(0, 100, None, "recreated"),)))
+    worker.settle(Outcome(anew.id, receipt(0, 50)))
+    near = worker.ledger.receipts_near(worker.uid, Q0, 20)
+    assert near is not None
+    assert ([one.id for one in near[1]], near[0].incarnation) == ([anew.id], 1)
+
+
 def test_offsets_by_stream_and_partition(worker: Worker) -> None:
     worker.move(Q1, 0, 5)
     worker.move(Q0, 0, 100)
@@ -116,13 +139,47 @@ def test_the_audit_is_of_one_connector_or_of_all(worker: Worker) -> None:
 def test_a_restored_ledger_looks_before_it_writes(worker: Worker) -> None:
     ledger = worker.ledger
     worker.plan(planned(Q0), floors=[Floor(Q0.id, "copy:0", 5), Floor("", "/out", 6)])
-    name, count = ledger.identity()
+    before = ledger.identity()
+    count = before.counter
     assert ledger.mark_restored(counter=count + 40, who="ann") == 2
     assert all(floor.ahead for floor in ledger.floors(worker.uid, LIVE))
-    assert ledger.identity() == (name, count + 40)
+    assert (ledger.identity().id, ledger.identity().counter) == (before.id, count + 40)
     ledger.mark_restored(counter=1, who="ann")
-    assert ledger.identity() == (name, count + 40)
+    assert (ledger.identity().id, ledger.identity().counter) == (before.id, count + 40)
     assert ledger.take("target:x", None, "h").counter == count + 41
+
+
+def test_a_ledger_knows_its_server_and_notices_another(worker: Worker) -> None:
+    ledger = worker.ledger
+    server = ledger.identity().server
+    assert ledger.identity().known_server == ""
+    if server:  # a SQLite file is on none
+        ledger.note_server(server)
+        assert (ledger.identity().known_server, ledger.identity().moved) == (server, False)
+    ledger.note_server("another")
+    assert ledger.identity().moved == bool(server)
+    ledger.mark_restored(counter=0, who="ann")
+    assert ledger.identity().known_server == server
+    assert not ledger.identity().moved
+
+
+def test_a_restored_ledger_has_taken_every_lease_away(worker: Worker) -> None:
+    ledger, lease = worker.ledger, worker.lease
+    ledger.mark_restored(counter=0, who="ann")
+    with pytest.raises(Fenced):
+        ledger.renew(lease, boot_id="b", deadline_ns=1)
+    state = ledger.lease(lease.id)
+    assert state is not None
+    assert state.epoch > lease.epoch + 1000
+
+
+def test_who_was_made_before_the_restore_may_have_been_forgotten(worker: Worker) -> None:
+    ledger = worker.ledger
+    assert not ledger.restored_since(worker.uid)
+    ledger.mark_restored(counter=0, who="ann")
+    assert ledger.restored_at() is not None
+    assert ledger.restored_since(worker.uid)
+    assert not ledger.restored_since(Worker.started(ledger, "younger").uid)
 
 
 def test_what_a_run_has_settled_is_found_by_its_id_and_by_that_of_its_scheduler(worker: Worker) -> None:

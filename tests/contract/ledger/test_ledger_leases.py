@@ -84,11 +84,12 @@ def test_who_lost_the_lease_is_fenced(ledger: Ledger, epoch: int, holder: str) -
 
 
 def test_every_lease_raises_the_counter(ledger: Ledger) -> None:
-    name, count = ledger.identity()
+    before = ledger.identity()
+    count = before.counter
     first = ledger.take(FILE, None, "h1")
     second = ledger.take(target_lease_id("/data/other.log"), None, "h1")
-    assert (first.counter, second.counter) == (count + 1, count + 2)
-    assert ledger.identity() == (name, count + 2)
+    assert [(one.counter, one.ledger) for one in (first, second)] == [(count + 1, before.id), (count + 2, before.id)]
+    assert ledger.identity() == replace(before, counter=count + 2)
 
 
 def test_a_lease_that_was_not_given_does_not_raise_the_counter(ledger: Ledger) -> None:

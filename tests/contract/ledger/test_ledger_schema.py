@@ -108,7 +108,7 @@ def test_a_schema_that_is_ahead_asks_for_newer_code(url: str, engine: sa.Engine)
 
 def test_two_ledgers_are_two(url: str, sqlite_ledger: str) -> None:
     with Ledger.open(url) as one, Ledger.open(sqlite_ledger) as other:
-        assert one.identity()[0] != other.identity()[0]
+        assert one.identity().id != other.identity().id
 
 
 def test_sqlite_is_for_its_owner_only_with_a_write_ahead_log(tmp_path: Path) -> None:

@@ -91,6 +91,14 @@ def test_the_rest_of_a_range_that_closed_short(worker: Worker) -> None:
     assert worker.ledger.rests(worker.uid, LIVE) == []
 
 
+@pytest.mark.parametrize("limit", ["max_records", "max_bytes"])
+def test_nothing_is_left_of_a_range_that_is_full(worker: Worker, limit: str) -> None:
+    wanted = replace(planned(Q0, 0, 100), **{limit: 70 if limit == "max_records" else 14_000})
+    [opened] = worker.plan(wanted)
+    worker.settle(Outcome(opened.id, receipt(0, 70, floors=(AHEAD,))))
+    assert worker.ledger.rests(worker.uid, LIVE) == []
+
+
 @pytest.mark.parametrize("what", ["nothing ahead", "closed at its end", "another partition", "moved", "given up"])
 def test_where_nothing_is_left_of_a_range(worker: Worker, what: str) -> None:
     ahead = {"nothing ahead": AHEAD._replace(ahead=False), "another partition": AHEAD._replace(partition_id=Q1.id)}

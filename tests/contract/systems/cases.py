@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from connect_core.contracts import Side, Sink, Source
-from connect_core.rocketmq import Client, ClientOptions, Queue, encode_batch
+from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batch
+from connect_core.rocketmq.wire.properties import KEYS, value_of
 from connect_core.systems import sink, source
 
 
@@ -27,8 +28,12 @@ class SystemCase(ABC):
         """Records that somebody else writes, to one partition."""
 
     @abstractmethod
-    def content(self) -> list[bytes]:
-        """What stands in the sink's target."""
+    def content(self, behind: int = 0) -> list[bytes]:
+        """What stands in the sink's target, but for the first `behind` records, in order."""
+
+    def count(self) -> int:
+        """How many records that is."""
+        return len(self.content())
 
 
 class FileCase(SystemCase):
@@ -45,8 +50,8 @@ class FileCase(SystemCase):
         with self._in.open("ab") as file:
             file.writelines(value + b"\n" for value in values)
 
-    def content(self) -> list[bytes]:
-        return self._out.read_bytes().splitlines() if self._out.exists() else []
+    def content(self, behind: int = 0) -> list[bytes]:
+        return self._out.read_bytes().splitlines()[behind:] if self._out.exists() else []
 
 
 class RocketMQCase(SystemCase):
@@ -70,13 +75,40 @@ class RocketMQCase(SystemCase):
         sender.finish(deadline=time.monotonic() + 5)
         self._client.barrier(self._in.broker, deadline=time.monotonic() + 5)
 
-    def content(self) -> list[bytes]:
+    def content(self, behind: int = 0) -> list[bytes]:
+        return [bytes(message.body) for message in self._messages()][behind:]
+
+    def _messages(self) -> list[StoredMessage]:
+        """Queue by queue."""
         if not self._client.topics.exists(self._out):
             return []
         self._client.barrier(self._in.broker, deadline=time.monotonic() + 5)
         bounds = self._client.offsets.bounds(self._out)
-        return [body for queue, seen in bounds.items() for body in self._bodies(queue, seen.begin, seen.end)]
+        return [message for queue, seen in bounds.items() for message in self._read(queue, seen.begin, seen.end)]
 
-    def _bodies(self, queue: Queue, begin: int, end: int) -> list[bytes]:
+    def _read(self, queue: Queue, begin: int, end: int) -> list[StoredMessage]:
         slices = self._client.read(queue, begin, end, deadline=time.monotonic() + 5)
-        return [message.body for part in slices for message in part.messages]
+        return [message for part in slices for message in part.messages]
+
+
+class RocketMQByKeyCase(RocketMQCase):
+    """One range is spread over three queues. Between queues there is no order: each record is put where it belongs
+    when those of its key stand in order."""
+
+    def sink(self) -> Sink:
+        given = {**self._servers, "topic": self._out, "queues": 3, "order": "key"}
+        return sink(Side("rocketmq", given), self._resources)
+
+    def count(self) -> int:
+        return len(self._messages())
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        stored = sorted(self._messages(), key=lambda message: message.physical_offset)[behind:]
+        places: dict[str | None, set[int]] = {}
+        for message in stored:
+            places.setdefault(value_of(message.properties, KEYS), set()).add(message.queue_id)
+        assert all(len(queues) == 1 for queues in places.values()), "a key is in one queue"
+        for queue in range(3):
+            numbers = [int(message.body) for message in stored if message.queue_id == queue]
+            assert numbers == sorted(numbers)
+        return sorted((bytes(message.body) for message in stored), key=int)

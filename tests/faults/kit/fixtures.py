@@ -6,6 +6,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,14 @@ from connect_core.stack import postgresql
 from tests.faults.kit.airflow import OPTIONS, GrowingFiles, site_of
 from tests.faults.kit.cluster import Cluster
 from tests.faults.kit.engines import Engine
+from tests.faults.kit.journeys import WAYS, Journey, OldCluster
 from tests.faults.kit.proxy import RocketMQProxy
 from tests.faults.kit.topics import JavaReader
 from tests.servers import RocketMQ
 from tests.site import Site, new_site
 
 MakeSite = Callable[..., Site]
+MakeJourney = Callable[..., Journey]
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +33,29 @@ def java_reader(rocketmq: RocketMQ, worker_folder: Path) -> Iterator[JavaReader]
     yield reader
     reader.close()
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def old_cluster(rocketmq_533: RocketMQ, worker_folder: Path) -> Iterator[OldCluster]:
+    """Of the oldest version that is promised to work, beside this process's own broker."""
+    folder = worker_folder / "old-reader"
+    reader = JavaReader(rocketmq_533, folder)
+    yield OldCluster(rocketmq_533, reader)
+    reader.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def journey_of(request: pytest.FixtureRequest, java_reader: JavaReader) -> MakeJourney:
+    """Makes the journey of a way on a site, `journey_of("across", site, records=100)`, with the clusters it needs."""
+
+    def make(way: str, site: Site, **options: Any) -> Journey:
+        if way == "across":
+            options["old"] = request.getfixturevalue("old_cluster")
+        made: Journey = WAYS[way](site, java_reader, **options)
+        return made
+
+    return make
 
 
 @pytest.fixture(scope="session")

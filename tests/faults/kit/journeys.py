@@ -1,4 +1,4 @@
-"""The two directions as a test sees them: what is fed, how it is run, where it has to arrive.
+"""The directions as a test sees them: what is fed, how it is run, where it has to arrive.
 
 Small on purpose, but every partition is several ranges long and every range several batches, so that each step of a run
 is passed more than once.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from connect_core.contracts import LIVE
 from connect_core.ledger import Ledger
@@ -19,6 +19,7 @@ from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.kit.proxy import Trap
 from tests.faults.kit.topics import JavaReader, fill, records_of
 from tests.faults.rows import FaultRow
+from tests.servers import RocketMQ
 from tests.site import Site
 
 PARTITIONS = 2
@@ -38,6 +39,8 @@ class Journey(Protocol):
     site: Site
     name: str
     where: str
+    partitions: int
+    tasks: int
 
     def feed(self, begin: int, end: int) -> None:
         """Appends records of these numbers to every partition."""
@@ -63,13 +66,16 @@ class Inward:
     record_bytes: int = 50
     partitions: int = PARTITIONS
     name_servers: str | list[str] = "${stack:name_servers}"
+    tasks: int = 1
+    sink: dict[str, str] = field(default_factory=dict)
     name: str = "lines-in"
     where: str = "file → RocketMQ"
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
         self.feed(0, self.records)
-        sink = {"name_servers": self.name_servers, "topic": self.site.topic, "queues": self.partitions}
+        place = {"name_servers": self.name_servers, "topic": self.site.topic}
+        sink = {**place, "queues": self.partitions, **self.sink}
         self.site.apply(
             self.name,
             {
@@ -109,6 +115,7 @@ class Outward:
     partitions: int = PARTITIONS
     name_servers: str | list[str] = "${stack:name_servers}"
     errors: dict[str, str] = field(default_factory=dict)
+    tasks: int = 1
     name: str = "lines-out"
     where: str = "RocketMQ → file"
 
@@ -145,7 +152,69 @@ class Outward:
         return {str(self.path): lines_of(self.path)}
 
 
-BOTH_WAYS = (Inward, Outward)
+@dataclass(frozen=True)
+class OldCluster:
+    """The cluster that is copied, and its own client."""
+
+    rocketmq: RocketMQ
+    reader: JavaReader
+
+
+@dataclass
+class Across:
+    """RocketMQ → RocketMQ: each queue of a topic to the one of its number in another cluster, where the topic is made.
+    Two tasks have two queues each."""
+
+    site: Site
+    reader: JavaReader
+    old: OldCluster
+    records: int = 5_000
+    range_records: int = 2_250
+    partitions: int = 4
+    tasks: int = 2
+    name_servers: str | list[str] = "${stack:name_servers}"
+    sink: dict[str, Any] = field(default_factory=dict)
+    name: str = "lines-across"
+    where: str = "RocketMQ → RocketMQ, two clusters"
+
+    def __post_init__(self) -> None:
+        self.feed(0, self.records)
+        self.apply()
+
+    def apply(self, **document: Any) -> None:
+        """The connector's document, changed by `document`."""
+        sink = {"name_servers": self.name_servers, "topic": "{topic}", "queues": 0, "order": "queue", **self.sink}
+        self.site.apply(
+            self.name,
+            {
+                "source": {"rocketmq": {"name_servers": self.origin, "topics": [self.site.topic]}},
+                "sink": {"rocketmq": sink},
+                "tasks": self.tasks,
+                "limits": {"range_records": self.range_records},
+                **document,
+            },
+        )
+
+    @property
+    def origin(self) -> list[str]:
+        return self.old.rocketmq.name_servers
+
+    def feed(self, begin: int, end: int) -> None:
+        fill(self.origin, self.site.topic, [numbered(number, begin, end) for number in range(self.partitions)])
+
+    def source(self) -> dict[str, list[bytes]]:
+        return self.old.reader.records(self.site.topic)
+
+    def spans(self) -> dict[str, Span]:
+        with Client(ClientOptions(name_servers=tuple(self.origin))) as client:
+            bounds = client.offsets.bounds(self.site.topic)
+        return {str(queue): Span(seen.begin, seen.end) for queue, seen in bounds.items()}
+
+    def target(self) -> dict[str, list[bytes]]:
+        return arrived(self.site, self.reader)
+
+
+WAYS = {"in": Inward, "out": Outward, "across": Across}
 
 
 def lines_of(path: Path) -> list[bytes]:

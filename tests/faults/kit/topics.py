@@ -70,25 +70,32 @@ def records_of(name_servers: Sequence[str], topic: str) -> dict[str, list[bytes]
     return found
 
 
-def fill(name_servers: Sequence[str], topic: str, queues: Sequence[Sequence[bytes]]) -> dict[str, list[bytes]]:
-    """Creates the topic when it is missing and stores these records, a list a queue; returns them by queue."""
+def fill(
+    name_servers: Sequence[str],
+    topic: str,
+    queues: Sequence[Sequence[bytes]],
+    properties: Sequence[Sequence[bytes]] = (),
+) -> dict[str, list[bytes]]:
+    """Creates the topic when it is missing and stores these records, a list a queue, with these properties; returns
+    the records by queue."""
+    properties = properties or [[b""] * len(records) for records in queues]
     deadline = time.monotonic() + 60
     with Client(ClientOptions(name_servers=tuple(name_servers))) as client:
         if not client.topics.exists(topic):
             client.topics.create(topic, len(queues))
         targets = client.topics.write_queues(topic)
-        for queue, records in zip(targets, queues, strict=True):
-            _send(client, queue, records, deadline)
+        for queue, records, theirs in zip(targets, queues, properties, strict=True):
+            _send(client, queue, records, theirs, deadline)
         for broker in {queue.broker for queue in targets}:
             client.barrier(broker, deadline=deadline)
     return {str(queue): list(records) for queue, records in zip(targets, queues, strict=True)}
 
 
-def _send(client: Client, queue: Queue, records: Sequence[bytes], deadline: float) -> None:
+def _send(client: Client, queue: Queue, records: Sequence[bytes], properties: Sequence[bytes], deadline: float) -> None:
     sender = client.sender(queue)
     for begin in range(0, len(records), _BATCH):
-        part = list(records[begin : begin + _BATCH])
-        sender.submit(encode_batch(part, [b""] * len(part)), deadline=deadline)
+        part = slice(begin, begin + _BATCH)
+        sender.submit(encode_batch(records[part], properties[part]), deadline=deadline)
     sender.finish(deadline=deadline)
 
 

@@ -54,8 +54,10 @@ def environment(running: stack.Stack, part: str) -> dict[str, str]:
 
 
 def test_all_four_parts_are_healthy(airflow: stack.Stack) -> None:
+    """A part whose last sign of life is a few seconds old, on a busy machine, is called unhealthy until the next."""
+    healthy = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy")
     with session(airflow) as client:
-        assert client.health() == dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy")
+        until(lambda: client.health() == healthy, "four healthy parts", told=lambda: str(client.health()))
 
 
 def test_another_password_is_refused(airflow: stack.Stack) -> None:

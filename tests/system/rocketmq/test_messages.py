@@ -13,7 +13,7 @@ from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.network import command
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
-from connect_core.rocketmq.wire.commands import BatchSendRequest, RequestCode
+from connect_core.rocketmq.wire.commands import RequestCode, SendRequest
 from connect_core.rocketmq.wire.stored_message import crc_matches, plain_body
 from tests.servers import RocketMQ
 from tests.system.rocketmq.conftest import soon
@@ -131,7 +131,7 @@ def test_inner_batches_are_read_message_by_message(client: Client, broker: Rocke
     queue = Queue(topic, broker.broker_name, 0)
     for bodies in ([b"0", b"1", b"2"], [b"3", b"4", b"5"]):
         batch = encode_batch(bodies, [b"k\x01v\x02"] * 3)
-        request = BatchSendRequest("test", topic, 0, 1, header_properties="UNIQ_KEY\x01ONE\x02")
+        request = SendRequest("test", topic, 0, 1, properties="UNIQ_KEY\x01ONE\x02")
         sent = command(RequestCode.SEND_BATCH_MESSAGE, request, batch.body)
         assert client._network.start_sending(broker.broker_name, sent, soon()).result().code == 0
     client.barrier(broker.broker_name, deadline=soon())

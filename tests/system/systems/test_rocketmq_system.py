@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -26,7 +27,9 @@ from connect_core.rocketmq import (
     encode_batch,
 )
 from connect_core.systems import sink, source
+from connect_core.systems.rocketmq.clusters import ClusterOptions
 from connect_core.systems.rocketmq.peeking import peek
+from connect_core.systems.rocketmq.routing import Router, queues_of
 from tests.servers import RocketMQ
 from tests.unit.systems.driving import UID, Follower, lane, limit, range_of, records
 
@@ -52,7 +55,7 @@ class Cluster:
 
     def planned(self, target: Sink, *, begin: int = 0, slot: int = 0, inherited: bool = False) -> OpenRange:
         """A range of 1,000 offsets with its floors, as a driver plans it."""
-        pins = target.targets(0, ()).pins
+        pins = target.targets(0, (), {}).pins
         partition = Partition(f"source-{slot}")
         wanted = replace(range_of(partition, Bounds(0, begin, 0, begin + 1000), pins=pins), slot=slot)
         return OpenRange(1 + slot, wanted, target.floors(wanted, ()), inherited)
@@ -109,17 +112,19 @@ def check_round_trip(cluster: Cluster) -> None:
         key=["k1 k2", None, "ü", None],
         tags=[None, "t", None, None],
         headers=[encode_headers([("color", "red"), ("größe", "7")]), None, encode_headers([("x", "y")]), None],
+        message_id=[b"7F01", b"7F02", b"7F03", b"7F04"],
+        flag=[1, 0, -1, 7],
     )
     target = cluster.sink()
     assert write(target, cluster.planned(target), rows) == 4
-    files = cluster.source()
+    files = cluster.source(sink_system="rocketmq")
     follower = Follower(files)
     follower.positions = dict.fromkeys(files.partitions([]))
     (partition, bounds), *_ = [(p, b) for p, b in files.bounds(follower.positions).items() if b.end]
     (batch,) = files.read(range_of(partition, bounds), limit())
     back = batch.records
     assert back.column("value").to_pylist() == [b"a", b"", b"", b"\x00\xff" * 50_000]
-    for name in ("key", "tags", "headers", "offset"):
+    for name in ("key", "tags", "headers", "offset", "message_id", "flag"):
         assert back.column(name).to_pylist() == rows.column(name).to_pylist()
     assert set(back.column("topic").to_pylist()) == {cluster.topic}
     age = time.time() - back.column("timestamp")[0].as_py().timestamp()
@@ -242,6 +247,106 @@ def test_a_late_copy_is_told_by_its_own_partition_whoever_writes_behind_it(clust
     assert told == [0, 1]
 
 
+KEYS = [f"key {n % 40}" for n in range(1000)]
+
+
+def keyed(offsets: Iterable[int]) -> pa.RecordBatch:
+    """The records of these offsets, each with its key."""
+    numbers = list(offsets)
+    rows = records([b"%d" % n for n in numbers], key=[KEYS[n] for n in numbers])
+    return rows.set_column(rows.schema.get_field_index("offset"), rows.schema.field("offset"), pa.array(numbers))
+
+
+def by_queue(cluster: Cluster, queues: int = 4) -> dict[str, list[int]]:
+    """What stands in each queue of the topic, in order."""
+    there = cluster.client.topics.read_queues(cluster.topic)
+    assert len(there) == queues
+    cluster.client.barrier(there[0].broker, deadline=time.monotonic() + 5)
+    stored = {}
+    for queue, seen in cluster.client.offsets.bounds(cluster.topic).items():
+        parts = cluster.client.read(queue, 0, seen.end, deadline=time.monotonic() + 5)
+        stored[str(queue)] = [int(message.body) for part in parts for message in part.messages]
+    return stored
+
+
+def check_by_key(stored: dict[str, list[int]]) -> None:
+    """Each record once; those of a key in one queue, in order."""
+    assert sorted(n for numbers in stored.values() for n in numbers) == list(range(1000))
+    assert all(numbers and numbers == sorted(numbers) for numbers in stored.values())
+    assert sum(len({KEYS[n] for n in numbers}) for numbers in stored.values()) == 40
+
+
+def test_a_range_by_key_is_spread_and_told_queue_by_queue(cluster: Cluster) -> None:
+    target = cluster.sink(queues=4, order="key")
+    planned = cluster.planned(target)
+    assert len(planned.floors) == 4
+    with target.writer(lane(), planned) as writer:
+        assert writer.write(keyed(range(600)), limit()) == 600
+        assert writer.write(keyed(range(600, 1000)), limit()) == 400
+        delivered = writer.flush(limit())
+    stored = by_queue(cluster)
+    check_by_key(stored)
+    assert delivered.records == 1000
+    assert delivered.where == {name: [[0, len(numbers)]] for name, numbers in stored.items()}
+    assert delivered.behind == {name: len(numbers) for name, numbers in stored.items()}
+
+
+def test_one_lost_send_among_stored_ones_is_all_that_is_written_again(cluster: Cluster) -> None:
+    """The first attempt's send to one queue is lost, and those behind it to the others are stored."""
+    target = cluster.sink(queues=4, order="key")
+    planned = cluster.planned(target)
+    lost = {n for queue, rows in Router(planned.range).routed(keyed(range(1000))) if queue.queue_id == 2 for n in rows}
+    assert 0 < len(lost) < 1000
+    write(target, planned, keyed(n for n in range(1000) if n not in lost and n < 800))
+    again = found_in(target, replace(planned, inherited=True))
+    assert again.found is not None
+    there = again.found.present(np.arange(1000))
+    assert set(np.flatnonzero(there)) == {n for n in range(800) if n not in lost}
+    assert write(target, again, keyed(np.flatnonzero(~there).tolist())) == len(lost | set(range(800, 1000)))
+    check_by_key(by_queue(cluster))
+
+
+def test_a_copy_in_one_of_several_queues_is_surplus(cluster: Cluster) -> None:
+    """Counted in each queue apart: between two batches there, and before the first one."""
+    target = cluster.sink(queues=4, order="key")
+    planned = found_in(target, cluster.planned(target, inherited=True))
+    queues = queues_of(planned.range)
+    late = f"WAYBILL\x01{Coordinates(planned.range.lineage(UID), 5, 0).text()}\x02".encode()
+    cluster.send(queues[3], [b"5"], [late])
+    with target.writer(lane(), planned) as writer:
+        writer.write(keyed(range(500)), limit())
+        writer.flush(limit())
+        cluster.send(queues[1], [b"5"] * 2, [late] * 2)
+        writer.write(keyed(range(500, 1000)), limit())
+        assert writer.flush(limit()).surplus == 3
+
+
+def test_a_retry_by_key_goes_to_the_queues_it_pinned_whatever_the_topic_has_by_then(cluster: Cluster) -> None:
+    target = cluster.sink(queues=4, order="key")
+    planned = cluster.planned(target)
+    write(target, planned, keyed(range(300)))
+    broker = cluster.queue(planned).broker
+    cluster.client.topics.put(TopicConfig(cluster.topic, 6, 6), broker)
+    grown = cluster.sink(order="key")
+    again = found_in(grown, replace(planned, inherited=True))
+    assert write(grown, again, keyed(range(300, 1000))) == 700
+    assert len(grown.targets(0, (), {}).pins["queues"]) == 6, "what is planned next takes them all"
+    stored = by_queue(cluster, 6)
+    assert [stored.pop(f"{cluster.topic}/{broker}/{number}") for number in (4, 5)] == [[], []]
+    check_by_key(stored)
+
+
+def test_a_pinned_queue_that_is_gone_is_told_before_anything_is_written(cluster: Cluster) -> None:
+    target = cluster.sink(queues=4, order="key")
+    planned = cluster.planned(target)
+    cluster.client.topics.put(TopicConfig(cluster.topic, 4, 3), cluster.queue(planned).broker)
+    with ExitStack() as resources:
+        fresh = sink(Side("rocketmq", {"name_servers": cluster.name_servers, "topic": cluster.topic}), resources)
+        with pytest.raises(TargetChanged, match="has fewer of them"), fresh.writer(lane(), planned):
+            pass
+    assert all(not numbers for numbers in by_queue(cluster).values())
+
+
 def test_no_more_is_taken_than_there_is_time_for(cluster: Cluster) -> None:
     target = cluster.sink()
     planned = cluster.planned(target)
@@ -274,17 +379,17 @@ def test_a_batch_without_an_answer_is_an_error_and_is_found_later(cluster: Clust
 
 def test_the_topic_is_created_with_its_queues_or_refused(cluster: Cluster) -> None:
     with pytest.raises(TopicMissing, match="create: true"):
-        cluster.sink(create=False).targets(0, ())
-    pins = cluster.sink(queues=3).targets(0, ()).pins
+        cluster.sink(create=False).targets(0, (), {})
+    pins = cluster.sink(queues=3).targets(0, (), {}).pins
     assert [number for _, number in pins["queues"]] == [0, 1, 2]
-    assert cluster.sink(queues=2).targets(0, ()).pins == pins
+    assert cluster.sink(queues=2).targets(0, (), {}).pins == pins
 
 
 def test_a_topic_that_may_not_be_written_is_refused(cluster: Cluster, rocketmq: RocketMQ) -> None:
     cluster.client.topics.create(cluster.topic, 2)
     cluster.client.topics.put(TopicConfig(cluster.topic, 2, 2, perm=4), rocketmq.broker_name)
     with pytest.raises(PermissionRefused, match="no queue that may be written"):
-        cluster.sink().targets(0, ())
+        cluster.sink().targets(0, (), {})
 
 
 def test_a_target_that_was_recreated_is_noticed(cluster: Cluster) -> None:
@@ -292,10 +397,10 @@ def test_a_target_that_was_recreated_is_noticed(cluster: Cluster) -> None:
     planned = cluster.planned(target)
     write(target, planned, records([b"a"] * 10))
     settled = planned.floors[0]._replace(position=10)
-    assert cluster.sink().targets(0, [settled])
+    assert cluster.sink().targets(0, [settled], {})
     cluster.client.topics.delete(cluster.topic)
     with pytest.raises(TargetChanged, match="ends at 0, before 10"):
-        cluster.sink().targets(0, [settled])
+        cluster.sink().targets(0, [settled], {})
 
 
 def test_floors_stand_behind_what_was_acknowledged(cluster: Cluster) -> None:
@@ -387,6 +492,8 @@ def test_a_queue_that_the_topic_has_no_more_is_done_with_or_a_gap(cluster: Clust
     assert seen[done] == Bounds(0, 3, 3, 3, grows=False)
     assert seen[half] == Bounds(0, 3, 3, 3, gaps=(Gap(0, 1, 3, "closed"),), grows=False)
     assert asked.bounds({half: None})[half].gaps == (Gap(0, 0, 3, "closed"),)
+    newest = cluster.source(start="latest", uid=uuid.uuid4().hex[:8])
+    assert newest.bounds({half: None})[half].gaps == (), "where nothing was to be read nothing is missing"
     cluster.client.topics.put(TopicConfig(cluster.topic, 4, 4), queues[0].broker)
     back = Follower(cluster.source(), {half: one_read, done: all_read})
     assert back.run() == [b"1", b"2"]
@@ -433,7 +540,7 @@ def test_ranges_of_one_lane_do_not_look_at_each_other(cluster: Cluster) -> None:
     planned = cluster.planned(target)
     for number in range(20):
         with target.writer(lane(), planned) as writer:
-            assert writer.expected == number * 5  # type: ignore[attr-defined]
+            assert writer.appender.expected == number * 5  # type: ignore[attr-defined]
             writer.write(records([b"a"] * 5, first_offset=number * 5), limit())
             writer.flush(limit())
 
@@ -456,6 +563,7 @@ def test_the_group_is_told_what_is_settled_and_never_less(filled: Cluster) -> No
 
 
 def test_peek_shows_the_newest_of_each_queue(filled: Cluster) -> None:
-    ((partition, newest),) = peek(filled.name_servers, filled.topic, 3, filled.resources).items()
+    cluster = ClusterOptions(name_servers=tuple(filled.name_servers))
+    ((partition, newest),) = peek(cluster, filled.topic, 3, filled.resources).items()
     assert partition.key.startswith(f"{filled.topic}/")
     assert newest.column("value").to_pylist() == [b"97", b"98", b"99"]

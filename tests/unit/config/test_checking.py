@@ -95,7 +95,7 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("sink: {file: {connection: main, path: x}}"), 'the connection "main" is for rocketmq, not for file'),
         (_with("sink: {rocketmq: {connection: main, topic: a.b}}"), "sink.rocketmq.topic: line 11: must be 1 to 127"),
         (_with("sink: {rocketmq: {connection: main, topic: TBW102}}"), "is a topic that RocketMQ or Waybill uses"),
-        (_with("sink: {rocketmq: {connection: main, topic: a, queues: 0}}"), "greater than or equal to 1, found 0"),
+        (_with("sink: {rocketmq: {connection: main, topic: a, queues: -1}}"), "greater than or equal to 0, found -1"),
         (
             _with("sink: {rocketmq: {name_servers: x, topic: a}}"),
             "sink.rocketmq.name_servers.0: line 11: must be written",
@@ -168,6 +168,25 @@ def test_all_faults_are_told_at_once(faults: Faults) -> None:
             "source: {rocketmq: {connection: main, topics: [a, b]}}\nsink: {rocketmq: {connection: main, topic: b}}",
             "sink.rocketmq.topic: line 4: is a topic that the source reads, in the same cluster",
         ),
+        (
+            "source: {rocketmq: {connection: main, topics: ['*']}}\nsink: {rocketmq: {connection: main, topic: b}}",
+            "is a topic that the source reads",
+        ),
+        (
+            f"source: {{rocketmq: {{connection: main, topics: [{'long' * 30}]}}}}\n"
+            "sink: {rocketmq: {connection: main, topic: 'copy-of-{topic}'}}",
+            "sink.rocketmq.topic: line 4: makes a name of longlong",
+        ),
+        (
+            "source: {rocketmq: {connection: main, topics: 'a*'}}\n"
+            "sink: {rocketmq: {connection: main, topic: '{topic}-copy'}}",
+            "is a topic that the source reads",
+        ),
+        (
+            "source: {rocketmq: {connection: main, topics: [a, b]}}\n"
+            "sink: {rocketmq: {connection: main, topic: '{topic}-copy', rename: {a: b}}}",
+            "is a topic that the source reads",
+        ),
     ],
 )
 def test_a_connector_may_not_feed_itself(ends: str, fault: str, faults: Faults) -> None:
@@ -183,16 +202,79 @@ def test_a_connector_may_not_feed_itself(ends: str, fault: str, faults: Faults) 
         "source: {rocketmq: {connection: main, topics: [a]}}\nsink: {rocketmq: {connection: main, topic: b}}",
         "source: {rocketmq: {connection: main, topics: [a]}}\n"
         "sink: {rocketmq: {name_servers: ['other:9876'], topic: a}}",
+        "source: {rocketmq: {connection: main, topics: ['*'], exclude: ['*-copy']}}\n"
+        "sink: {rocketmq: {connection: main, topic: '{topic}-copy', order: queue, queues: 0}}",
+        "source: {rocketmq: {connection: main, topics: ['*']}}\n"
+        "sink: {rocketmq: {name_servers: ['other:9876'], topic: '{topic}', rename: {a: b}}}",
     ],
 )
 def test_ends_that_do_not_meet_are_sound(ends: str, faults: Faults) -> None:
     assert faults(f"version: 1\nname: x\n{ends}\n") == []
 
 
+@pytest.mark.parametrize(
+    ("option", "fault"),
+    [
+        ("topic: '{topic}'", "sink.rocketmq.topic: line 4: {topic} needs a source of topics, and file is none"),
+        ("topic: a, order: queue", "sink.rocketmq.order: line 4: queue needs a source of queues, and file is none"),
+        ("topic: a, groups: [g]", "sink.rocketmq.groups: line 4: are those of a RocketMQ source, and file is none"),
+        ("topic: a, groups: ['b c']", "sink.rocketmq.groups.0: line 4: must be 1 to 120 of the characters"),
+    ],
+)
+def test_a_file_has_neither_topics_nor_queues(option: str, fault: str, faults: Faults) -> None:
+    ends = f"source: {{file: {{path: a}}}}\nsink: {{rocketmq: {{connection: main, {option}}}}}"
+    assert fault in faults(f"version: 1\nname: x\n{ends}\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "fault"),
+    [
+        ("yesterday", 'must be "earliest", "latest"'),
+        ("2026-11-01T00:00:00", "is a time without its zone"),
+        ("group:", "names no consumer group"),
+        ("group:a b", "must be 1 to 120 of the characters"),
+    ],
+)
+def test_a_start_that_means_nothing(start: str, fault: str, faults: Faults) -> None:
+    assert fault in faults(_with(f"source: {{rocketmq: {{connection: main, topics: [a], start: '{start}'}}}}"))[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "fault"),
+    [
+        ("{b: {b-a/0: 1}}", "source.rocketmq.start: line 11: b is none of the topics that are read"),
+        ("{a: {b-a: 1}}", 'a: b-a is no queue: write "broker-a/0"'),
+        ("{a: {b-a/0: -1}}", "a: b-a/0 must begin at an offset, 0 or more, not at -1"),
+        ("{a: {b-a/0: x}}", "a: b-a/0 must begin at an offset, 0 or more, not at x"),
+        ("{a: 7}", "a must have an offset for each of some queues"),
+        ("{default: soon}", 'must be "earliest", "latest"'),
+    ],
+)
+def test_start_offsets_that_mean_nothing(start: str, fault: str, faults: Faults) -> None:
+    assert fault in faults(_with(f"source: {{rocketmq: {{connection: main, topics: [a], start: {start}}}}}"))[0]
+
+
+def test_a_filter_that_is_no_condition(faults: Faults) -> None:
+    assert faults(_with("filter: {sql: \"amount > 100 AND region IN ('eu', 'us')\"}")) == []
+    (fault,) = faults(_with("filter: {sql: 'amount > 100 AND'}"))
+    assert "filter.sql" in fault
+    assert "is no condition: at its end it cannot be read on" in fault
+
+
+@pytest.mark.parametrize("start", ["{a: {b-a/0: 0, b-a/1: 7}}", "{a: {b-a/0: 1}, default: 2026-11-01T00:00:00Z}"])
+def test_start_offsets(start: str, faults: Faults) -> None:
+    assert faults(_with(f"source: {{rocketmq: {{connection: main, topics: [a], start: {start}}}}}")) == []
+
+
+@pytest.mark.parametrize("start", ["latest", "2026-11-01T00:00:00Z", "'2026-11-01 00:00:00+01:00'", "group:billing"])
+def test_starts(start: str, faults: Faults) -> None:
+    assert faults(_with(f"source: {{rocketmq: {{connection: main, topics: [a], start: {start}}}}}")) == []
+
+
 def test_secrets_must_be_references(faults: Faults, home: Path) -> None:
     folder = home.parent / "conf" / "connections"
     folder.mkdir(parents=True)
-    (folder / "acl.yaml").write_text("rocketmq: {name_servers: ['a:1'], secret_key: hunter2, access_key: '${env:AK}'}")
+    (folder / "acl.yaml").write_text("rocketmq: {name_servers: ['a:1'], password: hunter2, user: '${env:AK}'}")
     told = faults(_with("sink: {rocketmq: {connection: acl, topic: a}}"))
     assert any("is a secret in plain text" in fault for fault in told)
     assert not any("hunter2" in fault for fault in told)

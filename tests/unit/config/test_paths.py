@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.config.circles import matches
+from connect_core.config.pairing import matches
 from connect_core.config.paths import absolute_path
 
 

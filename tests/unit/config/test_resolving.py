@@ -42,7 +42,11 @@ def test_what_no_document_gives_is_filled_in(home: Path, settings: Settings) -> 
     text = TEXT.replace("sink: {rocketmq: {name_servers: ['${env:NS}'], topic: t}}", "sink: {file: {path: out}}")
     assert resolve(_checked(text, home, settings).document, home, settings, "u").sink.options["tasks"] == 3
     text = text.replace("source: {file", "source: {rocketmq: {name_servers: 'h:1', topics: [a]}}\n# {file")
-    assert resolve(_checked(text, home, settings).document, home, settings, "u").source.options["uid"] == "u"
+    options = resolve(_checked(text, home, settings).document, home, settings, "u").source.options
+    assert (options["uid"], options["sink_system"]) == ("u", "file")
+    text = text.replace("sink: {file: {path: out}}", "sink: {rocketmq: {name_servers: 'h:1', topic: t}}")
+    options = resolve(_checked(text, home, settings).document, home, settings, "u").source.options
+    assert options["sink_system"] == "rocketmq"
 
 
 def test_an_older_revision_keeps_its_target_and_takes_the_policies_of_now() -> None:

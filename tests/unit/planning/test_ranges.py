@@ -13,6 +13,10 @@ PINS = Pins(1, "pipeline", {}, "code")
 LIMITS = RangeLimits(1000, 1 << 20)
 
 
+def _pins(partition: Partition) -> Pins:
+    return PINS
+
+
 @st.composite
 def sources(draw: st.DrawFn) -> dict[Partition, Bounds]:
     names = draw(st.lists(st.text("abcxyz/", min_size=1, max_size=4), unique=True, max_size=8))
@@ -37,7 +41,7 @@ def test_successive_plans_cover_every_offset_once_and_in_order(
     goals = {partition: Goal(seen.incarnation, seen.end) for partition, seen in bounds.items()}
     now = dict(bounds)
     for _ in range(10_000):
-        ranges = plan_ranges("live", now, _slots(bounds), goals, LIMITS, PINS)
+        ranges = plan_ranges("live", now, _slots(bounds), goals, LIMITS, _pins)
         if not ranges:
             break
         assert len({r.partition for r in ranges}) == len(ranges)
@@ -58,15 +62,15 @@ def test_plan_does_not_depend_on_the_order_of_the_input(bounds: dict[Partition, 
     shuffled = list(bounds.items())
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     slots = _slots(bounds)
-    assert plan_ranges("live", dict(shuffled), slots, {}, LIMITS, PINS) == plan_ranges(
-        "live", bounds, slots, {}, LIMITS, PINS
+    assert plan_ranges("live", dict(shuffled), slots, {}, LIMITS, _pins) == plan_ranges(
+        "live", bounds, slots, {}, LIMITS, _pins
     )
 
 
 def test_limits_pins_and_gaps_travel_with_the_range() -> None:
     gap = Gap(0, 5, 9, "expired")
     bounds = {Partition("a"): Bounds(1, 9, 9, 20, {"seen": 1}, (gap,))}
-    (planned,) = plan_ranges("live", bounds, {Partition("a"): 3}, {}, LIMITS, PINS)
+    (planned,) = plan_ranges("live", bounds, {Partition("a"): 3}, {}, LIMITS, _pins)
     assert (planned.slot, planned.incarnation, planned.gaps, planned.evidence) == (3, 1, (gap,), {"seen": 1})
     assert (planned.max_records, planned.max_bytes, planned.pins) == (1000, 1 << 20, PINS)
 
@@ -74,18 +78,18 @@ def test_limits_pins_and_gaps_travel_with_the_range() -> None:
 def test_a_partition_with_nothing_but_a_gap_gets_an_empty_range() -> None:
     gap = Gap(0, 5, None, "deleted")
     bounds = {Partition("a"): Bounds(1, 0, 0, 0, gaps=(gap,)), Partition("b"): Bounds(0, 7, 0, 7)}
-    (planned,) = plan_ranges("live", bounds, {Partition("a"): 0, Partition("b"): 1}, {}, LIMITS, PINS)
+    (planned,) = plan_ranges("live", bounds, {Partition("a"): 0, Partition("b"): 1}, {}, LIMITS, _pins)
     assert (planned.partition, planned.begin, planned.end, planned.gaps) == (Partition("a"), 0, 0, (gap,))
 
 
 def test_a_run_ends_where_it_saw_the_end_when_it_began() -> None:
     partition = Partition("a")
     grown = {partition: Bounds(0, 100, 0, 150)}
-    assert plan_ranges("live", grown, {partition: 0}, {partition: Goal(0, 100)}, LIMITS, PINS) == []
+    assert plan_ranges("live", grown, {partition: 0}, {partition: Goal(0, 100)}, LIMITS, _pins) == []
 
 
 def test_a_goal_of_an_older_incarnation_does_not_hold_for_a_newer_one() -> None:
     partition = Partition("a")
     rotated = {partition: Bounds(1, 0, 0, 40)}
-    (planned,) = plan_ranges("live", rotated, {partition: 0}, {partition: Goal(0, 10)}, LIMITS, PINS)
+    (planned,) = plan_ranges("live", rotated, {partition: 0}, {partition: Goal(0, 10)}, LIMITS, _pins)
     assert (planned.begin, planned.end) == (0, 40)

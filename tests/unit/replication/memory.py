@@ -44,20 +44,24 @@ def records(bodies: Mapping[int, bytes]) -> pa.RecordBatch:
 @dataclass
 class MemorySource:
     """Offsets count records; `gone` raises OffsetGone when it is reached, `holes` hold nothing, what is before `oldest`
-    has expired, what stands at `unreadable` cannot become a row. Who follows it or waits for it lets the next of
-    `happenings` happen whenever there is nothing; when none is left, time passes."""
+    has expired, what stands at `unreadable` cannot become a row, `copies` are left out. Who follows it or waits for it
+    lets the next of `happenings` happen whenever there is nothing; when none is left, time passes."""
 
     bodies: list[bytes]
     batch: int = 10
     gone: int | None = None
     holes: frozenset[int] = frozenset()
     unreadable: frozenset[int] = frozenset()
+    copies: frozenset[int] = frozenset()
     oldest: int = 0
     happenings: list[Callable[[], None]] = field(default_factory=list)
     grows: bool = True
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return [Partition("memory")]
+
+    def topic(self, partition: Partition) -> str:
+        return ""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {partition: self._bounds(at.offset if at else self.oldest) for partition, at in known.items()}
@@ -102,11 +106,13 @@ class MemorySource:
             end = min(begin + self.batch, last)
             if self.gone is not None and begin <= self.gone < end:
                 raise OffsetGone("expired", where=f"offset {self.gone}")
-            here = {n: self.bodies[n] for n in range(begin, end) if n not in self.holes | self.unreadable}
+            left_out = tuple(sorted(self.copies & set(range(begin, end))))
+            here = {n: self.bodies[n] for n in range(begin, end) if n not in self.holes | self.unreadable | self.copies}
             odd = tuple(
                 Reject(n, 0, "read", "Odd", "it is odd", b"") for n in range(begin, end) if n in self.unreadable
             )
-            yield SourceBatch(records(here), end, absent=end - begin - len(here) - len(odd), rejects=odd)
+            absent = end - begin - len(here) - len(odd) - len(left_out)
+            yield SourceBatch(records(here), end, absent, odd, left_out)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         return {"before": end - 1}
@@ -134,10 +140,12 @@ class MemorySink:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return (str(target["memory"]),) if self.alone else ()
 
-    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+    def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         return Targets({"memory": self.name})
 
-    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        if restored and not known:
+            return (Floor(wanted.partition.id, "memory", 0, ahead=True),)
         return tuple(known) or (Floor(wanted.partition.id, "memory", len(self.rows)),)
 
     def find(self, search: Search) -> dict[int, Found]:

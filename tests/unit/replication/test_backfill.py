@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
@@ -12,11 +12,12 @@ from connect_core.contracts import LIVE, Part, Position
 from connect_core.errors import ConfigError, EngineFailed, OffsetGone
 from connect_core.ledger import Backfill
 from connect_core.observe import Step
+from connect_core.records import Partition
 from connect_core.replication.backfill import concluding, is_done, require_going_on
 from connect_core.replication.course import Course
 from connect_core.replication.task import Listener, Progress, Setting, TaskRun, TaskSummary
 from tests.unit.replication.dying import Killed, Mortal
-from tests.unit.replication.memory import MemorySink
+from tests.unit.replication.memory import MemorySink, MemorySource
 from tests.unit.replication.world import MEMORY, DirectEngine, World
 
 STREAM = "backfill-1"
@@ -210,6 +211,24 @@ def test_records_that_expire_before_it_gets_there_stop_it_until_somebody_accepts
     [gap] = world.ledger.gaps(world.connector.uid)
     assert (gap.stream, gap.gap.begin, gap.gap.end) == (STREAM, 0, 60)
     assert again.state() == "done"
+
+
+@dataclass
+class Told(MemorySource):
+    """Keeps what it is told to be settled."""
+
+    told: list[int] = field(default_factory=list)
+
+    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+        self.told += [position.offset for position in positions.values()]
+
+
+def test_only_the_live_stream_tells_the_source_what_is_settled(world: World) -> None:
+    world.source = source = Told(world.source.bodies)
+    begin(world, (20, 50)).run()
+    assert source.told == []
+    world.run()
+    assert source.told == [200]
 
 
 def test_progress_is_the_share_of_the_planned_parts(world: World) -> None:

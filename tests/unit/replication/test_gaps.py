@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from connect_core.contracts import Gap, Receipt, Search
+from connect_core.contracts import Bounds, Gap, Position, Receipt, Search
 from connect_core.errors import EngineFailed, OffsetGone
 from connect_core.found import Found
 from connect_core.observe import Step
+from connect_core.records import Partition
 from tests.unit.replication.dying import Killed, Mortal
-from tests.unit.replication.world import BODIES, World
+from tests.unit.replication.memory import MemorySource
+from tests.unit.replication.world import BODIES, MEMORY, World
 
 
 @pytest.fixture
@@ -64,6 +68,30 @@ def test_a_gap_with_nothing_behind_it_is_settled_by_the_attempt_after_a_kill(not
         Mortal.run_of(nothing_left, Step.PLANNED)
     nothing_left.run()
     assert (nothing_left.committed(), told(nothing_left)) == (200, [Gap(0, 100, 200, "expired")])
+
+
+class Ended(MemorySource):
+    """A partition that is not there any more, and was read to its end."""
+
+    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        at = known[MEMORY]
+        if at is None or at.incarnation:
+            return {MEMORY: Bounds(1, 0, 0, 0, grows=False)}
+        return {MEMORY: Bounds(1, 0, 0, 0, gaps=(Gap(0, at.offset, at.offset, "ended"),), grows=False)}
+
+
+@pytest.mark.parametrize("window_s", [0.0, 0.3], ids=["closed", "window"])
+def test_a_partition_that_has_ended_is_told_once_and_stops_nothing(world: World, window_s: float) -> None:
+    world.run()
+    world.source = Ended(list(BODIES))
+    world.window_s = window_s
+    for _ in range(2):
+        world.run()
+    assert told(world) == [Gap(0, 200, 200, "ended")]
+    assert [line for line in world.said if "not there any more" in line] == [
+        "memory is not there any more; all that was seen of it, to 200, was read"
+    ]
+    assert world.ledger.positions(world.connector.uid, "live", [MEMORY])[MEMORY] == Position(1, 0)
 
 
 # ----------------------------------------------------------------------- ranges that an earlier attempt left open
@@ -130,6 +158,38 @@ def test_a_killed_driver_leaves_a_reconstructed_receipt_to_be_gone_on_from(world
     world.run()
     assert offsets(world) == list(range(200))
     assert told(world) == []
+
+
+def spread(world: World, there: dict[str, list[int]], oldest: int) -> World:
+    """An attempt died that had delivered these to several targets; then the source lost what is before `oldest`."""
+    left_open(world, delivered=0, oldest=oldest)
+    rows = [(offset, 0, target, place) for target, several in there.items() for place, offset in enumerate(several)]
+
+    def find(search: Search) -> dict[int, Found]:
+        found = Found(spread=tuple(there)).merged(rows, {}, True)
+        return dict.fromkeys((item.id for item in search.ranges), found)
+
+    world.engine.find = find  # type: ignore[method-assign]
+    return world
+
+
+def test_what_one_of_several_targets_did_not_get_is_a_gap(world: World) -> None:
+    """Rule 9: of a range that is spread, a record below the highest one that is there may have been lost."""
+    spread(world, {"a": list(range(0, 60, 2)), "b": [1, 3, 5]}, oldest=100)
+    with pytest.raises(OffsetGone, match="expired: from 7 to 59; expired: from 59 to 100"):
+        world.run()
+    world.accept_gaps = True
+    world.run()
+    assert told(world) == [Gap(0, 7, 59, "expired"), Gap(0, 59, 100, "expired")]
+    first = world.receipts()[0]
+    assert (first.begin, first.end, first.already, first.reconstructed) == (0, 59, 33, True)
+
+
+def test_several_targets_that_have_it_all_together_leave_no_gap(world: World) -> None:
+    spread(world, {"a": list(range(0, 60, 2)), "b": list(range(1, 59, 2)), "c": []}, oldest=59)
+    world.run()
+    assert told(world) == []
+    assert world.receipts()[0].end == 59
 
 
 def test_bytes_that_nobody_can_place_are_a_persons_to_decide_on(world: World) -> None:

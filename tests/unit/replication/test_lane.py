@@ -46,6 +46,19 @@ def test_a_whole_range() -> None:
     assert sink.closed
 
 
+@pytest.mark.parametrize("room", [1 << 30, 13])
+def test_what_the_source_leaves_out_is_filtered(room: int) -> None:
+    """Wherever the receipt ends: with the time, a batch may be cut between records that were left out."""
+    source = MemorySource(BODIES, copies=frozenset({0, 7, 8, 17, 50, 99}), holes=frozenset({9, 16}))
+    receipt = receipt_of(move(lane_of(open_range(0, 100)), source, MemorySink(room=room))[0])
+    counted = range(receipt.begin, receipt.end)
+    left_out = len(source.copies.intersection(counted))
+    absent = len(source.holes.intersection(counted))
+    assert (receipt.filtered, receipt.absent) == (left_out, absent)
+    assert receipt.read == len(counted) - absent
+    assert receipt.passed == receipt.delivered == min(room, 100 - 6 - 2)
+
+
 def test_records_found_in_the_target_are_not_sent_again() -> None:
     found = Found().merged([(n, 0, "memory", n) for n in range(37)], {"memory": 37}, True)
     sink = MemorySink()

@@ -33,6 +33,13 @@ def test_code_decides_the_class(code: int, kind: type[WaybillError]) -> None:
     assert isinstance(error, Retriable | Refused)
 
 
+def test_access_control_1_refuses_with_the_code_of_an_inner_fault() -> None:
+    told = "org.apache.rocketmq.acl.common.AclException: No default permission for topic-t, org.apache.rocketmq.acl"
+    error = refusal(1, told, where="t on b")
+    assert type(error) is errors.PermissionRefused
+    assert error.what.endswith(told)
+
+
 def test_long_remarks_are_cut_to_their_first_line() -> None:
     error = refusal(1, "first " * 100 + "\nat java.lang.Thread.run", where="x")
     assert len(error.what) < 350

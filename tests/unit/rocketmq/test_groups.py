@@ -5,7 +5,7 @@ import json
 import pytest
 
 from connect_core.rocketmq import Client, GroupProgress, Queue
-from connect_core.rocketmq.errors import GroupMissing, InvalidRequest
+from connect_core.rocketmq.errors import GroupMissing, InvalidRequest, PermissionRefused
 from connect_core.rocketmq.testing import ScriptedServer, reply
 from connect_core.rocketmq.wire.commands import RequestCode
 from tests.unit.rocketmq.conftest import TOPIC
@@ -22,6 +22,14 @@ def test_creating_a_group_makes_the_retry_topic_that_lag_tools_look_for(client: 
     assert json.loads(bytes(server.requests(CREATE)[0].body))["groupName"] == "g"
     (topic,) = server.requests(RequestCode.UPDATE_AND_CREATE_TOPIC)
     assert topic.fields.items() >= {"topic": "%RETRY%g", "readQueueNums": "1", "writeQueueNums": "1"}.items()
+
+
+def test_a_group_that_is_there_needs_no_right_to_create_it(client: Client, server: ScriptedServer) -> None:
+    server.on(CREATE, reply(16))
+    with pytest.raises(PermissionRefused):
+        client.groups.create("g")
+    server.serve_route("%RETRY%g", queues=1)
+    client.groups.create("g")
 
 
 @pytest.mark.parametrize("name", ["", "g" * 121])

@@ -166,8 +166,8 @@ def test_a_broker_that_stays_busy_is_an_error_at_the_deadline(client: Client, se
     server.on(PULL, reply(2, remark="[OVERLOAD]"))
     started = time.monotonic()
     with pytest.raises(BrokerBusy, match="OVERLOAD"):
-        list(client.read(QUEUE, 0, 4, deadline=_soon(0.1)))
-    assert time.monotonic() - started < 2
+        list(client.read(QUEUE, 0, 4, deadline=_soon(0.5)))
+    assert time.monotonic() - started < 5
 
 
 def test_refusals_are_errors_of_their_class(client: Client, server: ScriptedServer) -> None:

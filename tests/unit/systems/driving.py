@@ -124,7 +124,7 @@ class Filler:
 
     def plan(self, records_planned: int = 1000) -> OpenRange:
         self.epoch += 1
-        targets = self.sink.targets(0, list(self.floors.values()))
+        targets = self.sink.targets(0, list(self.floors.values()), {})
         bounds = Bounds(0, self.next_offset, 0, self.next_offset + records_planned)
         wanted = range_of(Partition("source"), bounds, pins=targets.pins)
         for floor in self.sink.floors(wanted, list(self.floors.values())):

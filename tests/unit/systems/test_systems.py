@@ -78,7 +78,7 @@ def test_every_option_is_described_and_its_example_is_valid(model: type[BaseMode
 
 
 def test_what_is_filled_in_is_known() -> None:
-    assert systems.injected(RocketMQSourceOptions) == {"uid"}
+    assert systems.injected(RocketMQSourceOptions) == {"uid", "sink_system"}
 
 
 def test_drivers_do_not_load_pandas() -> None:

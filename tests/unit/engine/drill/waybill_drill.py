@@ -64,6 +64,9 @@ class Drill:
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return list(known)
 
+    def topic(self, partition: Partition) -> str:
+        return ""
+
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {}
 
@@ -94,10 +97,10 @@ class Drill:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return ()
 
-    def targets(self, task: int, floors: Sequence[Floor]) -> Targets:
+    def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         return Targets({})
 
-    def floors(self, wanted: Range, known: Sequence[Floor]) -> tuple[Floor, ...]:
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
         return ()
 
     def find(self, search: Search) -> dict[int, Found]:

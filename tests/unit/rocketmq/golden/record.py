@@ -26,12 +26,12 @@ from connect_core.rocketmq.options import split_address
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import encode_batch
 from connect_core.rocketmq.wire.commands import (
-    BatchSendRequest,
     ConsumerGroupRequest,
     PullRequest,
     QueueRequest,
     RequestCode,
     RouteRequest,
+    SendRequest,
     TopicRequest,
 )
 from connect_core.rocketmq.wire.fields import to_fields
@@ -82,14 +82,14 @@ class Recorder:
         return data
 
     def single(self, topic: str, body: bytes, text: bytes, *, sys_flag: int = 0, flag: int = 0) -> Command:
-        request = BatchSendRequest("golden", topic, 0, BORN_MS, sys_flag, flag=flag, batch=False)
+        request = SendRequest("golden", topic, 0, BORN_MS, sys_flag, flag=flag, batch=False)
         fields = to_fields(request) | {"i": text.decode()}
         return Command(SEND_MESSAGE_V2, opaque=7, fields=fields, body=body)
 
     def batch(self, topic: str, *, header_properties: str = "") -> Command:
         bodies = [b"first", b"", "dritte £".encode()]
         texts = [properties.encode({"TAGS": "even", "KEYS": "k1"}), b"", properties.encode({"ümlaut": "wert"})]
-        request = BatchSendRequest("golden", topic, 0, BORN_MS, header_properties=header_properties)
+        request = SendRequest("golden", topic, 0, BORN_MS, properties=header_properties)
         return Command(
             RequestCode.SEND_BATCH_MESSAGE, 8, 0, "", to_fields(request), encode_batch(bodies, texts, [1, 2, 3]).body
         )

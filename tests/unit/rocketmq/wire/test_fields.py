@@ -4,13 +4,13 @@ import pytest
 
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq.wire.commands import (
-    BatchSendRequest,
     ConsumerGroupRequest,
     CreateTopicRequest,
     OffsetResponse,
     PullRequest,
     PullResponse,
     RouteRequest,
+    SendRequest,
 )
 from connect_core.rocketmq.wire.fields import from_fields, to_fields
 
@@ -31,8 +31,8 @@ def test_names_and_text_of_the_wire() -> None:
     assert to_fields(RouteRequest("t")) == {"topic": "t", "acceptStandardJsonOnly": "true"}
 
 
-def test_batch_send_is_marked_as_batch_and_carries_no_header_properties() -> None:
-    fields = to_fields(BatchSendRequest("g", "t", 0, 99))
+def test_a_batch_send_is_marked_as_batch_and_carries_no_properties() -> None:
+    fields = to_fields(SendRequest("g", "t", 0, 99))
     assert fields["m"] == "true"
     assert fields["i"] == ""
     assert fields["c"] not in ("", "TBW102", "t")

@@ -8,11 +8,11 @@ from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.system_names import is_system_topic
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.commands import (
-    BatchSendRequest,
     OffsetResponse,
     PullResponse,
     RequestCode,
     ResponseCode,
+    SendRequest,
     SendResponse,
 )
 from connect_core.rocketmq.wire.fields import from_fields
@@ -124,7 +124,7 @@ def test_offset_message_ids_are_those_of_the_send_replies(server: str) -> None:
 def test_batch_request_holds_what_it_was_made_of(server: str) -> None:
     request = _decoded(EXCHANGES[f"send_batch-{server}"].request)
     assert request.code == RequestCode.SEND_BATCH_MESSAGE
-    assert from_fields(BatchSendRequest, request.fields).topic == "golden"
+    assert from_fields(SendRequest, request.fields).topic == "golden"
 
 
 def test_documents(server: str) -> None:

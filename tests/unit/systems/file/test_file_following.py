@@ -127,7 +127,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def moved(source: FileSource, sink: FileSink, out: Path, ranges: list[Range]) -> list[Outcome]:
-    target = sink.targets(0, []).pins
+    target = sink.targets(0, [], {}).pins
     items = []
     for number, wanted in enumerate(ranges, 1):
         pinned = replace(wanted, pins=replace(wanted.pins, target=target))

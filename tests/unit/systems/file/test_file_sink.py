@@ -270,7 +270,7 @@ def test_names_of_tasks_and_leases(out: Path, tmp_path: Path) -> None:
     assert sink(out).exclusive(0) == (f"file:{out}",)
     (tmp_path / "link").symlink_to(tmp_path)
     assert sink(tmp_path / "link" / "out.txt").exclusive(0) == sink(out).exclusive(0)
-    assert several.targets(1, ()).single_lane
+    assert several.targets(1, (), {}).single_lane
 
 
 def test_find_has_nothing_to_look_for(out: Path, filler: Filler) -> None:

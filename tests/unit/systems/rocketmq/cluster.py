@@ -44,6 +44,7 @@ class MemoryCluster:
     queues: dict[Queue, MemoryQueue]
     slices_a_read: int | None = None
     barriers: list[str] = field(default_factory=list)
+    reads: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def client(self) -> Client:
@@ -70,6 +71,7 @@ class MemoryCluster:
         return PullResult(queue, offset, status, offset + len(messages), there.begin, there.end, messages)
 
     def read(self, queue: Queue, begin: int, end: int, *, deadline: float) -> _Reader:
+        self.reads.append((begin, end))
         there = self.queues[queue]
         wanted = [m for m in there.messages if max(begin, there.begin) <= m.queue_offset < end]
         return _Reader(wanted, begin, self.slices_a_read)

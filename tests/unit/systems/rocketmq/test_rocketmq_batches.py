@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.systems.rocketmq import writing
+from connect_core.systems.rocketmq.appending import uncovered
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
+from connect_core.systems.rocketmq.parcels import BATCH_BYTES, batch_sizes, message_bytes
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from tests.unit.systems.driving import records
 
@@ -19,22 +20,22 @@ def unfit(sink_options: dict[str, object], rows: object) -> list[tuple[int, str]
 @given(st.lists(st.sampled_from([0, 200, 10_000, 700_000, 900_000]), max_size=40))
 def test_batches_hold_all_rows_within_the_limits(sizes: list[int]) -> None:
     rows = records([b"x" * size for size in sizes])
-    counts = list(writing.batch_sizes(rows))
+    counts = list(batch_sizes(message_bytes(rows)))
     assert sum(counts) == len(sizes)
     begin = 0
     for count in counts:
         assert count > 0
-        total = writing.message_bytes(rows.slice(begin, count)).sum()
-        assert count == 1 or total <= writing.BATCH_BYTES
+        total = message_bytes(rows.slice(begin, count)).sum()
+        assert count == 1 or total <= BATCH_BYTES
         begin += count
 
 
 def test_batches_of_small_rows_are_cut_by_count() -> None:
-    assert list(writing.batch_sizes(records([b""] * 2500))) == [1000, 1000, 500]
+    assert list(batch_sizes(message_bytes(records([b""] * 2500)))) == [1000, 1000, 500]
 
 
 def test_messages_above_the_limit_are_unfit() -> None:
-    rows = records([b"x" * 1024, b"x" * 400, None])
+    rows = records([b"x" * 1025, b"x" * 1024, None])
     assert unfit({"max_message_bytes": 1024}, rows) == [(0, "MessageTooLarge")]
     assert unfit({}, rows) == []
 
@@ -57,6 +58,6 @@ def test_no_rows_are_fit() -> None:
 def test_what_no_span_covers(begin: int, end: int, ends: list[tuple[int, int]]) -> None:
     spans = [(low, high) for low, high in ends if low < high]
     covered = {place for span in spans for place in range(*span)}
-    rest = writing.uncovered(begin, end, spans)
+    rest = uncovered(begin, end, spans)
     assert [place for span in rest for place in range(*span)] == [n for n in range(begin, end) if n not in covered]
     assert all(low < high for low, high in rest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ HOSTS = {4: b"\x7f\0\0\1\0\0\x1f\x90", 16: b"\0" * 15 + b"\x01\0\0\x1f\x90"}
 def stored_messages(draw: st.DrawFn, usual: bool = False) -> list[StoredMessage]:
     messages = []
     offset = draw(st.integers(0, 1 << 40))
+    flag = st.integers(-(1 << 31), (1 << 31) - 1)
     topics = st.text("abc", min_size=1, max_size=5)
     one_topic = st.just(draw(topics))
     for _ in range(draw(st.integers(0, 12))):
@@ -30,8 +33,8 @@ def stored_messages(draw: st.DrawFn, usual: bool = False) -> list[StoredMessage]
         times = [draw(st.integers(0, 1 << 42)) for _ in range(2)]
         topic = draw(one_topic if usual else topics)
         messages.append(
-            StoredMessage(0, magic, 0, 3, 0, offset, 7, flags, times[0], HOSTS[born], times[1], HOSTS[at], 0, 0, 0,
-                          topic, body, properties)
+            StoredMessage(0, magic, 0, 3, draw(flag), offset, 7, flags, times[0], HOSTS[born], times[1], HOSTS[at], 0,
+                          0, 0, topic, body, properties)
         )  # fmt: skip
         offset += draw(st.integers(1, 3))
     return messages
@@ -42,8 +45,16 @@ def usual(topic: str, body: bytes) -> StoredMessage:
 
 
 def values(found: Columns) -> list[list[object]]:
-    columns = (found.offsets, found.crcs, found.sys_flags, found.born_ms, found.stored_ms)
+    columns = (found.offsets, found.crcs, found.flags, found.sys_flags, found.born_ms, found.stored_ms)
     return [*(column.tolist() for column in columns), found.bodies.to_pylist(), found.properties.to_pylist()]
+
+
+@pytest.fixture(scope="module", autouse=True, params=[0, columns.FEW], ids=["many", "few"])
+def many(request: pytest.FixtureRequest) -> Iterator[None]:
+    """As if a handful of messages were many, so that they are read field by field."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "FEW", request.param)
+        yield
 
 
 @given(stored_messages())
@@ -55,7 +66,7 @@ def test_the_same_as_message_by_message(messages: list[StoredMessage]) -> None:
 @given(stored_messages(usual=True))
 def test_the_usual_layout_is_read_without_decoding_messages(messages: list[StoredMessage]) -> None:
     data = b"".join(map(encode_message, messages))
-    found = columns._usual(data)
+    found = columns._usual(data, columns._starts(data) or [])
     assert found is not None
     assert found.bodies.to_pylist() == [message.body for message in messages]
 

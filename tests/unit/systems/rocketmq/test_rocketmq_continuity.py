@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from connect_core.contracts import Bounds, Gap, Position
+from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue, QueueBounds
-from connect_core.systems.rocketmq.continuity import evidence_of, first_bounds, next_bounds
+from connect_core.systems.rocketmq.continuity import (
+    at_end,
+    begun_at,
+    deleted_bounds,
+    evidence_of,
+    first_bounds,
+    next_bounds,
+)
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
@@ -26,6 +34,17 @@ def test_a_queue_never_read_begins_as_wanted(wanted: int, begin: int) -> None:
     cluster = MemoryCluster({QUEUE: MemoryQueue(MESSAGES, begin=3)})
     evidence = evidence_of(MESSAGES[begin]) if begin < 20 else {}
     assert first_bounds(cluster.client, QUEUE, QueueBounds(3, 20, 0), wanted) == Bounds(0, begin, 3, 20, evidence)
+
+
+def test_a_queue_begins_at_the_offset_that_a_person_named() -> None:
+    queue = MemoryQueue(MESSAGES, begin=3)
+    client = MemoryCluster({QUEUE: queue}).client
+    assert begun_at(client, QUEUE, queue.bounds(), 12) == Bounds(0, 12, 3, 20, evidence_of(MESSAGES[12]))
+    assert begun_at(client, QUEUE, queue.bounds(), 20).gaps == ()
+    expired = begun_at(client, QUEUE, queue.bounds(), 1)
+    assert (expired.begin, expired.gaps) == (3, (Gap(0, 1, 3, "expired"),))
+    with pytest.raises(ConfigError, match="orders/broker-a/0 ends at 20, before the 21"):
+        begun_at(client, QUEUE, queue.bounds(), 21)
 
 
 def test_a_queue_of_which_nothing_is_settled_yet_is_known_by_its_first_message() -> None:
@@ -87,3 +106,47 @@ def test_a_queue_that_ends_before_the_position_was_rewound() -> None:
 def test_a_hole_behind_the_position_is_a_gap() -> None:
     bounds = go_on(MemoryQueue([*MESSAGES[:10], *MESSAGES[14:]]), 10, seen=9)
     assert (bounds.begin, bounds.gaps) == (14, (Gap(0, 10, 14, "missing"),))
+
+
+# ---------------------------------------------------------------------------------------------- topics that are deleted
+
+LAST = evidence_of(MESSAGES[9])
+
+
+def test_what_may_not_have_been_read_of_a_deleted_topic_is_a_gap_to_an_unknown_end() -> None:
+    bounds = deleted_bounds(Position(2, 10, LAST))
+    assert (bounds.gaps, bounds.incarnation, bounds.begin, bounds.end) == ((Gap(2, 10, None, "deleted"),), 3, 0, 0)
+    assert bounds.gaps[0].loses
+    assert not bounds.grows
+
+
+def test_a_deleted_topic_that_was_read_to_its_end_has_lost_nothing() -> None:
+    bounds = deleted_bounds(Position(0, 10, at_end(LAST)))
+    assert (bounds.gaps, bounds.incarnation) == ((Gap(0, 10, 10, "ended"),), 1)
+    assert not bounds.gaps[0].loses
+
+
+def test_a_deleted_topic_in_which_nothing_was_ever_seen_has_nothing_to_tell() -> None:
+    assert deleted_bounds(None) == Bounds(0, 0, 0, 0, grows=False)
+
+
+def test_that_a_topic_was_deleted_is_told_once() -> None:
+    first = deleted_bounds(Position(0, 10, LAST))
+    again = deleted_bounds(Position(first.incarnation, first.begin, first.evidence))
+    assert (again.gaps, again.incarnation, again.evidence) == ((), first.incarnation, first.evidence)
+
+
+def test_a_topic_that_is_created_again_after_that_was_told_begins_at_its_first_message() -> None:
+    told = deleted_bounds(Position(0, 10, at_end(LAST)))
+    position = Position(told.incarnation, told.begin, told.evidence)
+    there = MemoryQueue(MESSAGES)
+    bounds = next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, position, there.bounds())
+    assert bounds == Bounds(1, 0, 0, 20, evidence_of(MESSAGES[0]))
+
+
+def test_where_a_queue_ended_says_nothing_of_the_ranges_that_are_planned_behind_it() -> None:
+    """One that is left open has seen more: were its topic deleted, that would be lost."""
+    there = MemoryQueue(MESSAGES)
+    bounds = next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, Position(0, 10, at_end(LAST)), there.bounds())
+    assert bounds.evidence == LAST
+    assert deleted_bounds(Position(0, bounds.begin, bounds.evidence)).gaps[0].loses

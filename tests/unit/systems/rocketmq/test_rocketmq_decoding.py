@@ -11,9 +11,10 @@ import pytest
 from connect_core.contracts import Reject
 from connect_core.records import RECORD_SCHEMA
 from connect_core.rocketmq import StoredMessage
-from connect_core.systems.rocketmq.columns import columns_of_messages
-from connect_core.systems.rocketmq.decoding import attributes
+from connect_core.systems.rocketmq.attributes import attribute_columns, attributes
+from connect_core.systems.rocketmq.columns import FEW, columns_of_messages
 from connect_core.systems.rocketmq.decoding import record_batch as batch_of_columns
+from connect_core.systems.rocketmq.decoding import without_copies
 
 
 def stored(
@@ -41,6 +42,22 @@ def stored(
     )
 
 
+def test_copies_are_told_from_messages_of_others() -> None:
+    properties = [
+        b"",
+        b"WAYBILL\x01u:s:p:0:1:0\x02",
+        b"a\x01WAYBILL\x02",
+        b"K\x01v\x02WAYBILL\x01u\x02",
+        b"XWAYBILL\x01u\x02",
+    ]
+    columns = columns_of_messages([stored(10 + n, b"%d" % n, text) for n, text in enumerate(properties)])
+    own, copies = without_copies(columns)
+    assert copies == (11, 13)
+    assert own.offsets.tolist() == [10, 12, 14]
+    assert own.bodies.to_pylist() == [b"0", b"2", b"4"]
+    assert without_copies(own) == (own, ())
+
+
 @pytest.mark.parametrize(
     ("properties", "expected"),
     [
@@ -60,7 +77,26 @@ def stored(
     ],
 )
 def test_properties_are_sorted_out(properties: bytes, expected: tuple[object, ...]) -> None:
-    assert tuple(attributes(properties)) == expected
+    assert tuple(attributes(properties))[:3] == expected
+
+
+@pytest.mark.parametrize("kept", [b"", b"color\x01red\x02"], ids=["nothing kept", "some kept"])
+@pytest.mark.parametrize("count", [1, FEW + 1], ids=["few", "many"])
+def test_properties_of_few_and_of_many_are_sorted_out_alike(kept: bytes, count: int) -> None:
+    usual = b"UNIQ_KEY\x01ABC\x02WAYBILL\x01u:s:p:0:1:0\x02CLUSTER\x01c"
+    found = attribute_columns(pa.array([usual] * (count - 1) + [kept + usual], pa.binary()))
+    assert found.key.null_count == found.tags.null_count == count
+    assert found.headers.to_pylist() == [None] * (count - 1) + [kept or None]
+    assert found.born_ms is None
+
+
+@pytest.mark.parametrize("count", [1, FEW + 1], ids=["few", "many"])
+def test_times_of_few_and_of_many_are_found_alike(count: int) -> None:
+    texts = [b"UNIQ_KEY\x01ABC\x02BORN_TIMESTAMP\x01%d\x02" % (10 + n) for n in range(count)]
+    found = attribute_columns(pa.array(texts, pa.binary()))
+    assert found.born_ms is not None
+    assert found.born_ms.to_pylist() == list(range(10, 10 + count))
+    assert found.headers.null_count == count
 
 
 def record_batch(messages: list[StoredMessage]) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
@@ -80,6 +116,7 @@ def test_messages_become_rows() -> None:
         "offset": 7,
         "timestamp": datetime(2023, 11, 14, 22, 13, 20, 7000, tzinfo=UTC),
         "operation": 0,
+        **dict.fromkeys(("message_id", "flag", "packed", "packing")),
     }
     assert records.column("offset").to_pylist() == [7, 9]
     assert records.column("value").to_pylist() == [b"a", b""]

@@ -10,13 +10,16 @@ from connect_core.records import Partition
 from connect_core.rocketmq import MissingRange, PullStatus, StoredSlice
 from connect_core.rocketmq.reading import HOLE
 from connect_core.rocketmq.wire.stored_message import encode_message
+from connect_core.systems.rocketmq.decoding import record_batch
 from connect_core.systems.rocketmq.gathering import Gathering
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
 
 def gathering(begin: int, end: int, *, records: int = 1_000_000, size: int = 1 << 30) -> Gathering:
     pins = Pins(1, "pipeline", {}, "code")
-    return Gathering(Range("live", Partition("orders/broker-a/0"), 0, 0, begin, end, records, size, {}, pins))
+    return Gathering(
+        Range("live", Partition("orders/broker-a/0"), 0, 0, begin, end, records, size, {}, pins), record_batch
+    )
 
 
 def part(begin: int, end: int, *offsets: int) -> StoredSlice:

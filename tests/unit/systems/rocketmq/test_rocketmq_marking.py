@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from connect_core.records import Coordinates, Lineage, encode_headers
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire import properties
-from connect_core.systems.rocketmq.marking import MARK_BYTES, Mark, Marker, ours
+from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Mark, Marker, ours
 from tests.unit.systems.driving import records
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
@@ -64,7 +64,8 @@ def test_outputs_of_one_record_are_counted_over_all_batches() -> None:
 
 def test_marks_need_less_than_is_reckoned() -> None:
     longest = Lineage("f" * 32, "backfill-" + "9" * 60, "f" * 16, 10**9)
-    (text,) = marks(longest, records([b"a"], first_offset=2**62))
+    born = [253_402_300_799_999]  # the end of the year 9999
+    (text,) = marks(longest, records([b"a"], first_offset=2**62, message_id=[b"F" * USUAL_ID_BYTES], timestamp=born))
     assert len(text) + 22 + 120 < MARK_BYTES
 
 

@@ -1,0 +1,82 @@
+"""groups translate: where consumers of a replicated topic go on at the target."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+from connect_core.errors import ConfigError
+
+app = typer.Typer(no_args_is_help=True, help="Consumer groups of replicated topics.")
+
+
+@app.callback()
+def root() -> None:
+    """Consumer groups of replicated topics."""
+
+
+@app.command()
+def translate(
+    name: Annotated[str, typer.Argument(help="A connector from RocketMQ to RocketMQ.", metavar="NAME")],
+    group: Annotated[str, typer.Argument(help="A consumer group of the source.", metavar="GROUP")],
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write the offsets to the target; without it, show them.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show, or write, the offsets at which a group goes on in the target: nothing is skipped.
+
+    What it may consume twice is counted: messages that it has consumed and that are not replicated yet, and those that
+    stand between the copies of several queues in one. Exact where each queue has a target queue of its own.
+    """
+    from connect_core.replication.groups import translator
+    from connect_core.systems.rocketmq import translating
+
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        with translator(opened.ledger, connector, opened.resolved(connector)) as both:
+            found = both.translated(group)
+            if not found:
+                raise ConfigError(
+                    f"the group {group} has no offset in any queue that {name} reads",
+                    next_step="Look at its name; a group that never consumed may begin at the target as a new one",
+                )
+            offsets = translating.group_offsets(found)
+            backlog = translating.retry_backlog(both.source, group)
+            if apply:
+                translating.require_offline(both.target, group)
+                translating.written(both.target, group, offsets)
+    told = {
+        "connector": name,
+        "group": group,
+        "applied": apply,
+        "queues": [{**vars(one), "source": str(one.source), "target": str(one.target)} for one in found],
+        "offsets": [{**vars(one), "target": str(one.target)} for one in offsets],
+        "retry_backlog": {str(queue): count for queue, count in backlog.items()},
+    }
+    output.emit(as_json, told, lambda: _show(told))
+
+
+def _show(told: dict[str, Any]) -> None:
+    rows = [
+        (
+            one["source"],
+            "none" if one["committed"] is None else one["committed"],
+            one["target"],
+            one["offset"],
+            one["behind"],
+        )
+        for one in told["queues"]
+    ]
+    output.table(("SOURCE QUEUE", "GROUP AT", "TARGET QUEUE", "FIRST COPY", "NOT YET THERE"), rows)
+    output.line()
+    output.table(
+        ("TARGET QUEUE", "OFFSET", "REPEATS AT MOST"),
+        [(one["target"], one["offset"], one["repeats"]) for one in told["offsets"]],
+    )
+    for queue, count in told["retry_backlog"].items():
+        output.line(f"not translated: {output.count(count, 'message')} of {queue} that the group has still to retry")
+    output.line(f"written for {told['group']}" if told["applied"] else "nothing was written: add --apply")

@@ -1,0 +1,73 @@
+"""Whether the two ends of a connector go together: one that reads what it writes feeds itself and never ends. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from connect_core.config.endpoints import End
+from connect_core.config.written import Place
+from connect_core.systems.rocketmq.options import TOPIC, RocketMQSinkOptions, RocketMQSourceOptions, is_pattern
+
+
+def misfit(source: End, sink: End) -> tuple[Place, str] | None:
+    """Place and words of what is wrong between two ends that are sound by themselves; None for ends that fit."""
+    if sink.system == "rocketmq" and source.system != "rocketmq":
+        return _needs_topics(source, sink)
+    if source.system != sink.system:
+        return None
+    if source.system == "file" and matches(str(sink.options.get("path")), str(source.options.get("path"))):
+        return ("sink", "file", "path"), f"is one of the files that the source reads ({source.options['path']})"
+    return _unfit_target(source, sink) if source.system == "rocketmq" else None
+
+
+def _needs_topics(source: End, sink: End) -> tuple[Place, str] | None:
+    if TOPIC in str(sink.options.get("topic")):
+        return ("sink", "rocketmq", "topic"), f"{TOPIC} needs a source of topics, and {source.system} is none"
+    if sink.options.get("order") == "queue":
+        return ("sink", "rocketmq", "order"), f"queue needs a source of queues, and {source.system} is none"
+    if sink.options.get("groups"):
+        return ("sink", "rocketmq", "groups"), f"are those of a RocketMQ source, and {source.system} is none"
+    return None
+
+
+def _unfit_target(source: End, sink: End) -> tuple[Place, str] | None:
+    """By the topics that are named, and one topic for each pattern."""
+    place = ("sink", "rocketmq", "topic")
+    read = RocketMQSourceOptions.model_construct(
+        topics=_names(source.options.get("topics")), exclude=_names(source.options.get("exclude"))
+    )
+    written = RocketMQSinkOptions.model_construct(
+        topic=str(sink.options.get("topic")), rename=dict(sink.options.get("rename") or {})
+    )
+    same_cluster = source.options.get("name_servers") == sink.options.get("name_servers")
+    for topic in read.topics:
+        sample = topic.replace("*", "x").replace("?", "x")
+        try:
+            target = written.target_for(sample)
+        except ValueError as error:
+            if is_pattern(topic):  # told when there is such a topic
+                continue
+            return place, f"makes a name of {topic} that {error}; give that one a name with `rename`"
+        if same_cluster and read.reads(sample) and read.reads(target):
+            return place, "is a topic that the source reads, in the same cluster"
+    return None
+
+
+def _names(written: Any) -> tuple[str, ...]:
+    return tuple(re.split("[;, ]+", written) if isinstance(written, str) else written or ())
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether the file pattern names `path`; `**` stands for any number of folders."""
+    return _matches(path.split("/"), pattern.split("/"))
+
+
+def _matches(path: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not path
+    if pattern[0] == "**":
+        return any(_matches(path[begin:], pattern[1:]) for begin in range(len(path) + 1))
+    return bool(path) and fnmatchcase(path[0], pattern[0]) and _matches(path[1:], pattern[1:])

@@ -1,0 +1,387 @@
+"""Conditions as RocketMQ's brokers read them (filter type SQL92): from a text to a function of a record's properties.
+
+The grammar and the meaning are those of RocketMQ 5, its oddities included, so that a filter lets the same records pass
+here as it would at a broker. Properties are texts. One that is missing makes what it stands in unknown, and a text that
+should be a number and is none makes the whole condition fail: in neither case the record passes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+Properties = Mapping[str, str]
+Evaluate = Callable[[Properties], Any]
+"""The value of an expression: a text, a number, True, False, or None for unknown."""
+
+_GRAMMAR = r"""
+start: _either
+_either: or | _both
+or: _either "OR"i _both
+_both: and | _equality
+and: _both "AND"i _equality
+_equality: equal | unequal | is_null | is_not_null | _comparison
+equal: _equality "=" _comparison
+unequal: _equality "<>" _comparison
+is_null: _equality "IS"i "NULL"i
+is_not_null: _equality "IS"i "NOT"i "NULL"i
+_comparison: compared | between | not_between | in | not_in | searched | not_searched | _unary
+compared: _comparison COMPARISON _unary
+between: _comparison "BETWEEN"i _unary "AND"i _unary
+not_between: _comparison "NOT"i "BETWEEN"i _unary "AND"i _unary
+in: _comparison "IN"i "(" TEXT ("," TEXT)* ")"
+not_in: _comparison "NOT"i "IN"i "(" TEXT ("," TEXT)* ")"
+searched: _comparison SEARCH TEXT
+not_searched: _comparison "NOT"i SEARCH TEXT
+_unary: "+" _unary | negated | not | _primary
+negated: "-" _unary
+not: "NOT"i _unary
+_primary: TEXT | WHOLE | FRACTION | TRUE | FALSE | nothing | NAME | "(" _either ")"
+nothing: "NULL"i
+COMPARISON: /[<>]=|>|<(?!>)/
+SEARCH: "CONTAINS"i | "STARTSWITH"i | "ENDSWITH"i
+TRUE: "TRUE"i
+FALSE: "FALSE"i
+NAME: /[a-z_$][a-z0-9_$]*/i
+FRACTION.2: /([0-9]+\.[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?|[0-9]+e[+-]?[0-9]+)/i
+WHOLE: /0|[1-9][0-9]*l?/i
+TEXT: /'(''|[^'])*'/
+%ignore /[ \t\n\r\f]+/
+%ignore /--[^\n\r]*/
+%ignore /\/\*.*?\*\//s
+"""
+_LEAST_FRACTION = 5e-324
+_INTEGER, _LONG = 1 << 31, 1 << 63
+_WHOLE = re.compile(r"[+-]?\d+")
+_FRACTION = re.compile(r"([+-]?)(NaN|Infinity|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[fd]?)", re.IGNORECASE | re.ASCII)
+
+
+class Whole(NamedTuple):
+    """A whole number that fits into 32 bits or does not: a text that is compared with it must fit as well."""
+
+    value: int
+
+    @property
+    def limit(self) -> int:
+        return _INTEGER if -_INTEGER <= self.value < _INTEGER else _LONG
+
+
+class _Incomparable(Exception):
+    """Ends the evaluation: the record does not pass."""
+
+
+@dataclass(frozen=True)
+class _Node:
+    """`kind` is what a grammar rule asks about: constant, property, condition, or value."""
+
+    kind: str
+    run: Evaluate
+    constant: Any = None
+
+
+def condition(text: str) -> Callable[[Properties], bool]:
+    """Whether a record with these properties passes. Raises ValueError with what is wrong with the text, and where."""
+    run = _compiled(text)
+
+    def passes(properties: Properties) -> bool:
+        try:
+            return run(properties) is True
+        except _Incomparable:
+            return False
+
+    return passes
+
+
+@cache
+def _compiled(text: str) -> Evaluate:
+    from lark.exceptions import UnexpectedInput
+
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as error:
+        ended = getattr(getattr(error, "token", None), "type", "") == "$END"
+        place = "at its end" if ended else f"at character {error.column}"
+        raise ValueError(f"is no condition: {place} it cannot be read on") from None
+    return _as_condition(_node(tree.children[0])).run
+
+
+@cache
+def _parser() -> Any:
+    from lark import Lark
+
+    return Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
+
+
+# --------------------------------------------------------------------------------------------------- the tree's meaning
+
+
+def _node(part: Any) -> _Node:
+    if not hasattr(part, "children"):
+        return _leaf(part.type, str(part))
+    return _MEANINGS[part.data](part.children)
+
+
+def _leaf(kind: str, text: str) -> _Node:
+    if kind == "NAME":
+        return _Node("property", lambda properties: properties.get(text))
+    value: Any
+    if kind == "TEXT":
+        value = _unquoted(text)
+    elif kind == "WHOLE":
+        value = Whole(int(text.rstrip("lL")))
+        if value.value >= _LONG:
+            raise ValueError(f"{text} is too large a number")
+    elif kind == "FRACTION":
+        value = float(text)
+        if not _LEAST_FRACTION <= value < math.inf:
+            raise ValueError(f"{text} is no number that RocketMQ compares with: write 0 without a fraction")
+    else:
+        value = kind == "TRUE"
+    return _Node("constant", lambda properties: value, value)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _as_condition(node: _Node) -> _Node:
+    """What stands alone, or beside AND, OR and NOT. A property that is there is no truth value: it does not hold."""
+    if node.kind == "property":
+        return _condition(lambda properties: None if node.run(properties) is None else False)
+    if node.kind == "condition" or (node.kind == "constant" and _is_truth(node.constant)):
+        return node
+    raise ValueError("is no condition: a text or a number stands where something must hold or not")
+
+
+def _is_truth(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _condition(run: Evaluate) -> _Node:
+    return _Node("condition", run)
+
+
+def _or(parts: Sequence[Any]) -> _Node:
+    return _any_of(*(_as_condition(_node(part)).run for part in parts))
+
+
+def _any_of(left: Evaluate, right: Evaluate) -> _Node:
+    def run(properties: Properties) -> bool | None:
+        first = left(properties)
+        if first is True:
+            return True
+        second = right(properties)
+        return True if second is True else None if first is None or second is None else False
+
+    return _condition(run)
+
+
+def _and(parts: Sequence[Any]) -> _Node:
+    return _all_of(*(_as_condition(_node(part)).run for part in parts))
+
+
+def _all_of(left: Evaluate, right: Evaluate) -> _Node:
+    def run(properties: Properties) -> bool | None:
+        first = left(properties)
+        if first is False:
+            return False
+        second = right(properties)
+        return False if second is False else None if first is None or second is None else True
+
+    return _condition(run)
+
+
+def _negation(run: Evaluate) -> _Node:
+    def negated(properties: Properties) -> bool | None:
+        value = run(properties)
+        return None if value is None else not value
+
+    return _condition(negated)
+
+
+def _equal(parts: Sequence[Any]) -> _Node:
+    left, right = map(_node, parts)
+    for node in (left, right):
+        if node.kind == "constant" and node.constant is None:
+            raise ValueError("compares with NULL: write IS NULL")
+    if left.kind == right.kind == "constant" and _is_truth(left.constant) and not _is_truth(right.constant):
+        raise ValueError("compares a truth value with something else")
+    return _condition(lambda properties: _equals(left.run(properties), right.run(properties)))
+
+
+def _equals(left: Any, right: Any) -> bool | None:
+    if left is None or right is None:
+        return True if left is right else None if left is None else False
+    return _ordered(left, right) == 0
+
+
+def _is_null(parts: Sequence[Any]) -> _Node:
+    run = _node(parts[0]).run
+    return _condition(lambda properties: run(properties) is None)
+
+
+def _compared(parts: Sequence[Any]) -> _Node:
+    left, sign, right = parts
+    return _comparing(_node(left), str(sign), _node(right))
+
+
+def _comparing(left: _Node, sign: str, right: _Node) -> _Node:
+    for node in (left, right):
+        truth = node.kind == "condition" or (node.kind == "constant" and not isinstance(node.constant, (Whole, float)))
+        if truth:
+            raise ValueError(f"{sign} compares numbers only")
+    holds = _SIGNS[sign]
+
+    def run(properties: Properties) -> bool | None:
+        first = left.run(properties)
+        second = None if first is None else right.run(properties)
+        if first is None or second is None:
+            return None
+        if isinstance(first, str) and isinstance(second, str):
+            return holds(_order(_fraction(first), _fraction(second)))
+        return holds(_ordered(first, second))
+
+    return _condition(run)
+
+
+_SIGNS: dict[str, Callable[[int], bool]] = {
+    ">": lambda order: order > 0,
+    ">=": lambda order: order >= 0,
+    "<": lambda order: order < 0,
+    "<=": lambda order: order <= 0,
+}
+
+
+def _between(parts: Sequence[Any]) -> _Node:
+    value, low, high = map(_node, parts)
+    numbers = [one.constant for one in (low, high) if isinstance(one.constant, (Whole, float))]
+    if len(numbers) == 2 and _ordered(*numbers) > 0:
+        raise ValueError("BETWEEN takes the lower number first")
+    return _all_of(_comparing(value, ">=", low).run, _comparing(value, "<=", high).run)
+
+
+def _not_between(parts: Sequence[Any]) -> _Node:
+    value, low, high = map(_node, parts)
+    return _any_of(_comparing(value, "<", low).run, _comparing(value, ">", high).run)
+
+
+def _in(parts: Sequence[Any]) -> _Node:
+    first, *texts = parts
+    node = _node(first)
+    if node.kind != "property":
+        raise ValueError("IN needs the name of a property before it")
+    wanted = frozenset(_unquoted(text) for text in texts)
+
+    def run(properties: Properties) -> bool | None:
+        value = node.run(properties)
+        return None if value is None else value in wanted
+
+    return _condition(run)
+
+
+def _searched(parts: Sequence[Any], *, wanted: bool = True) -> _Node:
+    """False as well, with NOT and without, for what is missing, is no text, or is searched for nothing."""
+    subject, how, text = parts
+    node, sought, found = _node(subject), _unquoted(text), _SEARCHES[str(how).upper()]
+
+    def run(properties: Properties) -> bool:
+        value = node.run(properties)
+        return isinstance(value, str) and bool(sought) and found(value, sought) is wanted
+
+    return _condition(run)
+
+
+_SEARCHES: dict[str, Callable[[str, str], bool]] = {
+    "CONTAINS": lambda value, sought: sought in value,
+    "STARTSWITH": str.startswith,
+    "ENDSWITH": str.endswith,
+}
+
+
+def _negated(parts: Sequence[Any]) -> _Node:
+    node = _node(parts[0])
+
+    def run(properties: Properties) -> Whole | float | None:
+        value = node.run(properties)
+        if isinstance(value, Whole):
+            return Whole(-value.value)
+        return -value if isinstance(value, float) else None
+
+    return _Node("value", run)
+
+
+_MEANINGS: dict[str, Callable[[Sequence[Any]], _Node]] = {
+    "or": _or,
+    "and": _and,
+    "equal": _equal,
+    "unequal": lambda parts: _negation(_equal(parts).run),
+    "is_null": _is_null,
+    "is_not_null": lambda parts: _negation(_is_null(parts).run),
+    "compared": _compared,
+    "between": _between,
+    "not_between": _not_between,
+    "in": _in,
+    "not_in": lambda parts: _negation(_in(parts).run),
+    "searched": _searched,
+    "not_searched": lambda parts: _searched(parts, wanted=False),
+    "negated": _negated,
+    "not": lambda parts: _negation(_as_condition(_node(parts[0])).run),
+    "nothing": lambda parts: _Node("constant", lambda properties: None),
+}
+
+
+# ------------------------------------------------------------------------------------------------------------ comparing
+
+
+def _ordered(left: Any, right: Any) -> int:
+    """Below, at or above 0, as Java's `compareTo`. Texts beside something else become what that is."""
+    if isinstance(left, bool):
+        return _beside_truth(left, right)
+    if isinstance(right, bool):
+        return _order(left.lower() == "true", right) if isinstance(left, str) else -1
+    if isinstance(left, str) and isinstance(right, str):
+        return _order(left, right)
+    if isinstance(left, float) or isinstance(right, float):
+        return _order(_fraction(left), _fraction(right))
+    limit = max(one.limit for one in (left, right) if isinstance(one, Whole))
+    return _order(_whole(left, limit), _whole(right, limit))
+
+
+def _beside_truth(left: bool, right: Any) -> int:
+    """RocketMQ fails on a text to the right of a truth value."""
+    if isinstance(right, str):
+        raise _Incomparable
+    return _order(left, right) if isinstance(right, bool) else -1
+
+
+def _order(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
+
+
+def _whole(value: Whole | str, limit: int) -> int:
+    if isinstance(value, Whole):
+        return value.value
+    number = int(value) if _WHOLE.fullmatch(value) else limit
+    if not -limit <= number < limit:
+        raise _Incomparable
+    return number
+
+
+def _fraction(value: Whole | float | str) -> tuple[bool, float, float]:
+    """In Java's order: -0.0 before 0.0, and NaN above all."""
+    if isinstance(value, str):
+        number = _parsed(value.strip())
+    else:
+        number = float(value.value if isinstance(value, Whole) else value)
+    return math.isnan(number), 0.0 if math.isnan(number) else number, math.copysign(1.0, number)
+
+
+def _parsed(text: str) -> float:
+    found = _FRACTION.fullmatch(text)
+    if found is None or (found[3] is None and found[2] not in ("NaN", "Infinity")):
+        raise _Incomparable
+    return float(text.rstrip("fFdD") if found[3] else text)

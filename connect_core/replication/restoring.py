@@ -1,0 +1,91 @@
+"""Noticing that the ledger was restored from a backup, by what its drivers remember of it (rule 12).
+
+The home keeps, for each ledger, the highest counter that one of its leases was given: `ledger.seen`. A run reads it
+before the ledger's own, which only grows: one that is lower is older than its targets. Then every connector looks in
+its targets before it writes, and nobody begins before the lanes of the leases that were forgotten are over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from connect_core import clock
+from connect_core.errors import ConfigError
+from connect_core.ledger import Lease, Ledger
+
+SEEN_FILE = "ledger.seen"
+
+
+def recognise(ledger: Ledger, home: Path, *, holder: str, ttl_s: float, say: Callable[[str], None]) -> None:
+    """Called before a run takes its first lease. Marks a ledger that was restored, and waits until whatever was begun
+    under the leases that it has forgotten is over."""
+    seen = _seen(home)  # before the ledger's own: a neighbour raises that one first
+    now = ledger.identity()
+    if now.counter < seen.get(now.id, 0):
+        told_restored(ledger, home, holder)
+    elif now.moved:
+        ledger.mark_restored(counter=now.counter, who=holder, why="it is on another server, or another timeline of it")
+    elif now.server and not now.known_server:
+        ledger.note_server(now.server)
+    restored_at = ledger.restored_at()
+    age_s = (clock.utc() - restored_at).total_seconds() if restored_at else ttl_s
+    if age_s < ttl_s:
+        say("the ledger was restored from a backup: the targets are looked at before anything is written")
+        clock.sleep(min(ttl_s - age_s, ttl_s))
+
+
+def told_restored(ledger: Ledger, home: Path, who: str, why: str = "it knows less than its drivers remember") -> int:
+    """Marks the ledger as restored, with the counter that this home has seen. Returns the number of floors."""
+    return ledger.mark_restored(counter=_seen(home).get(ledger.identity().id, 0), who=who, why=why)
+
+
+def remember(home: Path, leases: Sequence[Lease]) -> None:
+    """Durable before anything is written under these leases."""
+    with _alone(home):
+        seen = _seen(home)
+        now = dict(seen)
+        for lease in leases:
+            now[lease.ledger] = max(lease.counter, now.get(lease.ledger, 0))
+        if now != seen:
+            _write(home / SEEN_FILE, json.dumps(now))
+
+
+def _seen(home: Path) -> dict[str, int]:
+    """By id of the ledger; empty when this home has not seen any."""
+    path = home / SEEN_FILE
+    try:
+        found: dict[str, int] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        raise ConfigError(
+            "the file does not say what was seen of the ledger: it was damaged",
+            where=str(path),
+            next_step="Remove it, and run `waybill db restored`: then all targets are looked at first",
+        ) from None
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    """The old text or the new one, never a part of it."""
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.rename(path)
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    folder = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

@@ -1,0 +1,118 @@
+"""Batches behind each other in one queue, and where they stand there: what every writer of the RocketMQ sink uses.
+
+At most one batch is outstanding, and none follows one whose outcome is unknown: what a range has in a queue is always
+the first of what was to go there. Every acknowledgement is compared with the offset that was expected: what got in
+between is read back before a `flush` returns, and messages of this lineage among it are surplus: a request of an
+attempt that is dead, which its broker had kept back (delivery rule 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from connect_core import clock
+from connect_core.contracts import Limit
+from connect_core.errors import OffsetGone, Retriable
+from connect_core.records import Lineage
+from connect_core.rocketmq import Acknowledged, Client, Queue
+from connect_core.systems.rocketmq.marking import ours
+from connect_core.systems.rocketmq.parcels import Parcel
+
+_POLL_S = 0.005
+
+Span = tuple[int, int]
+"""Offsets of a queue from the first (included) to the second (excluded)."""
+
+
+class QueueAppender:
+    """One for a range and a queue. `expected` is the offset that the next batch should get; `records`, `bytes` and
+    `surplus` count what was acknowledged, handed over, and looked at."""
+
+    def __init__(self, client: Client, queue: Queue, lineage: Lineage, expected: int, send_timeout_s: float) -> None:
+        self.queue = queue
+        self._client = client
+        self._lineage = lineage
+        self._send_timeout_s = send_timeout_s
+        self._sender = client.sender(queue)
+        self.expected = expected
+        self._written: list[list[int]] = []
+        self._foreign: list[Span] = []
+        self.records = 0
+        self.bytes = 0
+        self.surplus = 0
+        self.others: Callable[[], Sequence[Span]] = tuple
+        """Where other writers of the same lane have written to this queue by now."""
+
+    def send(self, parcel: Parcel, limit: Limit) -> None:
+        """Waits until the one before it is stored, then hands this one over."""
+        stored = self._sender.submit(parcel.message, deadline=self._deadline(limit), sys_flag=parcel.packing)
+        self._count(stored)
+        self.bytes += len(parcel.message.body)
+
+    def finish(self, limit: Limit) -> None:
+        """Returns when everything that was sent is stored."""
+        self._count(self._sender.finish(deadline=self._deadline(limit)))
+
+    def look_between(self, *spans: Span) -> None:
+        """`look` goes through these as well: what came before the first batch."""
+        self._foreign += spans
+
+    def written(self) -> list[Span]:
+        """Where the acknowledged batches stand."""
+        return [(begin, end) for begin, end in self._written]
+
+    def look(self, limit: Limit) -> None:
+        """Counts the surplus among what others wrote between our batches."""
+        deadline = clock.monotonic() + limit.left_s()
+        if not self._foreign:
+            return
+        begin, end = min(span[0] for span in self._foreign), max(span[1] for span in self._foreign)
+        for one in uncovered(begin, end, [*self.written(), *self.others()]):
+            self.surplus += self._surplus_in(*one, deadline)
+        self._foreign = []
+
+    def _deadline(self, limit: Limit) -> float:
+        """The last moment at which a send may begin, so that its outcome is known before the lane's deadline."""
+        return clock.monotonic() + limit.left_s() - self._send_timeout_s
+
+    def _count(self, stored: Acknowledged | None) -> None:
+        if stored is None:
+            return
+        if stored.first_offset > self.expected:
+            self._foreign.append((self.expected, stored.first_offset))
+        if self._written and self._written[-1][1] == stored.first_offset:
+            self._written[-1][1] = stored.next_offset
+        else:
+            self._written.append([stored.first_offset, stored.next_offset])
+        self.expected = stored.next_offset
+        self.records += stored.count
+
+    def _surplus_in(self, begin: int, end: int, deadline: float) -> int:
+        """Messages of this lineage in [begin, end): whatever record they are of, this writer has not sent them."""
+        count = 0
+        while begin < end:
+            reader = self._client.read(self.queue, begin, end, deadline=deadline)
+            with suppress(OffsetGone):  # on a busy broker the visible end may still be before all of this
+                for part in reader:
+                    count += sum(1 for _ in ours(part.messages, [self._lineage]))
+            begin = reader.position
+            if begin < end:  # acknowledged, but not visible yet
+                if clock.monotonic() >= deadline:
+                    raise Retriable(
+                        "No time was left to read what others wrote between our batches",
+                        where=f"{self.queue}, offset {begin}",
+                        next_step="The next attempt looks at all of it; give this topic fewer writers a queue",
+                    )
+                clock.sleep(_POLL_S)
+        return count
+
+
+def uncovered(begin: int, end: int, spans: Sequence[Span]) -> Sequence[Span]:
+    """What of [begin, end) is in none of the spans, which may overlap and come in any order."""
+    rest: list[Span] = []
+    for span_begin, span_end in sorted(spans):
+        if begin < min(span_begin, end):
+            rest.append((begin, min(span_begin, end)))
+        begin = max(begin, span_end)
+    return [*rest, (begin, end)] if begin < end else rest

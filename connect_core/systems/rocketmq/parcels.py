@@ -1,0 +1,153 @@
+"""Records -> what requests carry: batches of entries, in order, and messages that go alone. Pure.
+
+All bodies of a request are stored alike: those of a batch are packed in one way, or not at all. A batch must not be
+longer than brokers allow a body to be; a message that would be, because of what stands around its body, goes alone:
+there only its body counts.
+
+Where packed and plain bodies alternate all the time, requests would hold one or two messages, and the copy would be
+several times slower: such a stretch is sent plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from connect_core.rocketmq import Batch, Entry
+from connect_core.rocketmq.wire.batch_entries import decode_entries
+from connect_core.systems.rocketmq.encoding import batch_of, encode_entries
+from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Marker
+
+BATCH_RECORDS = 1_000
+BATCH_BYTES = 768 * 1024
+MAX_SHARE = 8
+"""So many times the requests may be sent that it would take if all bodies were packed alike: small ones cost little."""
+MAX_PLAIN_BYTES = 64 * 1024 * 1024
+"""More is not unpacked at once."""
+
+Numbers = NDArray[np.int64]
+
+
+class Parcel(NamedTuple):
+    """One request: a batch, or one message. `packing` are the bits that say how its bodies are compressed."""
+
+    rows: int
+    message: Batch | Entry
+    packing: int
+
+
+class Load(NamedTuple):
+    """Encoded records. `sizes` are about those of their messages; `packing` is None when no body is packed;
+    `most_bytes` is what a body may have."""
+
+    entries: pa.Array
+    sizes: Numbers
+    packing: Numbers | None
+    most_bytes: int
+
+    @classmethod
+    def of(cls, records: pa.RecordBatch, marker: Marker, most_bytes: int) -> Load:
+        flags, sizes = records.column("flag"), message_bytes(records)
+        bodies, packing = _stored(records)
+        if packing is not None and _alternates(packing, sizes):
+            bodies, packing, more = _unpacked(records, bodies, packing, most_bytes)
+            sizes += more
+        entries = encode_entries(
+            bodies,
+            marker.properties(records),
+            None if flags.null_count == len(flags) else pc.fill_null(flags, 0).to_numpy(),
+        )
+        return cls(entries, sizes, packing, most_bytes)
+
+    def take(self, rows: Numbers) -> Load:
+        packing = None if self.packing is None else self.packing[rows]
+        return self._replace(entries=self.entries.take(pa.array(rows)), sizes=self.sizes[rows], packing=packing)
+
+    def parcels(self) -> Iterator[Parcel]:
+        """All of it, in order; made when it is asked for."""
+        begin = 0
+        most_bytes = min(BATCH_BYTES, self.most_bytes)
+        for run in self._runs():
+            for rows in batch_sizes(self.sizes[begin : begin + run], most_bytes=most_bytes):
+                batch = batch_of(self.entries.slice(begin, rows))
+                alone = self.sizes[begin] > self.most_bytes
+                packing = 0 if self.packing is None else int(self.packing[begin])
+                yield Parcel(rows, decode_entries(batch.body)[0] if alone else batch, packing)
+                begin += rows
+
+    def _runs(self) -> list[int]:
+        """How many rows behind each other are packed alike."""
+        if self.packing is None or not len(self.packing):
+            return [len(self.sizes)]
+        ends = np.flatnonzero(np.diff(self.packing)) + 1
+        lengths: list[int] = np.diff([0, *ends, len(self.packing)]).tolist()
+        return lengths
+
+
+def _stored(records: pa.RecordBatch) -> tuple[pa.Array, Numbers | None]:
+    """Bodies in the form in which they are stored, and how each is packed."""
+    plain, packed = pc.fill_null(records.column("value"), b""), records.column("packed")
+    if packed.null_count == len(packed):
+        return plain, None
+    return pc.coalesce(packed, plain), pc.fill_null(records.column("packing"), 0).to_numpy().astype(np.int64)
+
+
+def _alternates(packing: Numbers, sizes: Numbers) -> bool:
+    runs = 1 + int(np.count_nonzero(np.diff(packing)))
+    return runs > MAX_SHARE and runs > MAX_SHARE * len(batch_sizes(sizes))
+
+
+def _unpacked(
+    records: pa.RecordBatch, bodies: pa.Array, packing: Numbers, most_bytes: int
+) -> tuple[pa.Array, Numbers, Numbers]:
+    """Bodies, packing, and by how much each body has grown: plain, but for those that would be too large."""
+    plain = pc.fill_null(records.column("value"), b"")
+    lengths = _lengths(plain)
+    kept = (packing != 0) & (lengths > most_bytes) | (lengths.sum() > MAX_PLAIN_BYTES)
+    chosen = pc.if_else(pa.array(kept), bodies, plain)
+    return chosen, np.where(kept, packing, 0), _lengths(chosen) - _lengths(bodies)
+
+
+def body_bytes(records: pa.RecordBatch) -> Numbers:
+    """Of each row's body, in the form in which it is stored."""
+    bodies = records.column("value")
+    if "packed" in records.schema.names and records.column("packed").null_count < len(records):
+        bodies = pc.coalesce(records.column("packed"), bodies)
+    return _lengths(bodies)
+
+
+def message_bytes(records: pa.RecordBatch) -> Numbers:
+    """For each row about how many bytes its message takes: body, properties, and what is added to them."""
+    total = body_bytes(records) + MARK_BYTES
+    for name in ("key", "tags", "headers"):
+        column = records.column(name)
+        if column.null_count < len(records):
+            total += _lengths(column)
+    if "message_id" in records.schema.names and records.column("message_id").null_count < len(records):
+        total += np.maximum(_lengths(records.column("message_id")) - USUAL_ID_BYTES, 0)
+    return total
+
+
+def _lengths(column: pa.Array) -> Numbers:
+    lengths: Numbers = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths
+
+
+def batch_sizes(sizes: Numbers, most_records: int = BATCH_RECORDS, most_bytes: int = BATCH_BYTES) -> Sequence[int]:
+    """How many rows go into each batch: in order, all rows, none empty, within both limits where one row is. `sizes`
+    are those of the rows."""
+    ends = np.cumsum(sizes)
+    counts: list[int] = []
+    row = 0
+    while row < len(ends):
+        before = int(ends[row - 1]) if row else 0
+        fit = int(np.searchsorted(ends, before + most_bytes, side="right"))
+        end = min(max(fit, row + 1), row + most_records, len(ends))
+        counts.append(end - row)
+        row = end
+    return counts

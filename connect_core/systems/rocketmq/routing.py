@@ -1,0 +1,124 @@
+"""Which queues the records of a range go to: pure functions of what the range pins, its partition, and each record.
+
+By partition and by queue there is one, for good. By key a record's queue is chosen by a hash among those that the
+range pinned, in their order: a retry routes as the first attempt did, however many queues the topic has by then, on
+any machine and under any version of Python. A record without a key goes to the queue that its partition has anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from connect_core.contracts import Json, Range
+from connect_core.records import Partition
+from connect_core.rocketmq import Queue
+from connect_core.rocketmq.wire.properties import SHARDING_KEY
+from connect_core.systems.rocketmq.connecting import queue_of
+
+KEY, BY_SHARDING_KEY = "key", "sharding_key"
+_BY_KEY = (KEY, BY_SHARDING_KEY)
+HASH = "crc32"
+"""Of the key's bytes, modulo the number of queues. Pinned by its name, so that another one can come beside it."""
+_PAIR_END = b"\x02"
+_SHARDING_KEY = _PAIR_END + SHARDING_KEY.encode() + b"\x01"
+
+
+def pins_of(topic: str, queues: Sequence[Queue], order: str) -> Json:
+    """What a range stores of its target. Ranges by partition look as they did before there was a choice."""
+    pins: Json = {"topic": topic, "queues": [[queue.broker, queue.queue_id] for queue in queues]}
+    if order == "partition":
+        return pins
+    return pins | {"order": order} | ({"hash": HASH} if order in _BY_KEY else {})
+
+
+def pinned(target: Json) -> list[Queue]:
+    return [Queue(target["topic"], broker, number) for broker, number in target["queues"]]
+
+
+def spreads(target: Json) -> bool:
+    """Whether the records of one range can stand in several queues."""
+    return target.get("order") in _BY_KEY and len(target["queues"]) > 1
+
+
+def home_queue(partition: Partition, slot: int, target: Json) -> Queue:
+    """Where the records of a partition go, by key those without one."""
+    queues = pinned(target)
+    if target.get("order") == "queue":
+        return _same_queue(queue_of(partition.key), queues)
+    return queues[slot % len(queues)]
+
+
+def queues_for(partition: Partition, slot: int, target: Json) -> list[Queue]:
+    """Every queue that a record of the partition can go to."""
+    return pinned(target) if spreads(target) else [home_queue(partition, slot, target)]
+
+
+def queues_of(wanted: Range) -> list[Queue]:
+    return queues_for(wanted.partition, wanted.slot, wanted.pins.target)
+
+
+class Routed(NamedTuple):
+    """The rows of a batch that go to one queue, in their order."""
+
+    queue: Queue
+    rows: NDArray[np.int64]
+
+
+class Router:
+    """For one range that `spreads`."""
+
+    def __init__(self, wanted: Range) -> None:
+        target = wanted.pins.target
+        self.queues = pinned(target)
+        self._order = target["order"]
+        self._home = self.queues.index(home_queue(wanted.partition, wanted.slot, target))
+
+    def routed(self, records: pa.RecordBatch) -> Iterator[Routed]:
+        """Each row once, by queue; queues that get nothing are left out."""
+        places = places_of(_keys(records, self._order), len(self.queues), self._home)
+        by_place = np.argsort(places, kind="stable")
+        counts = np.bincount(places, minlength=len(self.queues))
+        ends = np.cumsum(counts)
+        for place in np.flatnonzero(counts):
+            yield Routed(self.queues[place], by_place[ends[place] - counts[place] : ends[place]])
+
+
+def places_of(keys: pa.Array, queues: int, home: int) -> NDArray[np.int64]:
+    """For each key (binary) the number of its queue; `home` for those that are null."""
+    encoded = keys.dictionary_encode()
+    known = np.array([crc32(key) % queues for key in encoded.dictionary.to_pylist()], dtype=np.int64)
+    places: NDArray[np.int64] = np.append(known, home)[pc.fill_null(encoded.indices, -1).to_numpy()]
+    return places
+
+
+def _keys(records: pa.RecordBatch, order: str) -> pa.Array:
+    """Null where a record has none, or an empty one."""
+    if order == KEY:
+        keys = records.column("key").cast(pa.binary())
+        return pc.if_else(pc.equal(keys, b""), pa.scalar(None, pa.binary()), keys)
+    headers = records.column("headers")
+    if headers.null_count == len(records):
+        return pa.nulls(len(records), pa.binary())
+    return pa.array([_sharding_key(one) for one in headers.to_pylist()], pa.binary())
+
+
+def _sharding_key(headers: bytes | None) -> bytes | None:
+    """Of equal names the last counts, as for RocketMQ's readers."""
+    _, found, rest = (_PAIR_END + (headers or b"")).rpartition(_SHARDING_KEY)
+    return (rest.partition(_PAIR_END)[0] or None) if found else None
+
+
+def _same_queue(source: Queue, queues: Sequence[Queue]) -> Queue:
+    """The queue with the source's number, modulo what there is, on the broker that the source's name falls to. All
+    queues of a source broker are on one broker of the target, so that with as many queues none of them is shared."""
+    brokers = sorted({queue.broker for queue in queues})
+    broker = source.broker if source.broker in brokers else brokers[crc32(source.broker.encode()) % len(brokers)]
+    there = [queue for queue in queues if queue.broker == broker]
+    return there[source.queue_id % len(there)]

@@ -1,0 +1,101 @@
+"""From topic to topic, beside the bare loop: by size of the messages, by number of queues, with the few messages a pull
+that brokers give as they are delivered, and in each way of keeping order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from connect_core.rocketmq import Client, ClientOptions, encode_batch
+from tests.bench.measures import compared
+from tests.bench.place import Place, Timed
+from tests.bench.telling import Row
+
+MESSAGES = 400_000
+MOST_BYTES = 400_000_000
+"""Of one topic: larger messages are fewer."""
+SIZES = (100, 1_000, 10_000)
+QUEUES = (1, 2, 8)
+KEYS = 10_000
+_BATCH_BYTES = 512 * 1024
+_DELIVERED = {
+    "maxTransferCountOnMessageInMemory": "32",
+    "maxTransferBytesOnMessageInMemory": "262144",
+    "maxTransferCountOnMessageInDisk": "8",
+    "maxTransferBytesOnMessageInDisk": "65536",
+}
+"""A broker's own limits of one pull; the local stack raises them."""
+_numbers = count(1)
+
+
+def copies(place: Place, messages: int, repeats: int) -> list[Row]:
+    """Sizes at two queues, then queues at the size in the middle, then what else differs."""
+    rows = [_copied(place, messages, size, 2, repeats) for size in SIZES]
+    rows += [_copied(place, messages, SIZES[1], queues, repeats) for queues in QUEUES if queues != 2]
+    with _limits_as_delivered(place):
+        rows.append(_copied(place, messages, SIZES[1], 2, repeats, "a broker's own limits"))
+    return [*rows, _copied(place, messages, SIZES[1], 8, repeats, "order: key", order="key")]
+
+
+def _copied(place: Place, messages: int, size: int, queues: int, repeats: int, remark: str = "", **sink: Any) -> Row:
+    amount = min(messages, MOST_BYTES // size)
+    topic = f"full-{next(_numbers)}"
+    _fill(place, topic, amount, size, queues)
+
+    def ours() -> Timed:
+        name = f"across-{next(_numbers)}"
+        target = {"connection": "main", "topic": name, "queues": queues, **sink}
+        place.apply(name, {"rocketmq": {"connection": "main", "topics": topic}}, {"rocketmq": target})
+        timed = place.run(name)
+        _forget(place, name)
+        return timed
+
+    def bare() -> float:
+        name = f"bare-{next(_numbers)}"
+        seconds = place.bare("across", topic, name)
+        _forget(place, name)
+        return seconds
+
+    what = f"RocketMQ -> RocketMQ, {queues} queue{'s' * (queues > 1)}{', ' * bool(remark)}{remark}"
+    row = compared(f"{what}, {amount:,} messages of {size:,} bytes", amount, ours, bare, repeats)
+    _forget(place, topic)
+    return row
+
+
+def _client(place: Place) -> Client:
+    return Client(ClientOptions(name_servers=tuple(place.name_servers.split(";"))))
+
+
+def _fill(place: Place, topic: str, messages: int, size: int, queues: int) -> None:
+    """Every message has a key: one of ten thousand."""
+    deadline = time.monotonic() + 600
+    with _client(place) as client:
+        senders = [client.sender(queue) for queue in client.topics.create(topic, queues)]
+        each = min(_BATCH_BYTES // size, 1_000)
+        for number, begin in enumerate(range(0, messages, each)):
+            some = range(begin, min(begin + each, messages))
+            bodies = [b"%012d ".ljust(size, b"x") % one for one in some]
+            properties = [b"KEYS\x01%d\x02" % (one % KEYS) for one in some]
+            senders[number % queues].submit(encode_batch(bodies, properties), deadline=deadline)
+        for sender in senders:
+            sender.finish(deadline=deadline)
+
+
+def _forget(place: Place, topic: str) -> None:
+    with _client(place) as client:
+        client.topics.delete(topic)
+
+
+@contextmanager
+def _limits_as_delivered(place: Place) -> Iterator[None]:
+    with _client(place) as client:
+        (broker,) = client.brokers.masters()
+        raised = client.brokers.settings(broker)
+        client.brokers.change_settings(broker, _DELIVERED)
+        try:
+            yield
+        finally:
+            client.brokers.change_settings(broker, {name: raised[name] for name in _DELIVERED})

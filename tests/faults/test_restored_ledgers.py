@@ -1,0 +1,265 @@
+"""The ledger is brought back from a backup, and its targets hold more than it knows: nothing lost, nothing sent twice.
+
+A connector moves records, the ledger is kept, the connector moves more, and the ledger is put back as it was kept: as a
+copy of the SQLite file, a dump of the PostgreSQL database, or a whole server recovered to a point in time.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from connect_core import ledger, stack
+from connect_core.ledger import Ledger
+from connect_core.stack import postgresql
+from tests.faults.kit.checker import EXACT
+from tests.faults.kit.fixtures import MakeJourney, MakeSite
+from tests.faults.kit.journeys import (
+    WAYS,
+    Journey,
+    begun_and_stopped,
+    database_of,
+    run_until_done,
+    settled_up,
+)
+from tests.faults.kit.processes import ended, kill
+from tests.faults.rows import FaultRow
+from tests.servers import RocketMQ
+from tests.site import Site, new_site
+
+pytestmark = [pytest.mark.server, pytest.mark.fault]
+
+FED, MORE = 4_000, 6_000
+SEEN = "ledger.seen"
+
+
+class Backup(Protocol):
+    """Of one ledger: `keep` it, and `bring_back` what was kept last."""
+
+    def keep(self) -> None: ...
+
+    def bring_back(self) -> None: ...
+
+
+class FileCopy:
+    """SQLite's own backup, in both directions."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._ledger, self._kept = url.removeprefix("sqlite:///"), str(folder / "kept.db")
+
+    def keep(self) -> None:
+        _copied(self._ledger, self._kept)
+
+    def bring_back(self) -> None:
+        _copied(self._kept, self._ledger)
+
+
+def _copied(source: str, target: str) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+class Dump:
+    """`pg_dump`, and `pg_restore` into the same database."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url, self._kept = url, str(folder / "kept.dump")
+        parts = urlsplit(url)
+        self._database = parts.path.removeprefix("/")
+        (host,) = parse_qs(parts.query)["host"]
+        self._server = ("--host", host, "--username", "postgres", "--no-password")
+
+    def keep(self) -> None:
+        self._called("pg_dump", "--format=custom", f"--file={self._kept}", self._database)
+
+    def bring_back(self) -> None:
+        self._called("pg_restore", "--clean", "--single-transaction", f"--dbname={self._database}", self._kept)
+
+    def _called(self, program: str, *words: str) -> None:
+        command = [str(postgresql.binaries() / program), *self._server, *words]
+        subprocess.run(command, check=True, timeout=60, env=postgresql.environment())
+
+
+@pytest.fixture
+def journey(request: pytest.FixtureRequest, site_on: MakeSite, journey_of: MakeJourney) -> Journey:
+    way, database = request.param
+    return journey_of(way, site_on(database), records=FED)
+
+
+@pytest.fixture
+def backup(journey: Journey, tmp_path: Path) -> Backup:
+    url = journey.site.database_url
+    return FileCopy(url, tmp_path) if url.startswith("sqlite") else Dump(url, tmp_path)
+
+
+def _choices() -> list[object]:
+    """By the file of the home or by a person's word, in both directions and on both databases."""
+    return [
+        pytest.param((way, database), told, id=f"{way}-{database}-{'told' if told else 'noticed'}")
+        for way, database, told in product(WAYS, ("SQLite", "PostgreSQL"), (False, True))
+    ]
+
+
+@pytest.mark.parametrize(("journey", "told"), _choices(), indirect=["journey"])
+def test_what_was_delivered_since_the_backup_is_not_sent_again(
+    journey: Journey, backup: Backup, told: bool, row: FaultRow
+) -> None:
+    by = "told with `waybill db restored`" if told else "noticed by what the home remembers"
+    row.describe(f"ledger restored from a backup, {by}", where=journey.where, database=database_of(journey.site))
+    run_until_done(journey)
+    backup.keep()
+    journey.feed(FED, FED + MORE)
+    run_until_done(journey)
+    row.strikes()
+    backup.bring_back()
+    if told:
+        (journey.site.home / SEEN).unlink()
+        assert "looks in its targets" in journey.site.waybill("db", "restored", "--why", "a drill")
+    journey.feed(FED + MORE, FED + MORE + 100)
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
+    assert _times_restored(journey.site) == 1
+    assert _set_aside(journey.site) == (journey.where == "RocketMQ → file"), "what stood in the file is still there"
+
+
+@pytest.mark.parametrize("journey", [("in", "SQLite"), ("out", "PostgreSQL")], indirect=True, ids=["in", "out"])
+def test_a_range_that_was_open_in_the_backup_is_finished(journey: Journey, backup: Backup, row: FaultRow) -> None:
+    row.describe(
+        "ledger restored from a backup that was made in mid-range",
+        where=journey.where,
+        database=database_of(journey.site),
+    )
+    driver, there = begun_and_stopped(journey, "executed")
+    backup.keep()
+    kill(driver.pid, there)
+    ended(driver)
+    run_until_done(journey)
+    row.strikes()
+    backup.bring_back()
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
+    assert _times_restored(journey.site) == 1
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+def test_a_connector_that_had_moved_nothing_yet(
+    way: str, site_on: MakeSite, journey_of: MakeJourney, tmp_path: Path, row: FaultRow
+) -> None:
+    """The backup knows the connector and none of its targets: a topic is looked through from its first message, and a
+    file of which nobody knows whose lines it holds is a person's to decide on."""
+    journey = journey_of(way, site_on("SQLite"), records=FED)
+    row.describe("ledger restored from before the first run", where=journey.where, database="SQLite")
+    backup = FileCopy(journey.site.database_url, tmp_path)
+    backup.keep()
+    run_until_done(journey)
+    row.strikes()
+    backup.bring_back()
+    if way == "out":
+        target = journey.site.folder / "out" / "lines.log"
+        before = target.read_bytes()
+        assert "knows nothing of what stands in this file" in journey.site.waybill("run", journey.name, code=5)
+        assert target.read_bytes() == before
+        target.rename(target.with_name("lines.before"))
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
+
+
+# ----------------------------------------------------------------------------------------------------- a whole server
+
+
+class PointInTime:
+    """A base backup of the stack's own PostgreSQL, recovered to the moment at which it ended."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._kept = home, home.parent / "base"
+        self._parts = (stack.POSTGRESQL,)
+
+    def keep(self) -> None:
+        shutil.rmtree(self._kept, ignore_errors=True)
+        part = self._running().part(stack.POSTGRESQL)
+        command = ["pg_basebackup", "--host", part.facts["socket_folder"], "--username", "postgres"]
+        command += ["--pgdata", str(self._kept), "--wal-method=stream", "--checkpoint=fast"]
+        command[0] = str(postgresql.binaries() / command[0])
+        subprocess.run(command, check=True, timeout=60, env=postgresql.environment())
+
+    def bring_back(self) -> None:
+        data = Path(self._running().part(stack.POSTGRESQL).facts["data_folder"])
+        owner = data.stat()
+        stack.down(self._home)
+        shutil.rmtree(data)
+        shutil.copytree(self._kept, data)
+        (data / "recovery.signal").touch()
+        with (data / "postgresql.auto.conf").open("a") as file:
+            file.write("restore_command = 'false'\nrecovery_target = 'immediate'\n")
+            file.write("recovery_target_action = 'promote'\n")
+        for path in (data, *data.rglob("*")):
+            shutil.chown(path, owner.st_uid, owner.st_gid)
+        data.chmod(0o700)
+        self.start()
+
+    def start(self) -> stack.Stack:
+        options = stack.Options(well_known_ports=False)
+        return stack.up(self._home, parts=self._parts, supervise=False, options=options)
+
+    def _running(self) -> stack.Stack:
+        running = stack.load(self._home)
+        assert running is not None
+        return running
+
+
+@pytest.fixture
+def server(worker_folder: Path) -> Iterator[PointInTime]:
+    """A PostgreSQL of this test alone."""
+    home = worker_folder / "restored" / ".waybill"
+    made = PointInTime(home)
+    ledger.upgrade(made.start().database_url)
+    yield made
+    stack.down(home)
+    postgresql.forget(home)
+    shutil.rmtree(home.parent)
+
+
+def test_a_server_that_was_recovered_to_a_point_in_time(
+    server: PointInTime,
+    rocketmq: RocketMQ,
+    journey_of: MakeJourney,
+    spark_remote: str,
+    tmp_path: Path,
+    row: FaultRow,
+) -> None:
+    """Noticed by the server's timeline, though nobody remembers the counter of its ledger."""
+    site = new_site(tmp_path, server.start().database_url, rocketmq)
+    journey = journey_of("in", site, records=FED)
+    row.describe("PostgreSQL recovered to a point in time, home new", where=journey.where, database="PostgreSQL")
+    run_until_done(journey)
+    server.keep()
+    journey.feed(FED, FED + MORE)
+    run_until_done(journey)
+    row.strikes()
+    server.bring_back()
+    (site.home / SEEN).unlink()
+    run_until_done(journey)
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
+    assert _times_restored(site) == 1
+
+
+def _times_restored(site: Site) -> int:
+    with Ledger.open(site.database_url) as opened:
+        return [deed.action for deed in opened.audit(limit=1000)].count("restored")
+
+
+def _set_aside(site: Site) -> bool:
+    return any((site.folder / "out").glob("*.unsettled-*"))

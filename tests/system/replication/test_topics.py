@@ -1,0 +1,270 @@
+"""RocketMQ to RocketMQ by topic: patterns, names of targets, their queues, and where a first run begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from connect_core.rocketmq import Client, ClientOptions, Queue
+from tests.faults.kit.topics import fill, records_of
+from tests.site import Site
+
+pytestmark = pytest.mark.server
+
+NAME = "copies"
+
+
+@pytest.fixture
+def client(site: Site) -> Iterator[Client]:
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as opened:
+        yield opened
+
+
+def connector(
+    site: Site, source: dict[str, Any], sink: dict[str, Any], tasks: int = 1, name: str = NAME, **more: object
+) -> None:
+    ends = {
+        "source": {"rocketmq": {"connection": "stack", **source}},
+        "sink": {"rocketmq": {"connection": "stack", **sink}},
+    }
+    (site.folder / "conf" / "connections").mkdir(parents=True, exist_ok=True)
+    (site.folder / "conf" / "connections" / "stack.yaml").write_text(
+        f"rocketmq: {{name_servers: {site.name_servers}}}\n"
+    )
+    site.apply(name, {**ends, "tasks": tasks, **more})
+
+
+def stored(site: Site, topic: str, queues: int, count: int = 50, begin: int = 0) -> dict[str, list[bytes]]:
+    """Messages that say where they were stored, by `broker/queueId`."""
+    bodies = [
+        [b"%s %d %d" % (topic.encode(), queue, n) for n in range(begin, begin + count)] for queue in range(queues)
+    ]
+    return by_place(fill(site.name_servers, topic, bodies))
+
+
+def by_place(records: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
+    return {name.partition("/")[2]: bodies for name, bodies in records.items()}
+
+
+def arrived(site: Site, topic: str) -> dict[str, list[bytes]]:
+    return by_place(records_of(site.name_servers, topic))
+
+
+def test_each_topic_that_a_pattern_means_goes_to_one_of_its_own(site: Site, client: Client) -> None:
+    first, second, other = f"{site.topic}-a", f"{site.topic}-b", f"{site.topic}-test"
+    written = {topic: stored(site, topic, queues) for topic, queues in ((first, 4), (second, 2), (other, 1))}
+    connector(
+        site,
+        {"topics": [f"{site.topic}-*"], "exclude": ["*-test"]},
+        {"topic": "copy-{topic}", "rename": {second: f"renamed-{site.topic}"}, "queues": 0, "order": "queue"},
+        tasks=2,
+    )
+    site.waybill("run", NAME)
+    assert arrived(site, f"copy-{first}") == written[first], "queue by queue, as many as the source has"
+    assert arrived(site, f"renamed-{site.topic}") == written[second]
+    assert len(client.topics.write_queues(f"copy-{first}")) == 4
+    assert not client.topics.exists(f"copy-{other}")
+
+    third = f"{site.topic}-c"
+    later, more = stored(site, third, 3), stored(site, first, 4, begin=50)
+    site.waybill("run", NAME)
+    assert arrived(site, f"copy-{third}") == later, "a topic that came to match is read without a word"
+    assert arrived(site, f"copy-{first}") == {place: written[first][place] + more[place] for place in more}
+
+
+def test_fewer_queues_keep_the_order_of_each_queue(site: Site) -> None:
+    source = f"{site.topic}-wide"
+    written = stored(site, source, 5)
+    connector(site, {"topics": [source]}, {"topic": f"{site.topic}-narrow", "queues": 2, "order": "queue"})
+    site.waybill("run", NAME)
+    found = arrived(site, f"{site.topic}-narrow")
+    assert sorted(len(bodies) for bodies in found.values()) == [100, 150]
+    for bodies in written.values():
+        (where,) = [place for place, there in found.items() if bodies[0] in there]
+        assert [body for body in found[where] if body in bodies] == bodies
+
+
+def test_a_topic_appears_in_a_window(site: Site) -> None:
+    first, second = f"{site.topic}-1", f"{site.topic}-2"
+    written = stored(site, first, 1)
+    site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LINGER_S": "300ms"}
+    connector(site, {"topics": [f"{site.topic}-*"]}, {"topic": "seen-{topic}", "queues": 1})
+    run = site.start("run", NAME, "--window", "12s")
+    try:
+        until(lambda: arrived_or_none(site, f"seen-{first}") == written)
+        later = stored(site, second, 1)
+        until(lambda: arrived_or_none(site, f"seen-{second}") == later)
+        assert run.poll() is None, "in the same run"
+        out, err = run.communicate(timeout=60)
+        assert run.returncode == 0, out + err
+    finally:
+        run.kill()
+
+
+def test_a_topic_deleted_under_a_pattern_ends_and_may_come_again(site: Site, client: Client) -> None:
+    """What was read to its end is gone without harm; what may not have been is told first. The others go on."""
+    gone, stays = f"{site.topic}-gone", f"{site.topic}-stays"
+    written = {topic: stored(site, topic, 2) for topic in (gone, stays)}
+    connector(site, {"topics": [f"{site.topic}-*"]}, {"topic": "copy-{topic}", "queues": 2, "order": "queue"})
+    site.waybill("run", NAME)
+    client.topics.delete(gone)
+    more = stored(site, stays, 2, begin=50)
+    assert "is not there any more" in both(site, "run", NAME)
+    assert arrived(site, f"copy-{stays}") == {place: written[stays][place] + more[place] for place in more}
+    assert gaps(site) == {(f"{gone}/{place}", 50, 50, "ended") for place in written[gone]}
+    assert "is not there any more" not in both(site, "run", NAME), "it is told once"
+
+    again = stored(site, gone, 2, count=10, begin=1000)
+    site.waybill("run", NAME)
+    assert arrived(site, f"copy-{gone}") == {place: written[gone][place] + again[place] for place in again}
+
+    (first, second) = sorted(f"{gone}/{place}" for place in again)
+    site.waybill("offsets", "set", NAME, first, "4")
+    client.topics.delete(gone)
+    assert f"deleted: from 4 to an unknown end) [connector {NAME}" in site.waybill("run", NAME, code=5)
+    site.waybill("run", NAME, "--accept-gaps")
+    assert gaps(site) >= {(first, 4, None, "deleted"), (second, 10, 10, "ended")}
+    site.waybill("run", NAME)
+
+
+def test_a_topic_deleted_in_a_window_ends_alone(site: Site, client: Client) -> None:
+    gone, stays = f"{site.topic}-1", f"{site.topic}-2"
+    written = {topic: stored(site, topic, 1) for topic in (gone, stays)}
+    site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LINGER_S": "300ms"}
+    connector(site, {"topics": [f"{site.topic}-*"]}, {"topic": "seen-{topic}", "queues": 1})
+    run = site.start("run", NAME, "--window", "10s")
+    try:
+        until(lambda: all(arrived_or_none(site, f"seen-{topic}") == written[topic] for topic in written))
+        client.topics.delete(gone)
+        until(lambda: len(gaps(site)) == 1)
+        later = stored(site, stays, 1, begin=50)
+        place = next(iter(later))
+        until(lambda: arrived(site, f"seen-{stays}")[place] == written[stays][place] + later[place])
+        assert run.poll() is None, "in the same run"
+        out, err = run.communicate(timeout=60)
+        assert run.returncode == 0, out + err
+    finally:
+        run.kill()
+    assert {(begin, end, why) for _, begin, end, why in gaps(site)} == {(50, 50, "ended")}
+
+
+def test_a_topic_that_is_named_has_to_be_there(site: Site, client: Client) -> None:
+    named = f"{site.topic}-named"
+    stored(site, named, 1)
+    connector(site, {"topics": [named, f"{site.topic}-*"]}, {"topic": f"copy-{site.topic}"})
+    site.waybill("run", NAME)
+    client.topics.delete(named)
+    assert "take its name out of the source's topics" in site.waybill("run", NAME, code=6)
+
+
+def both(site: Site, *words: str) -> str:
+    """What a command that ends well prints, notices included."""
+    out, err = (process := site.start(*words)).communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    return out + err
+
+
+def gaps(site: Site) -> set[tuple[str, int, int | None, str]]:
+    return {(one["partition"], one["begin"], one["end"], one["reason"]) for one in site.json("gaps", NAME)["gaps"]}
+
+
+def test_a_first_run_begins_where_the_document_says(site: Site, client: Client) -> None:
+    source, group = f"{site.topic}-in", f"billing-{site.topic}"
+    stored(site, source, 1, count=30)
+    moment = datetime.now(UTC)
+    time.sleep(0.01)
+    stored(site, source, 1, count=20, begin=30)
+    (queue,) = client.topics.read_queues(source)
+    client.groups.create(group)
+    client.groups.commit(group, queue, 45)
+    begins = {"earliest": 0, moment.isoformat(): 30, f"group:{group}": 45, "latest": 50}
+    for number, (start, begin) in enumerate(begins.items()):
+        target = f"{site.topic}-out-{number}"
+        connector(site, {"topics": [source], "start": start}, {"topic": target, "queues": 1})
+        site.waybill("run", NAME)
+        assert bodies_of(client, target) == [b"%s 0 %d" % (source.encode(), n) for n in range(begin, 50)], start
+        site.waybill("connectors", "delete", NAME, "--yes")
+
+
+def test_a_first_run_begins_at_the_offsets_that_the_document_names(site: Site, client: Client) -> None:
+    source, target = f"{site.topic}-in", f"{site.topic}-out"
+    stored(site, source, 3, count=40)
+    first, second, third = client.topics.read_queues(source)
+    place = f"{first.broker}/{{}}"
+
+    def begins(offsets: dict[str, int], **more: str) -> None:
+        start = {source: {place.format(queue): offset for queue, offset in offsets.items()}, **more}
+        connector(site, {"topics": [source], "start": start}, {"topic": target, "queues": 3, "order": "queue"})
+
+    begins({"7": 1})
+    assert f"there is no queue {source}/{place.format(7)}" in site.waybill("run", NAME, code=2)
+    begins({"0": 41})
+    assert f"{first} ends at 40, before the 41" in site.waybill("plan", NAME, code=2)
+    begins({"0": 12, "1": 40}, default="latest")
+    planned = {one["partition"]: one["begin"] for one in site.json("plan", NAME)["partitions"]}
+    assert planned == {str(first): 12, str(second): 40, str(third): 40}
+    stored(site, source, 3, count=5, begin=40)
+    site.waybill("run", NAME)
+    wanted = {
+        queue: [b"%s %d %d" % (source.encode(), queue, n) for n in range(begin, 45)]
+        for queue, begin in ((0, 12), (1, 40), (2, 40))
+    }
+    assert arrived(site, target) == {place.format(queue): bodies for queue, bodies in wanted.items()}
+    begins({"0": 0})
+    site.waybill("run", NAME)
+    assert arrived(site, target)[place.format(0)] == wanted[0], "a queue that was read goes on where it stands"
+
+
+def test_a_target_that_cannot_be_a_topic_is_told_before_anything_is_read(site: Site) -> None:
+    source = "long-" + site.topic.ljust(110, "x")
+    stored(site, source, 1, count=1)
+    connector(site, {"topics": [f"long-{site.topic}*"]}, {"topic": "copy-of-a-long-{topic}"})
+    told = site.waybill("run", NAME, code=2)
+    assert "would go to" in told
+    assert "rename" in told
+
+
+def test_two_topics_replicated_both_ways_have_every_message_once(site: Site, client: Client) -> None:
+    """Each connector leaves out what the other has brought."""
+    east, west = f"{site.topic}-east", f"{site.topic}-west"
+    for topic in (east, west):
+        stored(site, topic, 1, count=20)
+    ways = {"eastward": (west, east), "westward": (east, west)}
+    for name, (source, sink) in ways.items():
+        connector(site, {"topics": [source], "copies": "leave_out"}, {"topic": sink}, name=name)
+    for name in (*ways, *ways):
+        site.waybill("run", name)
+    both = sorted(b"%s 0 %d" % (topic.encode(), n) for topic in (east, west) for n in range(20))
+    assert sorted(bodies_of(client, east)) == sorted(bodies_of(client, west)) == both
+    receipts = site.json("receipts", "eastward")["receipts"]
+    assert sum(one["filtered"] for one in receipts) == 20
+
+
+def bodies_of(client: Client, topic: str) -> list[bytes]:
+    if not client.topics.exists(topic):
+        return []
+    bodies: list[bytes] = []
+    for queue, seen in client.offsets.bounds(topic).items():
+        bodies += read(client, queue, seen.begin, seen.end)
+    return bodies
+
+
+def read(client: Client, queue: Queue, begin: int, end: int) -> list[bytes]:
+    parts = client.read(queue, begin, end, deadline=time.monotonic() + 30)
+    return [bytes(message.body) for part in parts for message in part.messages]
+
+
+def arrived_or_none(site: Site, topic: str) -> dict[str, list[bytes]] | None:
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        return arrived(site, topic) if client.topics.exists(topic) else None
+
+
+def until(holds: Any, limit_s: float = 30) -> None:
+    deadline = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,200 @@
+"""A ledger that comes back from a backup: noticed by what its drivers remember, healed by looking (rule 12)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connect_core import clock
+from connect_core.contracts import Floor, Range
+from connect_core.errors import ConfigError, Fenced, Retriable
+from connect_core.ledger import Lease, target_lease_id
+from connect_core.replication.leasing import Wanted, acquire
+from connect_core.replication.restoring import SEEN_FILE, recognise, remember
+from connect_core.replication.task import Listener, TaskRun
+from tests.unit.replication.world import BODIES, MEMORY, World
+
+TTL_S = 15.0
+
+
+class Backup:
+    """A copy of the world's ledger, to be brought back."""
+
+    def __init__(self, ledger_file: Path) -> None:
+        self._ledger_file, self._copy = ledger_file, ledger_file.with_suffix(".backup")
+        self._copied(self._ledger_file, self._copy)
+
+    def bring_back(self) -> None:
+        self._copied(self._copy, self._ledger_file)
+
+    @staticmethod
+    def _copied(source: Path, target: Path) -> None:
+        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+            old.backup(new)
+
+
+class Standing:
+    """A clock on which sleeping takes no time."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def boottime_ns(self) -> int:
+        return int(self.slept * 1e9)
+
+    def monotonic(self) -> float:
+        return self.slept
+
+    def utc(self) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=self.slept)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+
+@pytest.fixture
+def standing() -> Iterator[Standing]:
+    made = Standing()
+    with clock.replaced_by(made):
+        yield made
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Callable[[], Backup]:
+    return lambda: Backup(tmp_path / "ledger.db")
+
+
+def look(world: World) -> None:
+    recognise(world.ledger, world.home, holder="me", ttl_s=TTL_S, say=world.said.append)
+
+
+def test_what_was_delivered_since_the_backup_is_found(
+    world: World, backup: Callable[[], Backup], standing: Standing
+) -> None:
+    world.source.bodies = BODIES[:50]
+    world.run()
+    kept = backup()
+    world.source.bodies = BODIES[:150]
+    world.run()
+    kept.bring_back()
+    look(world)
+    assert standing.slept == pytest.approx(TTL_S, abs=5), (
+        "lanes of the leases that were forgotten are over before anybody begins"
+    )
+    world.source.bodies = list(BODIES)
+    world.run()
+    world.check()
+    assert sum(receipt.already for receipt in world.receipts()) == 100
+
+
+def test_a_target_that_the_backup_knows_nothing_of_is_looked_through(
+    world: World, backup: Callable[[], Backup], standing: Standing
+) -> None:
+    kept = backup()
+    world.run()
+    kept.bring_back()
+    look(world)
+    world.run()
+    world.check()
+    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES)
+
+
+def test_a_target_that_came_to_others_since_the_backup_counts_as_forgotten(
+    world: World, backup: Callable[[], Backup], standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a topic that got more queues, or a range that is spread over several by now, the backup knows some floors."""
+    world.source.bodies = BODIES[:50]
+    world.run()
+    kept = backup()
+    world.source.bodies = BODIES[:60]
+    world.run()
+    kept.bring_back()
+    look(world)
+    asked: list[tuple[bool, bool]] = []
+    floors = world.sink.floors
+
+    def told(wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        asked.append((bool(known), restored))
+        return floors(wanted, known, restored=restored)
+
+    monkeypatch.setattr(world.sink, "floors", told)
+    for end in (100, 200):
+        world.source.bodies = BODIES[:end]
+        world.run()
+    assert asked == [(True, True), (True, False)], "once it was settled, all of them are known again"
+
+
+def test_a_ledger_that_was_not_restored_is_believed(world: World, standing: Standing) -> None:
+    for _ in range(3):
+        look(world)
+        world.run()
+    assert standing.slept == 0
+    assert world.ledger.restored_at() is None
+
+
+def test_what_was_restored_once_is_not_restored_twice(
+    world: World, backup: Callable[[], Backup], standing: Standing
+) -> None:
+    kept = backup()
+    world.run()
+    kept.bring_back()
+    look(world)
+    first = world.ledger.restored_at()
+    look(world)
+    assert [deed.action for deed in world.ledger.audit()].count("restored") == 1
+    assert world.ledger.restored_at() == first
+
+
+def test_whoever_held_a_lease_before_has_lost_it(world: World, backup: Callable[[], Backup]) -> None:
+    wanted = [Wanted(target_lease_id("/out"))]
+    held = acquire(world.ledger, wanted, holder="before", home=world.home, times=world.times, say=world.said.append)
+    kept = backup()
+    world.run()
+    kept.bring_back()
+    with clock.replaced_by(Standing()):
+        look(world)
+    with pytest.raises(Fenced):
+        held.renew()
+    after = acquire(world.ledger, wanted, holder="after", home=world.home, times=world.times, say=world.said.append)
+    assert after.leases[0].epoch > held.leases[0].epoch + 1000
+    after.release()
+
+
+def test_a_run_under_which_the_ledger_is_restored_notices(world: World, backup: Callable[[], Backup]) -> None:
+    """Its lease is in the backup as well: only what it has settled itself can tell."""
+    setting = world.setting()
+    small = replace(setting.resolved, range_records=50)
+    kept: list[Backup] = []
+    settled = iter([lambda: kept.append(backup()), lambda: kept[0].bring_back()])
+    listener = Listener(world.said.append, lambda _: next(settled, lambda: None)())
+    setting = replace(setting, resolved=small, resolve=lambda _: small, listener=listener)
+    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    with pytest.raises(Retriable, match="restored from a backup while"):
+        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    assert len(world.sink.rows) == 100, "nothing was written on what the restored ledger says"
+    with clock.replaced_by(Standing()):
+        look(world)
+    world.run()
+    world.check()
+
+
+def test_the_highest_counter_of_each_ledger_is_remembered(tmp_path: Path) -> None:
+    remember(tmp_path, [Lease("a", 1, "h", 7, "one"), Lease("b", 1, "h", 6, "one")])
+    remember(tmp_path, [Lease("a", 1, "h", 3, "two")])
+    remember(tmp_path, [Lease("a", 2, "h", 5, "one")])
+    assert json.loads((tmp_path / SEEN_FILE).read_text()) == {"one": 7, "two": 3}
+
+
+def test_a_damaged_file_is_told(world: World) -> None:
+    world.home.mkdir()
+    (world.home / SEEN_FILE).write_text("{")
+    with pytest.raises(ConfigError, match="damaged") as told:
+        look(world)
+    assert SEEN_FILE in str(told.value)

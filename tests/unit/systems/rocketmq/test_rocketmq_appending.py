@@ -1,0 +1,69 @@
+"""What others wrote between our batches is read back whole, as soon as it can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from connect_core.clock import now_ns
+from connect_core.contracts import Limit
+from connect_core.errors import OffsetGone, Retriable
+from connect_core.records import Lineage
+from connect_core.rocketmq import Queue, Slice
+from connect_core.systems.rocketmq.appending import QueueAppender
+from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
+from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
+
+OUT = Queue("out", "broker-a", 0)
+LINEAGE = Lineage("u", "live", "p", 0)
+
+
+class _Behind:
+    """A reader before whose position the queue ends, for all that can be seen."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+    def __iter__(self) -> Iterator[Slice]:
+        raise OffsetGone("The queue ends before the offset that is to be read")
+
+
+@dataclass
+class Busy(MemoryCluster):
+    """Acknowledges earlier than it shows: so many reads come too early."""
+
+    early: int = 0
+
+    def sender(self, queue: Queue) -> None:
+        """Nothing is sent here."""
+
+    def read(self, queue: Queue, begin: int, end: int, *, deadline: float) -> Any:
+        if self.early:
+            self.early -= 1
+            return _Behind(begin)
+        return super().read(queue, begin, end, deadline=deadline)
+
+
+def appender(early: int) -> QueueAppender:
+    messages = [marked(position, LINEAGE, position) for position in range(3, 6)]
+    made = QueueAppender(Busy({OUT: MemoryQueue(messages)}, early=early).client, OUT, LINEAGE, 6, 3.0)
+    made.look_between((3, 6))
+    return made
+
+
+def limit(seconds: float) -> Limit:
+    return Limit(now_ns() + int(seconds * 1e9), now_ns() + int(seconds * 1e9))
+
+
+def test_what_cannot_be_seen_yet_is_waited_for() -> None:
+    one = appender(early=2)
+    one.look(limit(60))
+    assert one.surplus == 3
+
+
+def test_what_cannot_be_seen_until_the_deadline_is_the_next_attempt_s() -> None:
+    with pytest.raises(Retriable, match="No time was left"):
+        appender(early=1_000_000).look(limit(0.05))

@@ -1,0 +1,116 @@
+"""Which queue a record goes to: the same for the same key, whoever asks, and for ever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.contracts import Bounds, Range
+from connect_core.records import Partition, encode_headers
+from connect_core.rocketmq import Queue
+from connect_core.systems.rocketmq.routing import Router, home_queue, pins_of, places_of, queues_of
+from tests.unit.systems.driving import range_of, records
+
+QUEUES = [Queue("out", f"broker-{name}", number) for name in "ab" for number in range(2)]
+
+
+def by(order: str, queues: list[Queue] = QUEUES, slot: int = 0, key: str = "in/b/0") -> Range:
+    wanted = range_of(Partition(key), Bounds(0, 0, 0, 100), pins=pins_of("out", queues, order))
+    return replace(wanted, slot=slot)
+
+
+def routed(order: str, rows: pa.RecordBatch, slot: int = 0) -> dict[Queue, list[int]]:
+    return {queue: rows.tolist() for queue, rows in Router(by(order, slot=slot)).routed(rows)}
+
+
+def places(keys: list[bytes | None], queues: int, home: int = 0) -> list[int]:
+    return places_of(pa.array(keys, pa.binary()), queues, home).tolist()
+
+
+def test_where_keys_go_never_changes() -> None:
+    """What was delivered under these numbers is looked for, and goes on, under these numbers."""
+    keys = [b"", b"a", b"order-1", b"order-2", "größe".encode(), b"\xff\x00"]
+    assert places(keys, 4) == [0, 3, 3, 1, 1, 1]
+    assert places(keys, 7) == [0, 4, 6, 6, 3, 0]
+
+
+def test_another_process_with_other_hashes_of_strings_routes_alike() -> None:
+    told = "import sys, pyarrow as pa; from connect_core.systems.rocketmq.routing import places_of; "
+    told += "print(places_of(pa.array([b'key-%d' % n for n in range(50)]), 5, 0).tolist())"
+    other = {**os.environ, "PYTHONHASHSEED": "7"}
+    answer = subprocess.run([sys.executable, "-c", told], env=other, capture_output=True, text=True, check=True).stdout
+    assert answer.strip() == str(places([b"key-%d" % n for n in range(50)], 5))
+
+
+@pytest.mark.parametrize("form", ["%d", "order-%06d", "%d-eu", "user:%d:cart", "0000%x"])
+@pytest.mark.parametrize("queues", [2, 3, 4, 8, 12])
+def test_keys_that_are_counted_up_are_spread(form: str, queues: int) -> None:
+    filled = Counter(places([(form % n).encode() for n in range(4_000)], queues))
+    assert len(filled) == queues
+    assert max(filled.values()) < 1.5 * 4_000 / queues
+
+
+@given(st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "", "long key"]), st.text(max_size=5)), max_size=60))
+def test_every_record_goes_to_one_queue_in_order_and_equal_keys_to_the_same(keys: list[str | None]) -> None:
+    found = routed("key", records([b"x"] * len(keys), key=list(keys)), slot=2)
+    assert sorted(row for rows in found.values() for row in rows) == list(range(len(keys)))
+    assert all(rows == sorted(rows) and rows for rows in found.values())
+    queue_of_row = {row: queue for queue, rows in found.items() for row in rows}
+    by_key: dict[str, set[Queue]] = {}
+    for row, key in enumerate(keys):
+        by_key.setdefault(key or "", set()).add(queue_of_row[row])
+    assert all(len(queues) == 1 for queues in by_key.values())
+    assert by_key.get("", {QUEUES[2]}) == {QUEUES[2]}, "without a key: the queue of the partition"
+
+
+def test_a_batch_routes_as_each_of_its_records_alone() -> None:
+    rows = records([b"x"] * 40, key=[f"k{n % 9}" for n in range(40)])
+    alone = {row: next(iter(routed("key", rows.slice(row, 1)))) for row in range(40)}
+    assert alone == {row: queue for queue, mine in routed("key", rows).items() for row in mine}
+
+
+def test_the_sharding_key_is_the_last_property_of_that_name() -> None:
+    headers = [
+        encode_headers([("__SHARDINGKEY", "a")]),
+        encode_headers([("color", "red"), ("__SHARDINGKEY", "b"), ("x", "y")]),
+        encode_headers([("__SHARDINGKEY", "b"), ("__SHARDINGKEY", "a")]),
+        encode_headers([("my__SHARDINGKEY", "b"), ("note", "__SHARDINGKEY\x01b")]),
+        b"__SHARDINGKEY\x01\xff\xfe",  # neither UTF-8, nor ended
+        None,
+        encode_headers([("__SHARDINGKEY", "")]),
+    ]
+    rows = records([b"x"] * len(headers), headers=list(headers), key=["k"] * len(headers))
+    keys: list[bytes | None] = [b"a", b"b", b"a", None, b"\xff\xfe", None, None]
+    found = {row: queue for queue, mine in routed("sharding_key", rows, slot=1).items() for row in mine}
+    assert [found[row] for row in range(len(keys))] == [QUEUES[place] for place in places(keys, 4, home=1)]
+
+
+def test_records_without_any_headers_stay_with_their_partition() -> None:
+    assert routed("sharding_key", records([b"a", b"b"]), slot=3) == {QUEUES[3]: [0, 1]}
+
+
+def test_a_range_reaches_every_queue_that_it_pinned_and_one_without_keys_a_single_one() -> None:
+    assert queues_of(by("key")) == queues_of(by("sharding_key", slot=7)) == QUEUES
+    assert queues_of(by("key", QUEUES[:1])) == QUEUES[:1]
+    assert queues_of(by("partition", slot=5)) == [QUEUES[1]]
+    assert queues_of(by("queue", key="in/broker-b/3")) == [QUEUES[3]]
+
+
+def test_ranges_by_partition_pin_what_they_always_did() -> None:
+    assert pins_of("out", QUEUES[:1], "partition") == {"topic": "out", "queues": [["broker-a", 0]]}
+    assert pins_of("out", QUEUES[:1], "queue") == {"topic": "out", "queues": [["broker-a", 0]], "order": "queue"}
+
+
+def test_a_range_goes_on_where_it_was_pinned_when_the_topic_has_grown() -> None:
+    wanted = by("key", QUEUES[:2])
+    rows = records([b"x"] * 30, key=[f"k{n}" for n in range(30)])
+    assert {queue for queue, _ in Router(wanted).routed(rows)} == set(QUEUES[:2])
+    assert home_queue(wanted.partition, 3, wanted.pins.target) == QUEUES[1]
