@@ -26,8 +26,6 @@ from connect_core.stack.processes import Launch
 
 _PACKAGE = "apache-airflow-core"
 _HEALTH_TIMEOUT_S = 3.0
-# 10 s on two free cores; the first start compiles every module, and others may want those cores too.
-_READY_LIMIT_S = 300.0
 
 
 def is_installed() -> bool:
@@ -50,7 +48,6 @@ class Component:
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
     told: ClassVar[tuple[str, ...]] = (API_SERVER, ENGINE)
     well_known: ClassVar[Mapping[str, int]] = {}
-    ready_limit_s: ClassVar[float] = _READY_LIMIT_S
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
     def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
@@ -83,7 +80,6 @@ class ApiServer:
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
     told: ClassVar[tuple[str, ...]] = (ENGINE,)
     well_known: ClassVar[Mapping[str, int]] = {"http": 8080}
-    ready_limit_s: ClassVar[float] = _READY_LIMIT_S
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     # It serves nobody any more long before its interpreter has ended.
     stop_grace_s: ClassVar[float] = 5

@@ -34,6 +34,8 @@ DATA_PARTS = tuple(kind.name for kind in _DATA)
 """Without Airflow: all that runs from the command line need."""
 AIRFLOW_PARTS = tuple(kind.name for kind in airflow.KINDS)
 
+READY_LIMIT_S = 300.0
+"""Generous: a part that died is noticed at once, and a disk that stalls has held a broker back for over a minute."""
 _READY_POLL_S = 0.1
 _FAILED_GRACE_S = 5.0
 _TAIL_LINES = 12
@@ -255,12 +257,12 @@ class _Start:
 
     def _await_ready(self, kind: Kind, site: Site, part: Part) -> None:
         log = site.log(kind.name)
-        deadline = time.monotonic() + kind.ready_limit_s
+        deadline = time.monotonic() + READY_LIMIT_S
         while not kind.is_ready(site, log.read_text(errors="replace")):
             self._stop_when_given_up(kind)
             ended = not part.process.is_alive
             if ended or time.monotonic() > deadline:
-                what = "ended while it started" if ended else f"was not ready within {kind.ready_limit_s:.0f} s"
+                what = "ended while it started" if ended else f"was not ready within {READY_LIMIT_S:.0f} s"
                 raise Unreachable(
                     f"{kind.name} {what}; its last lines:\n{log_tail(log)}\n",
                     where=str(log),

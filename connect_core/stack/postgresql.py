@@ -46,7 +46,6 @@ class PostgreSQL:
     after: ClassVar[tuple[str, ...]] = ()
     told: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {}
-    ready_limit_s: ClassVar[float] = 60
     stop_signal: ClassVar[signal.Signals] = signal.SIGINT  # PostgreSQL's "fast": does not wait for clients to leave
     stop_grace_s: ClassVar[float] = 20
 

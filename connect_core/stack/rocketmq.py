@@ -38,7 +38,6 @@ class NameServer:
     after: ClassVar[tuple[str, ...]] = ()
     told: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {"remoting": 9876}
-    ready_limit_s: ClassVar[float] = 60
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_grace_s: ClassVar[float] = 8
 
@@ -73,7 +72,6 @@ class Broker:
     told: ClassVar[tuple[str, ...]] = (NAME_SERVER,)
     # The broker listens two below `remoting` as well (its fast port, which no setting moves).
     well_known: ClassVar[Mapping[str, int]] = {"remoting": 10911, "replication": 0}
-    ready_limit_s: ClassVar[float] = 90
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_grace_s: ClassVar[float] = 30
 

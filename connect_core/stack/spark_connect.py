@@ -35,7 +35,6 @@ class SparkConnect:
     after: ClassVar[tuple[str, ...]] = ()
     told: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {"grpc": 15002}
-    ready_limit_s: ClassVar[float] = 120
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_grace_s: ClassVar[float] = 15
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connect_core import stack
+from connect_core.stack.lifecycle import READY_LIMIT_S
 from connect_core.stack.parts import Site
 from connect_core.stack.processes import start
 from connect_core.stack.record import Part, save
@@ -45,7 +46,7 @@ class Engine:
         process = start(kind.launch(place))
         part = Part(stack.ENGINE, process, place.ports, kind.version(place), kind.facts(place), time.time())
         save(stack.Stack(self.home, options, {stack.ENGINE: part}))
-        processes.wait_for(lambda: kind.is_ready(place, ""), "a server that answers", kind.ready_limit_s)
+        processes.wait_for(lambda: kind.is_ready(place, ""), "a server that answers", READY_LIMIT_S)
 
     @property
     def pid(self) -> int:

@@ -32,7 +32,6 @@ class Small:
     told: tuple[str, ...] = ()
     script: str = WORKS
     well_known: Mapping[str, int] = field(default_factory=dict)
-    ready_limit_s: float = 10
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 5
 
