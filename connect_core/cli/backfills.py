@@ -158,7 +158,7 @@ def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False)
 def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> None:
     from connect_core import engine as engines
     from connect_core.replication.beginning import begun
-    from connect_core.replication.setting import setting_for
+    from connect_core.replication.preparing import setting_for
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
@@ -202,7 +202,7 @@ def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, ho
 def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Backfill, quiet: bool) -> None:
     """Airflow runs it; this shows how far it has come. It goes on there when this is interrupted."""
     from connect_core.orchestration import control
-    from connect_core.replication.task import Progress
+    from connect_core.replication.setting import Progress
 
     with listening(quiet=quiet) as listener:
         run_id = control.start_backfill(airflow, connector.name, stored)

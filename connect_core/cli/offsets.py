@@ -163,7 +163,7 @@ def _leases(
     from connect_core.contracts import LIVE
     from connect_core.ledger import task_lease_id
     from connect_core.replication.leasing import Wanted, acquire
-    from connect_core.replication.setting import holder, times
+    from connect_core.replication.preparing import holder, times
 
     task = assignment.shares[partition].task
     lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)

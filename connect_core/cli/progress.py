@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from connect_core.cli import output
 
 if TYPE_CHECKING:
-    from connect_core.replication.task import Listener, Progress
+    from connect_core.replication.setting import Listener, Progress
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def _bar() -> Iterator[Listener]:
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from connect_core.replication.task import Listener
+    from connect_core.replication.setting import Listener
     from connect_core.replication.telling import Pace
 
     columns = (

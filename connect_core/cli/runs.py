@@ -127,8 +127,8 @@ def _run_here(
     """This process is the driver."""
     from connect_core.replication import telling
     from connect_core.replication.backfill import setting_of_stream
+    from connect_core.replication.preparing import setting_for
     from connect_core.replication.run import run_connector
-    from connect_core.replication.setting import setting_for
 
     with listening(how.quiet) as listener:
         live = setting_for(

@@ -47,8 +47,8 @@ def _moved(given: argparse.Namespace) -> Json:
     from connect_core.engine.spark_classic import SparkClassicEngine
     from connect_core.replication import telling
     from connect_core.replication.backfill import setting_of_stream
+    from connect_core.replication.preparing import setting_for, working
     from connect_core.replication.run import RunSummary, run_connector, run_task
-    from connect_core.replication.setting import setting_for, working
 
     begun = time.monotonic()
     with working() as (ledger, settings, home):

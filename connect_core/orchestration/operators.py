@@ -82,7 +82,7 @@ class Reconcile(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         die_with_the_supervisor()
         from connect_core.orchestration.work import reconcile
-        from connect_core.replication.setting import working
+        from connect_core.replication.preparing import working
         from connect_core.replication.telling import counts, noteworthy
 
         with told(self.log.error), working() as (ledger, _, _):

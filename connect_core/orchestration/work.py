@@ -17,10 +17,10 @@ from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
 from connect_core.replication.backfill import backfill_setting, is_done
 from connect_core.replication.beginning import begun
+from connect_core.replication.preparing import setting_for, working
 from connect_core.replication.requests import Moments, Request, moments_of_tick
 from connect_core.replication.run import RunSummary, run_task
-from connect_core.replication.setting import setting_for, working
-from connect_core.replication.task import Listener, Setting
+from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.telling import lines, told, total
 
 

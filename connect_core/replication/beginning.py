@@ -21,7 +21,7 @@ from connect_core.records import Partition
 from connect_core.replication.backfill import backfill_resolved
 from connect_core.replication.requests import Request, check, moments, parse_option, stream_of
 from connect_core.replication.selecting import Selection, by_moments, by_ranges, by_receipts, looked_at, places
-from connect_core.replication.task import Setting
+from connect_core.replication.setting import Setting
 
 
 def begun(setting: Setting, settings: Settings, request: Request, *, who: str) -> Backfill | None:

@@ -16,7 +16,8 @@ from connect_core.replication.backfill import concluding, require_going_on
 from connect_core.replication.groups import keep_in_step
 from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.restoring import recognise
-from connect_core.replication.task import Setting, TaskRun, TaskSummary, shares_of
+from connect_core.replication.setting import Setting, shares_of
+from connect_core.replication.task import TaskRun, TaskSummary
 
 
 @dataclass(frozen=True)

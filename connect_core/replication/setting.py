@@ -1,96 +1,67 @@
-"""What a run needs, put together from a ledger, the settings and a home: by the command, a scheduler or a Spark job.
-
-Whoever starts runs comes through here, so that all of them lease, plan and settle alike.
-"""
+"""What the tasks of one run share: the connector as it is resolved, its engine, its times, and whom it tells."""
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from connect_core.config import (
-    Resolved,
-    Settings,
-    create_home,
-    database_url,
-    find_home,
-    load_document,
-    load_settings,
-    resolve,
-)
-from connect_core.contracts import Engine
+from connect_core.config import Resolved
+from connect_core.contracts import LIVE, Engine
 from connect_core.ledger import Connector, Ledger
+from connect_core.planning import Assignment, Share
+from connect_core.records import Partition
+from connect_core.replication.course import Course
 from connect_core.replication.leasing import Times
-from connect_core.replication.task import Listener, Setting
 
 
-@contextmanager
-def working() -> Iterator[tuple[Ledger, Settings, Path]]:
-    """Ledger, settings and home of the working folder and the environment, for whoever takes leases: the home holds
-    their lock files, and is made when only the ledger is there."""
-    with Ledger.open(database_url(find_home())) as ledger:
-        home = create_home()
-        yield ledger, load_settings(home), home
+@dataclass(frozen=True)
+class Progress:
+    """Where a task stands: `done` and `planned` in units of positions (records or bytes, by source)."""
+
+    task: int
+    done: int
+    planned: int
+    records: int
 
 
-def setting_for(
-    ledger: Ledger,
-    settings: Settings,
-    home: Path,
-    connector: Connector,
-    engine: Engine,
-    listener: Listener,
-    *,
-    attempt_of: str | None = None,
-    accept_gaps: bool = False,
-    window_s: float | None = None,
-) -> Setting:
-    """All that the tasks of one run share. Raises what `resolved` raises.
+@dataclass(frozen=True)
+class Listener:
+    """Whom a run tells what it does: sentences, and numbers for a progress bar."""
 
-    `window_s` None: the run of a scheduler (`attempt_of`) has the window of the document, any other one none.
-    """
-    now = resolved(ledger, settings, home, connector)
-    if window_s is None:
-        window_s = now.window_s if attempt_of is not None else 0.0
-    return Setting(
-        ledger=ledger,
-        connector=connector,
-        resolved=now,
-        resolve=lambda revision: resolved(ledger, settings, home, connector, revision),
-        engine=engine,
-        home=home,
-        times=times(settings),
-        lanes=settings.lanes,
-        find_slice_s=settings.find_slice_s,
-        holder=holder(),
-        listener=listener,
-        attempt_of=attempt_of,
-        accept_gaps=accept_gaps,
-        window_s=window_s,
-    )
+    say: Callable[[str], None]
+    progress: Callable[[Progress], None]
 
 
-def resolved(
-    ledger: Ledger, settings: Settings, home: Path | None, connector: Connector, revision: int | None = None
-) -> Resolved:
-    """The connector as a revision of its document has it; the newest when none is given. Raises ConfigError, or
-    Unreachable when the local stack is needed and not running."""
-    data = connector.document
-    if revision is not None and revision != connector.revision:
-        data = ledger.document(connector.uid, revision)
-    document = load_document(data, f"connector {connector.name}")
-    return resolve(document, home, settings, connector.uid)
+@dataclass(frozen=True)
+class Setting:
+    """All that the tasks of one run share. `resolve` gives the connector as an older revision of it had it."""
+
+    ledger: Ledger
+    connector: Connector
+    resolved: Resolved
+    resolve: Callable[[int], Resolved]
+    engine: Engine
+    home: Path
+    times: Times
+    lanes: int
+    find_slice_s: float
+    holder: str
+    listener: Listener
+    stream: str = LIVE
+    course: Course | None = None
+    """What a backfill or a replay moves, and nothing else; None: what there is."""
+    window_s: float = 0.0
+    """How long a run stays and follows its source, from its start; 0: it ends when what was there is moved."""
+    attempt_of: str | None = None
+    """What this run is a part or an attempt of elsewhere: the run of a scheduler."""
+    halted: Callable[[], str] = lambda: ""
+    """Why the run shall end at the next range boundary though the ledger does not say so; empty: it goes on."""
+    accept_gaps: bool = False
+    """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
 
 
-def times(settings: Settings) -> Times:
-    """The shares of a lease, as whoever takes one needs them."""
-    return Times(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s, settings.linger_s)
-
-
-def holder() -> str:
-    """Who holds a lease, for whoever has to wait for it: host, process, and a nonce."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+def shares_of(setting: Setting, assignment: Assignment, task: int) -> dict[Partition, Share]:
+    """The partitions that one task of this setting moves."""
+    wanted = setting.course.partitions() if setting.course else assignment.shares.keys()
+    return {part: share for part, share in assignment.shares.items() if share.task == task and part in wanted}

@@ -11,16 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from connect_core import clock, systems
 from connect_core.config import Resolved, revealed, with_policies
 from connect_core.contracts import (
     LIVE,
     Bounds,
-    Engine,
     Floor,
-    Gap,
     Json,
     Lane,
     OpenRange,
@@ -35,70 +32,26 @@ from connect_core.contracts import (
     Source,
     Targets,
 )
-from connect_core.errors import ConfigError, Failure, OffsetGone, PipelineChanged, Retriable
-from connect_core.ledger import Connector, Ledger, Writer, target_lease_id, task_lease_id
+from connect_core.errors import ConfigError, Failure, PipelineChanged, Retriable
+from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
-from connect_core.planning import Assignment, Goal, RangeLimits, Share, plan_ranges, something, split_lanes
+from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
 from connect_core.records import Partition
 from connect_core.replication.course import Course, within
-from connect_core.replication.leasing import Held, Times, Wanted, acquire
+from connect_core.replication.leasing import Held, Wanted, acquire
 from connect_core.replication.losses import Loss, ends, losses
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
+from connect_core.replication.refusals import bytes_unplaced, records_gone, target_taken
 from connect_core.replication.restoring import told_restored
+from connect_core.replication.setting import Progress, Setting, shares_of
 from connect_core.replication.tally import empty_receipt
 from connect_core.replication.window import Window, nothing_moved
 from connect_core.version import code_version
 
 _RANGES_TOLD = 5
 """Of so many that were left open it is said one by one where they go on."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a task stands: `done` and `planned` in units of positions (records or bytes, by source)."""
-
-    task: int
-    done: int
-    planned: int
-    records: int
-
-
-@dataclass(frozen=True)
-class Listener:
-    """Whom a run tells what it does: sentences, and numbers for a progress bar."""
-
-    say: Callable[[str], None]
-    progress: Callable[[Progress], None]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """All that the tasks of one run share. `resolve` gives the connector as an older revision of it had it."""
-
-    ledger: Ledger
-    connector: Connector
-    resolved: Resolved
-    resolve: Callable[[int], Resolved]
-    engine: Engine
-    home: Path
-    times: Times
-    lanes: int
-    find_slice_s: float
-    holder: str
-    listener: Listener
-    stream: str = LIVE
-    course: Course | None = None
-    """What a backfill or a replay moves, and nothing else; None: what there is."""
-    window_s: float = 0.0
-    """How long a run stays and follows its source, from its start; 0: it ends when what was there is moved."""
-    attempt_of: str | None = None
-    """What this run is a part or an attempt of elsewhere: the run of a scheduler."""
-    halted: Callable[[], str] = lambda: ""
-    """Why the run shall end at the next range boundary though the ledger does not say so; empty: it goes on."""
-    accept_gaps: bool = False
-    """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
 
 
 @dataclass
@@ -293,9 +246,9 @@ class TaskRun:
         are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
         partition, gaps = loss.item.range.partition, loss.gaps()
         if loss.unplaced() and not self.setting.accept_gaps:
-            raise _unplaced(self._command(), self.where(), loss)
+            raise bytes_unplaced(self._command(), self.where(), loss)
         if gaps and not self._gaps_accepted():
-            raise _gone(self._command(), self.where(), partition, gaps, loss.seen.begin)
+            raise records_gone(self._command(), self.where(), partition, gaps, loss.seen.begin)
 
     def _rests(self) -> list[OpenRange]:
         """What is left of ranges that closed short while records of ours stand further on in their targets, opened
@@ -390,7 +343,7 @@ class TaskRun:
         each would take what the other has settled there for unsettled bytes of its own."""
         others = self.ledger.other_writers(self.uid, self.stream, targets)
         if others:
-            raise _taken(others[0], f"{self.where()}, {others[0].target}")
+            raise target_taken(others[0], f"{self.where()}, {others[0].target}")
 
     def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
         # What targets of another revision demand is not known: one lane is right for all of them.
@@ -441,7 +394,7 @@ class TaskRun:
                 self.goals[partition] = Goal(seen.incarnation, seen.end)
                 self.begins[partition] = seen.begin
             if any(gap.loses for gap in seen.gaps) and not self._gaps_accepted():
-                raise _gone(self._command(), self.where(), partition, seen.gaps, seen.begin)
+                raise records_gone(self._command(), self.where(), partition, seen.gaps, seen.begin)
         return bounds
 
     def _bounds_on(self, course: Course) -> dict[Partition, Bounds]:
@@ -643,46 +596,5 @@ class TaskRun:
         reached(step, home=self.setting.home, where=self.where())
 
 
-def shares_of(setting: Setting, assignment: Assignment, task: int) -> dict[Partition, Share]:
-    """The partitions that one task of this setting moves."""
-    wanted = setting.course.partitions() if setting.course else assignment.shares.keys()
-    return {part: share for part, share in assignment.shares.items() if share.task == task and part in wanted}
-
-
-def _taken(other: Writer, where: str) -> ConfigError:
-    who, advice = f"connector {other.connector}", f"delete connector {other.connector} when it is not used any more"
-    if other.stream != LIVE:
-        who, advice = f"{other.stream} of {who}", f"waybill backfills cancel {other.connector} {other.stream}"
-    return ConfigError(
-        f"{who} writes this target, which can have one writer only",
-        where=where,
-        next_step=f"Choose another one, or {advice}",
-    )
-
-
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _gone(command: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:
-    told = "; ".join(
-        f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in gaps
-    )
-    return OffsetGone(
-        f"records are gone ({told})",
-        where=f"{where}, partition {partition.key}",
-        next_step=f"Find out what became of them. To go on at {begin} and keep a note of the gap:"
-        f" {command} --accept-gaps; to do so every time, set errors.on_gap: skip",
-    )
-
-
-def _unplaced(command: str, where: str, loss: Loss) -> OffsetGone:
-    wanted = loss.item.range
-    targets = ", ".join(floor.target for floor in loss.item.floors)
-    return OffsetGone(
-        f"the source has lost records from {wanted.begin} on, and the last {loss.unplaced()} bytes of {targets}, which"
-        " no receipt covers, may hold some of them",
-        where=f"{where}, partition {wanted.partition.key}",
-        next_step=f"Nothing was changed. Look at these bytes; then go on at {loss.seen.begin} with {command}"
-        " --accept-gaps, which sets them aside in a file beside it",
-    )

@@ -12,7 +12,7 @@ from typing import Any
 
 from connect_core.contracts import Receipt
 from connect_core.replication.run import RunSummary
-from connect_core.replication.task import Listener, Progress
+from connect_core.replication.setting import Listener, Progress
 
 COUNTS = (
     "read",

@@ -20,7 +20,8 @@ from connect_core.ledger import Lease, task_lease_id
 from connect_core.observe import Step
 from connect_core.records import Partition
 from connect_core.replication.leasing import Times, Wanted, acquire, end_older_versions
-from connect_core.replication.task import Listener, Setting, TaskRun
+from connect_core.replication.setting import Listener, Setting
+from connect_core.replication.task import TaskRun
 from tests.simulator import faults as kinds
 from tests.simulator import scenario as deeds
 from tests.simulator.broker import Broker, Holder, SimulatedSink

@@ -10,7 +10,8 @@ import pytest
 from connect_core.contracts import Json, Side
 from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
 from connect_core.records import Partition
-from connect_core.replication.task import Setting, TaskRun
+from connect_core.replication.setting import Setting
+from connect_core.replication.task import TaskRun
 from tests.unit.replication.world import MEMORY, World
 
 TWO = [MEMORY, Partition("another")]

@@ -18,7 +18,8 @@ from connect_core.errors import ConfigError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id
 from connect_core.replication.leasing import Wanted, acquire
 from connect_core.replication.restoring import SEEN_FILE, recognise, remember
-from connect_core.replication.task import Listener, TaskRun
+from connect_core.replication.setting import Listener
+from connect_core.replication.task import TaskRun
 from tests.unit.replication.world import BODIES, MEMORY, World
 
 TTL_S = 15.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.replication.task import Progress
+from connect_core.replication.setting import Progress
 from connect_core.replication.telling import Pace, added, listener, percent, span
 
 

@@ -1,0 +1,46 @@
+"""What a task says when only a person can let it go on: what happened, where, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from connect_core.contracts import LIVE, Gap
+from connect_core.errors import ConfigError, OffsetGone
+from connect_core.ledger import Writer
+from connect_core.records import Partition
+from connect_core.replication.losses import Loss
+
+
+def target_taken(other: Writer, where: str) -> ConfigError:
+    who, advice = f"connector {other.connector}", f"delete connector {other.connector} when it is not used any more"
+    if other.stream != LIVE:
+        who, advice = f"{other.stream} of {who}", f"waybill backfills cancel {other.connector} {other.stream}"
+    return ConfigError(
+        f"{who} writes this target, which can have one writer only",
+        where=where,
+        next_step=f"Choose another one, or {advice}",
+    )
+
+
+def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:
+    told = "; ".join(
+        f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in gaps
+    )
+    return OffsetGone(
+        f"records are gone ({told})",
+        where=f"{where}, partition {partition.key}",
+        next_step=f"Find out what became of them. To go on at {begin} and keep a note of the gap:"
+        f" {command} --accept-gaps; to do so every time, set errors.on_gap: skip",
+    )
+
+
+def bytes_unplaced(command: str, where: str, loss: Loss) -> OffsetGone:
+    wanted = loss.item.range
+    targets = ", ".join(floor.target for floor in loss.item.floors)
+    return OffsetGone(
+        f"the source has lost records from {wanted.begin} on, and the last {loss.unplaced()} bytes of {targets}, which"
+        " no receipt covers, may hold some of them",
+        where=f"{where}, partition {wanted.partition.key}",
+        next_step=f"Nothing was changed. Look at these bytes; then go on at {loss.seen.begin} with {command}"
+        " --accept-gaps, which sets them aside in a file beside it",
+    )
