@@ -59,4 +59,5 @@ ready:
 	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0
 
 ready-for-tests:
-	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0 5.3.3 5.2.0
+	@.ci/mosquitto
+	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0 5.3.3 5.2.0 hivemq-2025.5

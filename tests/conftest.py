@@ -6,6 +6,7 @@ pytest_plugins = (
     "tests.servers",
     "tests.site",
     "tests.native_client",
+    "tests.mqtt_brokers",
     "tests.faults.rows",
     "tests.faults.kit.fixtures",
 )

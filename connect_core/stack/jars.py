@@ -1,11 +1,12 @@
 """The published jars of RocketMQ in a cache of the user: fetched once, every byte checked against a recorded digest.
 
-`fetch(version, cache)` gives the folder that holds exactly the jars of `rocketmq-<version>.sha256`. They come through
-Maven where `mvn` is on the PATH, else through the Ivy that PySpark carries. Both are given the flat recorded list with
-transitive resolution off, so they cannot settle a version conflict in two ways. The set appears under its final name by
-one rename, so nobody ever sees half of it; what an interrupted fetch had loaded stays in the caches of Maven and Ivy,
-and the next one goes on from there. Only the standard library is imported: `make` runs it before there is a virtualenv
-(`python3 -m connect_core.stack.jars VERSION`). It never names a host: both tools use the repositories they are set to.
+`fetch(version, cache)` gives the folder that holds exactly the jars of `rocketmq-<version>.sha256`; a version with a
+product before it (`hivemq-2025.5`) is that product's, for tests. They come through Maven where `mvn` is on the PATH,
+else through the Ivy that PySpark carries. Both are given the flat recorded list with transitive resolution off, so
+they cannot settle a version conflict in two ways. The set appears under its final name by one rename, so nobody ever
+sees half of it; what an interrupted fetch had loaded stays in the caches of Maven and Ivy, and the next one goes on
+from there. Only the standard library is imported: `make` runs it before there is a virtualenv (`python3 -m
+connect_core.stack.jars VERSION`). It never names a host: both tools use the repositories they are set to.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ VERSION = "5.5.0"
 """What `dev up` starts. The lists beside this module are the versions that can be fetched."""
 
 Report = Callable[[str], None]
+
+_ROCKETMQ = "rocketmq"
 
 _MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _FETCH_LIMIT_S = 1200
@@ -66,20 +69,31 @@ def cache_folder() -> Path:
 
 
 def recorded(version: str) -> tuple[Jar, ...]:
-    """The jars of one RocketMQ version. `Refused` when no list of it is recorded."""
-    path = Path(__file__).with_name(f"rocketmq-{version}.sha256")
+    """The jars of one version. `Refused` when no list of it is recorded."""
+    product, number = _product(version)
+    path = Path(__file__).with_name(f"{product}-{number}.sha256")
     if not path.exists():
-        known = sorted(p.stem.removeprefix("rocketmq-") for p in path.parent.glob("rocketmq-*.sha256"))
-        raise Refused(f"no digests of RocketMQ {version} are recorded", next_step=f"take one of {', '.join(known)}")
+        known = sorted(p.stem.removeprefix(f"{_ROCKETMQ}-") for p in path.parent.glob("*.sha256"))
+        raise Refused(f"no digests of {product} {number} are recorded", next_step=f"take one of {', '.join(known)}")
     return tuple(_parse(line) for line in path.read_text().splitlines() if line and not line.startswith("#"))
 
 
 def fetch(version: str = VERSION, cache: Path | None = None, report: Report = lambda _: None) -> Path:
     """The folder with the checked jars of `version`, fetched when they are not there yet (about 90 MB)."""
     cache = cache or cache_folder()
-    folder = cache / "rocketmq" / version
+    folder = folder_of(version, cache)
     install(recorded(version), folder, cache, report)
     return folder
+
+
+def folder_of(version: str, cache: Path) -> Path:
+    """Where the jars of a version are when they were fetched."""
+    return cache.joinpath(*_product(version))
+
+
+def _product(version: str) -> tuple[str, str]:
+    product, dash, number = version.rpartition("-")
+    return (product, number) if dash else (_ROCKETMQ, version)
 
 
 def install(jars: tuple[Jar, ...], folder: Path, cache: Path, report: Report) -> None:
@@ -98,7 +112,7 @@ def install(jars: tuple[Jar, ...], folder: Path, cache: Path, report: Report) ->
 
 def is_cached(version: str = VERSION, cache: Path | None = None) -> bool:
     """Whether nothing has to be fetched. Sizes only: `fetch` is what checks the bytes."""
-    folder = (cache or cache_folder()) / "rocketmq" / version
+    folder = folder_of(version, cache or cache_folder())
     return all(_size(folder / jar.file_name) == jar.size_bytes for jar in recorded(version))
 
 
@@ -176,7 +190,7 @@ def _run(command: list[str], work: Path) -> None:
     if code != 0:
         tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-_TAIL_LINES:])
         raise Unreachable(
-            f"the jars of RocketMQ could not be fetched: {Path(command[0]).name} ended with {code}\n{tail}\n",
+            f"the jars could not be fetched: {Path(command[0]).name} ended with {code}\n{tail}\n",
             next_step="look at the network and run again: what has arrived is kept",
         )
 

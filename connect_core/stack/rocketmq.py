@@ -154,7 +154,7 @@ def _write_settings(path: Path, *layers: Mapping[str, str]) -> None:
 def _launch(site: Site, part: str, main_class: str, jvm: tuple[str, ...], settings: str) -> Launch:
     cache = jars.cache_folder()
     folder = _folder(site)
-    lib = cache / "rocketmq" / site.options.rocketmq_version
+    lib = jars.folder_of(site.options.rocketmq_version, cache)
     command = (
         str(java.find(cache)),
         *jvm,

@@ -44,7 +44,14 @@ def test_differences_name_what_is_wrong_missing_and_strange(tmp_path: Path) -> N
     assert hashlib.sha256(b"other").hexdigest() in found[-1]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+def test_another_product_has_a_list_and_a_folder_of_its_own(tmp_path: Path) -> None:
+    names = {entry.artifact for entry in jars.recorded("hivemq-2025.5")}
+    assert "hivemq-community-edition-embedded" in names
+    assert jars.folder_of("hivemq-2025.5", tmp_path) == tmp_path / "hivemq" / "2025.5"
+    assert jars.folder_of("5.5.0", tmp_path) == tmp_path / "rocketmq" / "5.5.0"
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, "hivemq-2025.5"])
 def test_maven_and_ivy_are_asked_for_the_list_and_nothing_else(version: str) -> None:
     recorded = jars.recorded(version)
     wanted = {(entry.group, entry.artifact, entry.version, entry.classifier) for entry in recorded}
