@@ -1,18 +1,20 @@
 """Where reading goes on in a queue whose messages may have expired, or that may be another one by now (rule 10).
 
 The evidence of a position is what stood right before it: offset, store time and checksum of one message. It is read
-again before each plan; a topic that was deleted and created anew, and has grown past the offset, is told by it.
+again before each plan, and by whoever has waited at the end of a queue; a topic that was deleted and created anew, and
+has grown past the offset, is told by it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from connect_core.contracts import Bounds, Gap, Json, Position
-from connect_core.errors import ConfigError
-from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, StoredMessage
-from connect_core.systems.rocketmq.columns import Columns
+from connect_core.errors import ConfigError, OffsetGone
+from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, QueueReader, StoredMessage, StoredSlice
+from connect_core.systems.rocketmq.columns import Columns, columns_of
 
 _MESSAGE = ("offset", "stored_ms", "crc")
 _AT_END = "at_end"
@@ -28,6 +30,33 @@ def evidence_of(message: StoredMessage) -> Json:
 def evidence_of_last(columns: Columns) -> Json:
     offset, stored_ms, crc = (int(column[-1]) for column in (columns.offsets, columns.stored_ms, columns.crcs))
     return {"offset": offset, "stored_ms": stored_ms, "crc": crc}
+
+
+class SecondLook:
+    """Whether a queue is still the one of which `evidence` was read: asked at once, and answered while the caller works
+    on what came behind it. Without evidence there was nothing before, and any queue is the right one."""
+
+    def __init__(self, client: Client, queue: Queue, evidence: Json) -> None:
+        self._evidence = _of_message(evidence)
+        self._reader: QueueReader | None = None
+        if self._evidence:
+            offset = self._evidence["offset"]
+            self._reader = client.read(queue, offset, offset + 1, deadline=math.inf)
+            self._reader.pull()
+
+    def holds(self) -> bool:
+        """True as well when the message is gone: that alone says nothing about the others. Raises what pulls raise."""
+        if self._reader is None:
+            return True
+        try:
+            parts = list(self._reader.stored())
+        except OffsetGone:
+            return False
+        return bool(parts) and not any(part.data and self._differs(part) for part in parts)
+
+    def _differs(self, part: StoredSlice) -> bool:
+        there = columns_of(bytes(part.data)).before(part.end)
+        return len(there) > 0 and evidence_of_last(there) != self._evidence
 
 
 def at_end(evidence: Json) -> Json:

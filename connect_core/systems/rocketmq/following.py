@@ -5,6 +5,7 @@ Runs in the worker, for live ranges. Answers that are there already are put toge
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from connect_core import clock
@@ -12,12 +13,16 @@ from connect_core.contracts import Range
 from connect_core.rocketmq import QueueReader, wait_for_any
 from connect_core.systems.rocketmq.gathering import Gathering
 
+LEAST_RENEWAL_S = 0.01
+"""In less time no broker deletes a topic, creates it again and stores messages in it."""
+
 
 class FollowedQueue:
     """The reader of a queue, the live range that wants its messages, and how far they were gathered."""
 
     def __init__(self, reader: QueueReader, wanted: Range, gathering: Gathering) -> None:
         self.reader, self.wanted, self.gathering = reader, wanted, gathering
+        self._came, self._quiet_s = -math.inf, 0.0
 
     def gather(self) -> bool:
         """Takes what has arrived; whether there is anything to hand over or to tell."""
@@ -26,8 +31,16 @@ class FollowedQueue:
             part = self.reader.arrived()
             if part is None:
                 break
+            now = clock.monotonic()
+            self._came, self._quiet_s = now, max(self._quiet_s, now - self._came)
             gathering.add(part)
         return gathering.pending() or gathering.hole is not None
+
+    def has_waited(self) -> bool:
+        """Whether it was quiet for so long before something of what was gathered now came, that the topic may have been
+        created anew meanwhile; always of what comes first. Asked once for each batch."""
+        quiet_s, self._quiet_s = self._quiet_s, 0.0
+        return quiet_s >= LEAST_RENEWAL_S
 
 
 def following(queues: Sequence[FollowedQueue], until: float, linger_s: float) -> Iterator[FollowedQueue]:

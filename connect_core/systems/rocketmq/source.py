@@ -27,6 +27,7 @@ from connect_core.rocketmq import (
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.connecting import Connecting, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.continuity import (
+    SecondLook,
     at_end,
     begun_at,
     closed_bounds,
@@ -172,16 +173,19 @@ class RocketMQSource:
         self._forget(wanted.partition)
         deadline = clock.monotonic() + limit.quantum_left_s()
         with self._connecting.client() as client, self._telling_it_was_deleted(wanted):
-            reader = client.read(queue_of(wanted.partition.key), wanted.begin, wanted.end, deadline=deadline)
+            queue = queue_of(wanted.partition.key)
+            if not SecondLook(client, queue, wanted.evidence).holds():
+                raise _made_anew(wanted)
+            reader = client.read(queue, wanted.begin, wanted.end, deadline=deadline)
             for part in reader.stored():
                 gathering.add(part)
                 self._ends[wanted.partition] = reader.queue_end
                 if gathering.full():
-                    yield self._batch(wanted, gathering)
+                    yield self._remembered(wanted, *gathering.take())
                 if gathering.hole or gathering.exhausted():
                     break
         if gathering.pending():
-            yield self._batch(wanted, gathering)
+            yield self._remembered(wanted, *gathering.take())
         if gathering.hole and not gathering.exhausted():
             raise _gone(wanted, gathering.hole)
 
@@ -198,7 +202,7 @@ class RocketMQSource:
             _until_arrived(waiting, until)
 
     def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
-        """Ends as well when one of the topics was deleted: the next plan looks at it."""
+        """Ends as well when one of the topics was deleted, or created anew: the next plan looks at it."""
         until = clock.monotonic() + limit.quantum_left_s()
         with self._connecting.client() as client, ExitStack() as given_up, suppress(TopicMissing):
             followed = []
@@ -208,9 +212,14 @@ class RocketMQSource:
                 given_up.callback(reader.give_up)
                 followed.append(FollowedQueue(reader, one, self._gathering(one)))
             for queue in following(followed, until, linger_s):
+                before = self._last_seen(queue.wanted) if queue.has_waited() else {}
+                look = SecondLook(client, queue.reader.queue, before)
+                taken = queue.gathering.take() if queue.gathering.pending() else None
+                if not look.holds():
+                    return
                 self._ends[queue.wanted.partition] = queue.reader.queue_end
-                if queue.gathering.pending():
-                    yield queue.wanted, self._batch(queue.wanted, queue.gathering)
+                if taken:
+                    yield queue.wanted, self._remembered(queue.wanted, *taken)
                 if queue.gathering.hole and not queue.gathering.exhausted():
                     raise _gone(queue.wanted, queue.gathering.hole)
 
@@ -238,9 +247,13 @@ class RocketMQSource:
                 next_step="The next run tells what was not read of it",
             ) from None
 
-    def _batch(self, wanted: Range, gathering: Gathering) -> SourceBatch:
-        """The batch gathered so far. Its messages, and the one before them, are kept as evidence for the receipt."""
-        messages, batch = gathering.take()
+    def _last_seen(self, wanted: Range) -> Json:
+        """The evidence of what was read last."""
+        recent = self._recent.get(wanted.partition)
+        return evidence_of_last(recent[-1]) if recent else wanted.evidence
+
+    def _remembered(self, wanted: Range, messages: Columns, batch: SourceBatch) -> SourceBatch:
+        """The batch of these messages. They, and the one before them, are kept as evidence for the receipt."""
         before = [columns.between(len(columns) - 1, len(columns)) for columns in self._recent.get(wanted.partition, [])]
         self._recent[wanted.partition] = [columns for columns in (*before[-1:], messages) if len(columns)]
         return batch
@@ -297,6 +310,14 @@ def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) 
                 del waiting[place]
                 return
         wait_for_any(list(waiting.values()), until)
+
+
+def _made_anew(wanted: Range) -> Retriable:
+    return Retriable(
+        "The topic was created anew after this range was planned",
+        where=f"{wanted.partition.key}, offset {wanted.begin}",
+        next_step="Nothing was read; the next run tells what is not known of the topic that was there before",
+    )
 
 
 def _gone(wanted: Range, hole: MissingRange) -> OffsetGone:
