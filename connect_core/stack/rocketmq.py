@@ -161,6 +161,8 @@ def _launch(site: Site, part: str, main_class: str, jvm: tuple[str, ...], settin
         *JVM,
         *site.options.rocketmq_jvm,
         f"-Duser.home={folder}",
+        # Netty makes a key and a certificate there; a process that is killed does not take them away.
+        f"-Djava.io.tmpdir={folder}",
         f"-Drmq.logback.configurationFile={SETTINGS / 'rmq.logback.xml'}",
         "-cp",
         f"{lib}/*",

@@ -48,8 +48,9 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    folder = tmp_path_factory.mktemp("readme")
+def shell(worker_folder: Path) -> Iterator[Shell]:
+    folder = worker_folder / "readme"
+    folder.mkdir()
     home = folder / ".waybill"
     home.mkdir()
     (folder / ".venv").symlink_to(ROOT / ".venv")
