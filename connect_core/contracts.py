@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -78,7 +78,8 @@ class Bounds:
     `oldest` is the lowest readable offset. `evidence` lets the reader recognise what was seen here. `gaps` are told
     when the committed position could not be continued; then `begin` is where reading could go on behind them.
     `grows` says that whatever comes next is appended right behind `end`, so that a live range may follow it: not of a
-    file that was renamed, nor of a part that ends.
+    file that was renamed, nor of a part that ends. `pushes` says that only who follows it learns whether there is
+    anything (`Inbox`): it has no end, and always something.
     """
 
     incarnation: int
@@ -88,6 +89,7 @@ class Bounds:
     evidence: Json = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     grows: bool = True
+    pushes: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,13 +191,15 @@ class Reject:
 class SourceBatch:
     """Records of RECORD_SCHEMA in offset order. `next_offset` is the place to read on behind them; `absent` counts
     offsets that held no record; `rejects` are records that could not even be read into a row; `filtered` are the
-    offsets of those that the source was told to leave out, in order."""
+    offsets of those that the source was told to leave out, in order; `doubtful` those of rows that may have been
+    delivered before, where nobody can tell."""
 
     records: pa.RecordBatch
     next_offset: int
     absent: int = 0
     rejects: tuple[Reject, ...] = ()
     filtered: tuple[int, ...] = ()
+    doubtful: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -395,6 +399,30 @@ class Source(Protocol):
         """Driver, after settle, live stream only: tells the far side what is settled. Never goes back."""
 
 
+class Recovered(NamedTuple):
+    """What the records of a range that are in the target tell a source that pushes: the evidence for the place behind
+    the highest of them, and how many of them may have been delivered before."""
+
+    evidence: Json
+    possible_repeats: int
+
+
+@runtime_checkable
+class Inbox(Source, Protocol):
+    """A source that pushes. It has no offsets: records are numbered as they arrive, and the evidence of a position says
+    by what they are recognised when they are sent again. What was acknowledged never comes again, so it must be durable
+    in the target before, and `find` must see it there; where a sink cannot tell which records it holds, nothing is
+    acknowledged before it is settled. All of its ranges are live.
+    """
+
+    def acknowledge(self, wanted: Range, end: int) -> None:
+        """Worker, while it follows: all records of the range before `end` are durable in the target. In order."""
+
+    def recovered(self, wanted: Range, found: Found) -> Recovered:
+        """Driver: of a range whose attempt left no receipt, so that any of its records may have been acknowledged, or
+        not. Pure."""
+
+
 class Writer(Protocol):
     """One lane's way into a target, for one range. Used in one thread."""
 
@@ -402,11 +430,17 @@ class Writer(Protocol):
         """Takes rows, in order; may buffer. Returns how many it took: fewer than all when the quantum is over."""
 
     def flush(self, limit: Limit) -> Delivered:
-        """Everything taken is durable when this returns. Raises when that cannot be said of all of it."""
+        """Everything taken is durable when this returns, and told of. Raises when that cannot be said of all of it. May
+        be called again when more was taken."""
 
 
 class Sink(Protocol):
-    """Writes a system. Built from the same options on driver and worker, cheap to build; holds no connection."""
+    """Writes a system. Built from the same options on driver and worker, cheap to build; holds no connection.
+
+    `tells_records` says whether `find` tells of each record whether it is there, with its trace.
+    """
+
+    tells_records: bool
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         """Driver: names of the target leases that `task` must hold (one writer at a time); often none. Pure."""

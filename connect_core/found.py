@@ -10,11 +10,23 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 _COLUMNS = 4  # offset, ordinal, index of the target, position in the target
+Numbers = NDArray[np.int64]
+
+
+class Hit(NamedTuple):
+    """A record of ours in a target. `trace` is that of RECORD_SCHEMA, 0 for none."""
+
+    offset: int
+    ordinal: int
+    target: str
+    position: int
+    trace: int = 0
 
 
 @dataclass(frozen=True)
@@ -22,11 +34,12 @@ class Found:
     """The records of one range that are in its targets.
 
     `hits` is an int64 array of shape (n, 4): offset, ordinal, index into `targets`, position; sorted by (offset,
-    ordinal, position), one row for each copy. `scanned` maps each target to the position behind the last one looked
-    at. `complete` when every target was looked through to the end it had when the search began. `unplaced` counts the
-    bytes that no receipt covers in a target that does not tell which records they are (a file). `late` counts copies
-    of records before the range, which were settled before these came: surplus. `spread` are the targets that the
-    range's records are shared out among, in order within each of them but not over all; empty where it has one.
+    ordinal, position), one row for each copy; `traces` are those of its rows. `scanned` maps each target to the
+    position behind the last one looked at. `complete` when every target was looked through to the end it had when
+    the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell which
+    records they are (a file). `late` counts copies of records before the range, which were settled before these
+    came: surplus. `spread` are the targets that the range's records are shared out among, in order within each of
+    them but not over all; empty where it has one.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -36,26 +49,39 @@ class Found:
     unplaced: int = 0
     late: int = 0
     spread: tuple[str, ...] = ()
+    traces: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def merged(
-        self, rows: Sequence[tuple[int, int, str, int]], scanned: Mapping[str, int], complete: bool, late: int = 0
+        self,
+        rows: Sequence[tuple[int, int, str, int]] | Sequence[Hit],
+        scanned: Mapping[str, int],
+        complete: bool,
+        late: int = 0,
     ) -> Found:
-        """With more rows (offset, ordinal, target, position) and the places reached by the slice that saw them."""
-        targets = tuple(sorted({*self.targets, *(row[2] for row in rows)}))
+        """With more rows and the places reached by the slice that saw them."""
+        hits_seen = [Hit(*row) for row in rows]
+        targets = tuple(sorted({*self.targets, *(row.target for row in hits_seen)}))
         index = {name: i for i, name in enumerate(targets)}
         old = self.hits.copy()
         if len(old):
             old[:, 2] = np.array([index[name] for name in self.targets])[old[:, 2]]
-        new = np.array([(o, n, index[t], p) for o, n, t, p in rows], dtype=np.int64).reshape(-1, _COLUMNS)
+        new = np.array([(o, n, index[t], p) for o, n, t, p, _ in hits_seen], dtype=np.int64).reshape(-1, _COLUMNS)
         hits = np.concatenate([old, new])
-        hits = hits[np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))]
+        traces = np.concatenate([self.traces, np.array([row.trace for row in hits_seen], dtype=np.int64)])
+        order = np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))
         late += self.late
-        return Found({**self.scanned, **scanned}, complete, targets, hits, self.unplaced, late, self.spread)
+        scanned = {**self.scanned, **scanned}
+        return Found(scanned, complete, targets, hits[order], self.unplaced, late, self.spread, traces[order])
 
     def present(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Boolean mask: which of these offsets (ordinal 0) are there."""
         known = self.hits[self.hits[:, 1] == 0, 0]
         return np.isin(offsets, known)
+
+    def traced(self) -> list[tuple[int, int]]:
+        """Offset and trace of the records that have one, in order; a record with several copies once."""
+        rows = np.column_stack([self.hits[:, 0], self.traces])[self.traces > 0]
+        return [(int(offset), int(trace)) for offset, trace in np.unique(rows, axis=0)]
 
     def count_below(self, end: int) -> int:
         """How many different records below `end` are there."""
@@ -96,15 +122,21 @@ class Found:
     def encode(self) -> bytes:
         """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
         head = {"scanned": dict(self.scanned), "complete": self.complete, "targets": self.targets}
-        head |= {"unplaced": self.unplaced, "late": self.late, "spread": self.spread}
+        traced = bool(self.traces.any())
+        head |= {"unplaced": self.unplaced, "late": self.late, "spread": self.spread} | (
+            {"traced": 1} if traced else {}
+        )
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
-        return json.dumps(head).encode() + b"\n" + zlib.compress(np.ascontiguousarray(deltas).tobytes())
+        columns = np.ascontiguousarray(deltas).tobytes() + (self.traces.tobytes() if traced else b"")
+        return json.dumps(head).encode() + b"\n" + zlib.compress(columns)
 
     @classmethod
     def decode(cls, data: bytes) -> Found:
         head, _, body = data.partition(b"\n")
         values = json.loads(head)
-        deltas = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS, -1)
-        hits = np.ascontiguousarray(np.cumsum(deltas, axis=1).T)
-        rest = (values["unplaced"], values["late"], tuple(values.get("spread", ())))
+        traced = bool(values.get("traced"))
+        columns = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS + traced, -1)
+        hits = np.ascontiguousarray(np.cumsum(columns[:_COLUMNS], axis=1).T)
+        traces = columns[_COLUMNS].copy() if traced else np.zeros(len(hits), dtype=np.int64)
+        rest = (values["unplaced"], values["late"], tuple(values.get("spread", ())), traces)
         return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits, *rest)

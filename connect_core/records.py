@@ -35,6 +35,9 @@ RECORD_SCHEMA = pa.schema(
         pa.field("flag", pa.int32()),
         pa.field("packed", pa.binary()),
         pa.field("packing", pa.int32()),
+        # By what a source that pushes recognises this record when it is sent again: above zero, and nobody else's to
+        # read. It travels with the coordinates, so that `find` gives it back.
+        pa.field("trace", pa.int64()),
     ]
 )
 
@@ -81,7 +84,8 @@ class Lineage(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """Identity of a delivered record. Text form: `uid:stream:partition:incarnation:offset:ordinal`."""
+    """Identity of a delivered record. Text form: `uid:stream:partition:incarnation:offset:ordinal`; behind it, where a
+    record has one, `:` and the 16 hex digits of its trace."""
 
     lineage: Lineage
     offset: int

@@ -64,19 +64,21 @@ def follow_ranges(
     pins: Callable[[Partition], Pins],
 ) -> list[Range]:
     """Ranges for who stays in a window: a live one for each partition that grows, whether there is something now or
-    not. One with gaps to tell of, or of which records stand `ahead` in a target, is planned to the end seen now."""
+    not. One with gaps to tell of, or of which records stand `ahead` in a target, is planned to the end seen now; one
+    that pushes has none, so what stands ahead of it is settled when it has been looked for."""
     planned = []
     for partition in sorted(bounds, key=lambda p: (slots[p], p)):
         seen = bounds[partition]
-        end = OPEN_END if seen.grows and not seen.gaps and partition not in ahead else max(seen.end, seen.begin)
+        follows = seen.grows and not seen.gaps and (partition not in ahead or seen.pushes)
+        end = OPEN_END if follows else max(seen.end, seen.begin)
         if end > seen.begin or seen.gaps:
             planned.append(_range(stream, partition, slots[partition], seen, end, limits, pins(partition)))
     return planned
 
 
 def something(bounds: Mapping[Partition, Bounds]) -> bool:
-    """Whether there is anything to move or to tell of."""
-    return any(seen.end > seen.begin or seen.gaps for seen in bounds.values())
+    """Whether there is anything to move or to tell of, or may be."""
+    return any(seen.end > seen.begin or seen.gaps or seen.pushes for seen in bounds.values())
 
 
 def _range(

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Range, Sink, Source, SourceBatch, Writer
 from connect_core.errors import Failure, WaybillError
+from connect_core.observe import Step
 from connect_core.records import Partition
+from connect_core.replication.inboxes import Acknowledging
 from connect_core.replication.pacing import Pacer
 from connect_core.replication.passage import Passage
 from connect_core.replication.tally import cut
@@ -27,6 +29,7 @@ class Following:
     ) -> None:
         self._lane, self._items, self._source, self._sink = lane, items, source, sink
         self._limit, self._pacer = limit, pacer
+        self._acknowledging = Acknowledging(source, sink)
         self._passages = {item.range.partition: Passage(lane, item, source, sink, limit, pacer) for item in items}
         self._writers: dict[Partition, Writer] = {}
         self._failure: Failure | None = None
@@ -47,10 +50,13 @@ class Following:
             for wanted, batch in batches:
                 passage = self._passages[wanted.partition]
                 piece, rest = cut(batch, max(passage.records_left(), 1))
-                ended = passage.take(piece, self._writer(wanted, opened))
+                writer = self._writer(wanted, opened)
+                passage.told(Step.RECEIVED)
+                ended = passage.take(piece, writer)
+                self._acknowledging.taken(passage, writer)
                 if ended or rest is not None or passage.full():
                     return
-                passage.told_written()
+                passage.told(Step.BATCH_WRITTEN)
 
     def _batches(self) -> Generator[tuple[Range, SourceBatch], None, None]:
         """What comes, at its pace. When the source fails, what was read before is still worth its receipts."""

@@ -10,9 +10,9 @@ lost, and is told as a gap within the receipt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from connect_core.contracts import Bounds, Delivered, Gap, OpenRange, Receipt
+from connect_core.contracts import Bounds, Delivered, Gap, Json, OpenRange, Receipt
 from connect_core.found import Found
 from connect_core.records import Partition
 from connect_core.replication.tally import empty_receipt, next_floors
@@ -60,31 +60,7 @@ class Loss:
         wanted, end = self.item.range, self._closes_at()
         if end == wanted.begin:
             return empty_receipt(self.item)
-        already = self._found().count_below(end)
-        return Receipt(
-            begin=wanted.begin,
-            end=end,
-            read=None,
-            absent=None,
-            filtered=None,
-            rejected=None,
-            passed=already,
-            emitted=already,
-            delivered=0,
-            already=already,
-            surplus=self._found().surplus(end),
-            possible_repeats=0,
-            bytes_read=None,
-            bytes_written=0,
-            seconds=0.0,
-            digest_read="",
-            digest_sent="",
-            where={},
-            evidence=wanted.evidence,
-            floors=next_floors(self.item, Delivered(records=0, bytes=0, behind={}, where={}), end),
-            gaps=(*wanted.gaps, *self._within()),
-            reconstructed=True,
-        )
+        return replace(reconstructed(self.item, end, wanted.evidence), gaps=(*wanted.gaps, *self._within()))
 
     def _covered(self) -> int:
         """Behind the highest record of the range that the target has."""
@@ -92,6 +68,36 @@ class Loss:
 
     def _found(self) -> Found:
         return self.item.found or Found()
+
+
+def reconstructed(item: OpenRange, end: int, evidence: Json, possible_repeats: int = 0) -> Receipt:
+    """Closes a range at `end` with the records of it that are in the target."""
+    found = item.found or Found()
+    already = found.count_below(end)
+    return Receipt(
+        begin=item.range.begin,
+        end=end,
+        read=None,
+        absent=None,
+        filtered=None,
+        rejected=None,
+        passed=already,
+        emitted=already,
+        delivered=0,
+        already=already,
+        surplus=found.surplus(end),
+        possible_repeats=possible_repeats,
+        bytes_read=None,
+        bytes_written=0,
+        seconds=0.0,
+        digest_read="",
+        digest_sent="",
+        where={},
+        evidence=evidence,
+        floors=next_floors(item, Delivered(records=0, bytes=0, behind={}, where={}), end),
+        gaps=item.range.gaps,
+        reconstructed=True,
+    )
 
 
 def losses(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[Loss]:

@@ -47,7 +47,7 @@ class Passage:
                 for batch in self._batches():
                     if self.take(batch, writer):
                         break
-                    self.told_written()
+                    self.told(Step.BATCH_WRITTEN)
                 return self.close(writer)
         except (WaybillError, OSError, pa.ArrowException) as error:
             return Outcome(self.item.id, None, self.failure or Failure.of(error), self.clean)
@@ -59,13 +59,13 @@ class Passage:
         if self.tally.end == self.tally.begin:
             return Outcome(self.item.id, None, self.failure)
         evidence = self.source.evidence(self.item.range, self.tally.end)
-        reached(Step.BEFORE_RECEIPT, home=home_of(self.lane), where=self.lane.connector)
+        self.told(Step.BEFORE_RECEIPT)
         seconds = clock.monotonic() - self.started
         receipt = self.tally.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
         return Outcome(self.item.id, receipt, self.failure)
 
-    def told_written(self) -> None:
-        reached(Step.BATCH_WRITTEN, home=home_of(self.lane), where=self.lane.connector)
+    def told(self, step: Step) -> None:
+        reached(step, home=home_of(self.lane), where=self.lane.connector)
 
     def _batches(self) -> Iterator[SourceBatch]:
         """The batches of the source. When it fails, what was read before is still worth a receipt."""
@@ -111,6 +111,7 @@ class Passage:
                 left_out=left_out,
                 filtered=left_out + sum(1 for offset in shaped.filtered if offset < end),
                 rejects=tuple(reject for reject in rejects if reject.offset < end),
+                possible_repeats=sum(1 for offset in batch.doubtful if offset < end),
             )
         )
         self.failure = self.failure or failure

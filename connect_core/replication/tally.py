@@ -36,6 +36,7 @@ class Portion:
     filtered: int
     rejects: tuple[Reject, ...]
     left_out: int = 0
+    possible_repeats: int = 0
 
 
 @dataclass
@@ -50,6 +51,7 @@ class Tally:
     filtered: int = 0
     passed: int = 0
     already: int = 0
+    possible_repeats: int = 0
     bytes_read: int = 0
     rejects: list[Reject] = field(default_factory=list)
 
@@ -66,6 +68,7 @@ class Tally:
         self.filtered += portion.filtered
         self.passed += len(portion.kept)
         self.already += portion.already
+        self.possible_repeats += portion.possible_repeats
         self.bytes_read += _value_bytes(portion.read)
         self.rejects.extend(portion.rejects)
         before = self._read_digest.value
@@ -95,7 +98,7 @@ class Tally:
             delivered=delivered.records,
             already=self.already,
             surplus=delivered.surplus + (item.found.surplus(self.end) if item.found else 0),
-            possible_repeats=delivered.possible_repeats,
+            possible_repeats=self.possible_repeats + delivered.possible_repeats,
             bytes_read=self.bytes_read,
             bytes_written=delivered.bytes,
             seconds=seconds,
@@ -154,10 +157,16 @@ def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]
     before = tuple(reject for reject in batch.rejects if reject.offset < place)
     behind = tuple(reject for reject in batch.rejects if reject.offset >= place)
     left_out = tuple(offset for offset in batch.filtered if offset < place)
+    doubtful = tuple(offset for offset in batch.doubtful if offset < place)
     rest = SourceBatch(
-        batch.records.slice(rows), batch.next_offset, batch.absent - absent, behind, batch.filtered[len(left_out) :]
+        batch.records.slice(rows),
+        batch.next_offset,
+        batch.absent - absent,
+        behind,
+        batch.filtered[len(left_out) :],
+        batch.doubtful[len(doubtful) :],
     )
-    return SourceBatch(first, place, absent, before, left_out), rest
+    return SourceBatch(first, place, absent, before, left_out, doubtful), rest
 
 
 def _value_bytes(records: pa.RecordBatch) -> int:

@@ -18,6 +18,7 @@ from connect_core.contracts import (
     LIVE,
     Bounds,
     Floor,
+    Inbox,
     Json,
     Lane,
     OpenRange,
@@ -38,6 +39,7 @@ from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
 from connect_core.records import Partition
+from connect_core.replication import inboxes
 from connect_core.replication.course import Course, within
 from connect_core.replication.leasing import Held, Wanted, acquire
 from connect_core.replication.losses import Loss, ends, losses
@@ -47,7 +49,7 @@ from connect_core.replication.refusals import bytes_unplaced, records_gone, targ
 from connect_core.replication.restoring import told_restored
 from connect_core.replication.setting import Progress, Setting, shares_of
 from connect_core.replication.tally import empty_receipt
-from connect_core.replication.window import Window, nothing_moved
+from connect_core.replication.window import EMPTIED_S, Window, nothing_moved
 from connect_core.version import code_version
 
 _RANGES_TOLD = 5
@@ -130,6 +132,8 @@ class TaskRun:
                 return
         if self.setting.window_s:
             Window(self, self._began + self.setting.window_s).stay()
+        elif isinstance(self.source, Inbox):
+            Window(self, self._began + EMPTIED_S).empty_inbox()
 
     def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """One quantum: these ranges, as far as it gets. Returns those that stay open. Raises what stopped it, after
@@ -211,7 +215,11 @@ class TaskRun:
         return self._without_lost(self._search(inherited))
 
     def _without_lost(self, items: Sequence[OpenRange]) -> list[OpenRange]:
-        """Settles from the target what the source has lost of inherited ranges; returns the others."""
+        """Settles from the target what the source has lost of inherited ranges; returns the others. One that pushes has
+        lost whatever it was told to forget: all that an attempt left of its ranges is settled so."""
+        if isinstance(self.source, Inbox):
+            self._settle(items, inboxes.left(self.source, items))
+            return []
         begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
         with self._timed("bounds"):
             bounds = self.source.bounds(self._positions() | begins)
@@ -300,6 +308,9 @@ class TaskRun:
         self._reached(Step.PLANNED)
         ahead = [item for item in opened if any(floor.ahead for floor in item.floors)]
         found = {item.id: item for item in self._search(ahead)} if ahead else {}
+        if found and isinstance(self.source, Inbox):
+            self._without_lost(list(found.values()))
+            return [item for item in opened if item.id not in found]
         return [found.get(item.id, item) for item in opened]
 
     def _pins(self, revision: int, target: Json) -> Pins:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 WAIT_S = 1.0
 """How long at most a wait at the source lasts before the run looks whether it is to end."""
 
+EMPTIED_S = 60.0
+"""How long at most a run without a window stays for what its source pushes."""
+
 IN_VAIN = 3
 """As many quanta in a row may end without a record though the source has some: it may have been taken back."""
 
@@ -57,6 +60,16 @@ class Window:
                 self._wait(bounds, left_s)
         self._withdraw(pending)
 
+    def empty_inbox(self) -> None:
+        """For a source that pushes, without a window: takes what comes until nothing has come for `linger`."""
+        run, pending, receipts = self._run, list[OpenRange](), -1
+        while clock.monotonic() < self._ends_at and len(run.summary.receipts) > receipts and not run.ends_here():
+            receipts = len(run.summary.receipts)
+            bounds = run.bounds()
+            pending = self._still_as_planned(pending, bounds)
+            pending = self._quantum(pending, bounds, run.setting.times.linger_s)
+        self._withdraw(pending)
+
     def _quantum(self, pending: list[OpenRange], bounds: Mapping[Partition, Bounds], left_s: float) -> list[OpenRange]:
         """Raises Retriable when nothing moves though there is something, again and again."""
         run = self._run
@@ -64,7 +77,8 @@ class Window:
         run.quantum_s = min(run.setting.times.quantum_s, left_s)
         left = run.moved([*pending, *self._planned(bounds, {item.range.partition for item in pending})])
         self._signed = clock.monotonic()
-        self._in_vain = 0 if len(run.summary.receipts) > receipts else self._in_vain + 1
+        waiting = any(seen.end > seen.begin for seen in bounds.values())
+        self._in_vain = self._in_vain + 1 if waiting and len(run.summary.receipts) == receipts else 0
         if self._in_vain > IN_VAIN:
             raise nothing_moved(run.where())
         return left

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.found import Found
+from connect_core.found import Found, Hit
 
 rows = st.lists(
     st.tuples(st.integers(0, 2**40), st.integers(0, 3), st.sampled_from(["b/0", "b/1", "a/0"]), st.integers(0, 2**40)),
@@ -97,3 +97,17 @@ def test_without_a_hole_nothing_is_doubtful_however_it_is_shared_out() -> None:
 def test_the_targets_of_a_spread_range_are_kept() -> None:
     found = spread_over("a", "b", rows=[(5, 0, "b", 3)])
     assert Found.decode(found.encode()).spread == ("a", "b")
+
+
+def test_traces_stay_with_their_records() -> None:
+    first = Found().merged([Hit(8, 0, "q", 1, 80), Hit(2, 0, "q", 0)], {}, False)
+    found = Found.decode(first.encode()).merged([Hit(5, 0, "p", 3, 50), Hit(8, 0, "p", 2, 80)], {}, True)
+    assert found.traced() == [(5, 50), (8, 80)]
+    assert Found.decode(found.encode()).traced() == found.traced()
+
+
+def test_without_traces_the_stored_form_is_what_it_was_before_there_were_any() -> None:
+    stored = Found().merged([(3, 0, "q", 5)], {"q": 6}, True).encode()
+    assert b"traced" not in stored
+    found = Found.decode(stored)
+    assert (found.hits.tolist(), found.traces.tolist(), found.traced()) == ([[3, 0, 0, 5]], [0], [])

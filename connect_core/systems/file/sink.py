@@ -27,6 +27,8 @@ from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_l
 class FileSink:
     """A `contracts.Sink`. Its floors have no partition: a file has one settled position for all of them."""
 
+    tells_records = False
+
     def __init__(self, options: FileSinkOptions) -> None:
         self._options = options
         self._reached: dict[str, Place] = {}

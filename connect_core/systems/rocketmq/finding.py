@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from connect_core import clock
 from connect_core.contracts import OpenRange, Search
 from connect_core.errors import TargetChanged
-from connect_core.found import Found
+from connect_core.found import Found, Hit
 from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue
 from connect_core.systems.rocketmq.connecting import queue_of
@@ -30,7 +30,6 @@ BARRIER_S = 5.0
 SEND_QUEUE_S = 0.25
 """Longer than a broker keeps a send that it has not begun (`waitTimeMillsInSendQueue`, 200 ms): a request of a worker
 that was killed is stored or dropped by then, so that what the barrier shows is all there will be (rule 4)."""
-Row = tuple[int, int, str, int]
 
 
 @dataclass
@@ -44,7 +43,7 @@ class _Sought:
     begin: int
     doubtful: bool
     settled_before: bool
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Hit] = field(default_factory=list)
     late: int = 0
 
     def take(self, mark: Mark, target: str) -> None:
@@ -54,7 +53,7 @@ class _Sought:
             raise _unknowable(target, self)
         self.doubtful = False
         if mark.offset >= self.item.range.begin:
-            self.rows.append((mark.offset, mark.ordinal, target, mark.position))
+            self.rows.append(Hit(mark.offset, mark.ordinal, target, mark.position, mark.trace))
         elif self.settled_before:
             self.late += 1
 

@@ -63,10 +63,9 @@ class Marker:
             return pa.array([], type=pa.binary())
         ordinals = self._ordinals(offsets)
         self._last = (int(offsets[-1]), int(ordinals[-1]))
-        pieces = [_ID, *self._ids(records, offsets, ordinals), self._coordinates, _digits(offsets), b":0\x02"]
-        if ordinals.any():
-            pieces[-1:] = [b":", _digits(ordinals), _PAIR_END]
-        pieces += _born(records)
+        pieces = [_ID, *self._ids(records, offsets, ordinals), self._coordinates, _digits(offsets)]
+        pieces += [b":", _digits(ordinals)] if ordinals.any() else [b":0"]
+        pieces += [*_trace(records), _PAIR_END, *_born(records)]
         user = list(user_properties(records))
         own = _side_by_side(pieces, len(offsets))
         return joined(*user, own) if user else own
@@ -117,6 +116,12 @@ def cells_of(values: pa.Array) -> Cells | None:
     if not width or (np.diff(ends) != width).any():
         return None
     return np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]].reshape(-1, width)
+
+
+def _trace(records: pa.RecordBatch) -> list[Piece]:
+    """Nothing where no row has one; zeros in a row that has none."""
+    traces = records.column("trace")
+    return [] if traces.null_count == len(traces) else [b":", hex_digits(pc.fill_null(traces, 0).to_numpy(), 16)]
 
 
 def _born(records: pa.RecordBatch) -> list[Piece]:
@@ -180,6 +185,7 @@ class Mark(NamedTuple):
     offset: int
     ordinal: int
     position: int
+    trace: int = 0
 
 
 def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iterator[Mark]:
@@ -192,7 +198,8 @@ def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iter
         at = properties.rfind(needle)
         if at < 0 or (at and properties[at - 1] != _PAIR_END[0]):
             continue
-        fields = properties[at + skip :].partition(_PAIR_END)[0].split(b":", 6)
+        fields = properties[at + skip :].partition(_PAIR_END)[0].split(b":")
         lineage = known.get((fields[1], fields[2], fields[3])) if len(fields) >= 6 else None
         if lineage is not None:
-            yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset)
+            trace = int(fields[6], 16) if len(fields) > 6 else 0
+            yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset, trace)

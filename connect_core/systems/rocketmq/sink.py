@@ -44,6 +44,8 @@ _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, les
 class RocketMQSink:
     """A `contracts.Sink`."""
 
+    tells_records = True
+
     def __init__(self, options: RocketMQSinkOptions, resources: ExitStack | None = None) -> None:
         self._options = options
         self._connecting = Connecting(options, resources, options.send_timeout_s)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from connect_core.ledger import Ledger, upgrade
+from connect_core.replication.leasing import Times
 from tests.unit.replication.memory import MemorySink, MemorySource
+from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import BODIES, DirectEngine, World
 
 
@@ -20,3 +22,12 @@ def world(tmp_path: Path) -> Iterator[World]:
         connector = ledger.apply("orders", {"name": "orders"}, who="tests").connector
         source, sink = MemorySource(list(BODIES)), MemorySink()
         yield World(ledger, connector, tmp_path / "home", source, sink, DirectEngine(source, sink))
+
+
+@pytest.fixture
+def inbox(world: World) -> MemoryInbox:
+    """The world with an inbox as its source, whose run ends by itself when nothing comes."""
+    source = MemoryInbox([b"%d" % n for n in range(25)], sink=world.sink)
+    world.source, world.engine = source, DirectEngine(source, world.sink)
+    world.times = Times(ttl_s=2, margin_s=0.5, quantum_s=0.5, linger_s=0.02)
+    return source

@@ -133,6 +133,7 @@ class MemorySink:
     closed: bool = False
     alone: bool = False
     name: str = "memory"
+    tells_records: bool = True
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         return (self.name,) if self.alone else ()

@@ -20,6 +20,7 @@ from connect_core.replication.leasing import Wanted, acquire
 from connect_core.replication.restoring import SEEN_FILE, recognise, remember
 from connect_core.replication.setting import Listener
 from connect_core.replication.task import TaskRun
+from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import BODIES, MEMORY, World
 
 TTL_S = 15.0
@@ -199,3 +200,18 @@ def test_a_damaged_file_is_told(world: World) -> None:
     with pytest.raises(ConfigError, match="damaged") as told:
         look(world)
     assert SEEN_FILE in str(told.value)
+
+
+def test_numbers_that_a_restored_ledger_has_forgotten_are_not_given_twice(
+    world: World, inbox: MemoryInbox, backup: Callable[[], Backup], standing: Standing
+) -> None:
+    """What is in the target is settled before anything is received."""
+    world.run()
+    old = backup()
+    inbox.bodies += [b"25", b"26", b"27", b"28"]
+    world.run()
+    old.bring_back()
+    inbox.bodies += [b"29", b"30"]
+    look(world)
+    world.run()
+    assert world.sink.rows == list(enumerate(inbox.bodies))

@@ -136,7 +136,8 @@ class World:
 
     def receipts(self) -> list[Receipt]:
         return sorted(
-            (row.receipt for row in self.ledger.receipts(self.connector.uid, stream="live")), key=lambda r: r.begin
+            (row.receipt for row in self.ledger.receipts(self.connector.uid, stream="live")),
+            key=lambda r: (r.begin, r.end),
         )
 
     def committed(self) -> int:

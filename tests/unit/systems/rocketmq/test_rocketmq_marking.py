@@ -95,3 +95,16 @@ def test_what_is_written_is_found(offsets: list[int]) -> None:
     rows = records([b""] * len(offsets), offset=sorted(offsets))
     messages = [stored(i, b"", text) for i, text in enumerate(marks(LINEAGE, rows))]
     assert [mark.offset for mark in ours(messages, [LINEAGE])] == sorted(offsets)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(1, 2**63 - 1)), min_size=1, max_size=20))
+def test_traces_come_back_with_their_coordinates(traces: list[int | None]) -> None:
+    lineage = Lineage("0123abcd", "live", "feed", 0)
+    written = marks(lineage, records([b""] * len(traces), 7, trace=traces))
+    read = list(ours([stored(n, b"", text) for n, text in enumerate(written)], [lineage]))
+    assert read == [Mark(lineage, 7 + n, 0, n, trace or 0) for n, trace in enumerate(traces)]
+    assert all(Coordinates.parse(coordinates(text)).offset == 7 + n for n, text in enumerate(written))
+
+
+def coordinates(properties: bytes) -> str:
+    return next(p for p in properties.split(b"\x02") if p.startswith(b"WAYBILL\x01")).partition(b"\x01")[2].decode()

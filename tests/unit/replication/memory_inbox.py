@@ -1,0 +1,57 @@
+"""A source in memory that pushes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connect_core import clock
+from connect_core.contracts import Bounds, Gap, Json, Limit, Position, Range, Recovered, SourceBatch
+from connect_core.found import Found
+from connect_core.records import Partition
+from tests.unit.replication.memory import MemorySink, MemorySource, records
+
+
+@dataclass
+class MemoryInbox(MemorySource):
+    """Sends everything that is not acknowledged, in order, in batches. `acknowledged` counts; `durable` says how many
+    records the target holds."""
+
+    acknowledged: int = 0
+    sink: MemorySink = field(default_factory=MemorySink)
+    lost: bool = False
+    told: list[int] = field(default_factory=list)
+
+    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        return {partition: self._seen(at or Position(0, 0)) for partition, at in known.items()}
+
+    def _seen(self, at: Position) -> Bounds:
+        gaps = (Gap(0, at.offset, None, "the session is lost"),) if self.lost and at.evidence else ()
+        evidence = {} if gaps else at.evidence
+        return Bounds(0, at.offset, at.offset, at.offset, evidence=evidence, gaps=gaps, pushes=True)
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+        (one,) = wanted
+        assert one.live
+        self.lost = False
+        self.acknowledged = max(self.acknowledged, one.begin)  # what was settled is recognised when it comes again
+        sent, place, came = self.acknowledged, one.begin, clock.monotonic()
+        while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:
+            if sent == len(self.bodies):
+                self.wait({}, 0.005)
+                continue
+            bodies = self.bodies[sent : sent + self.batch]
+            batch = records({place + n: body for n, body in enumerate(bodies)})
+            sent, place, came = sent + len(bodies), place + len(bodies), clock.monotonic()
+            yield one, SourceBatch(batch, place)
+
+    def acknowledge(self, wanted: Range, end: int) -> None:
+        assert end <= len(self.sink.rows), "acknowledged before it is in the target"
+        self.acknowledged = end
+        self.told.append(end)
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return {"session": True}
+
+    def recovered(self, wanted: Range, found: Found) -> Recovered:
+        return Recovered({"session": True, "left": len(found.hits)}, possible_repeats=2)
