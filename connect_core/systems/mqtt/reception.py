@@ -1,0 +1,112 @@
+"""One session in one quantum, without I/O: packets get their numbers, acknowledgements become due, answers to pings
+confirm them.
+
+Every packet gets a number, one that is sent again and dropped as well: then whatever happens in a session moves its
+position, and is settled. Acknowledgements go in the order of arrival (MQTT 5, [MQTT-4.6.0-2]): those of dropped packets
+as soon as it is their turn, the others when the lane says that they are durable.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.unconfirmed import Entry, Unconfirmed, Verdict, doubtful, trace_of
+
+_MAX_ID = 65_535
+
+
+class Arrival(NamedTuple):
+    """A packet that is a record. `trace` is 0 with QoS 0."""
+
+    number: int
+    packet: Packet
+    trace: int
+    doubtful: bool
+
+
+class _Owed(NamedTuple):
+    number: int
+    packet_id: int
+    dropped: bool
+
+
+class Reception:
+    """`begin` is the number of the next packet. `largest_window` is the most packets that the broker can have under way
+    in this session."""
+
+    def __init__(self, begin: int, unconfirmed: Unconfirmed, largest_window: int) -> None:
+        self.next = begin
+        self._unconfirmed = unconfirmed
+        self._largest_window = largest_window
+        self._owed: deque[_Owed] = deque()
+        self._durable = begin
+        self._unpinged: list[tuple[int, int]] = []
+        self._pinged: deque[list[tuple[int, int]]] = deque()
+
+    def take(self, packets: Sequence[Packet]) -> list[Arrival]:
+        """Those that are records, in order; `next` has moved behind all of them."""
+        taken = [self._numbered(packet) for packet in packets]
+        return [one for one in taken if one is not None]
+
+    def _numbered(self, packet: Packet) -> Arrival | None:
+        number, self.next = self.next, self.next + 1
+        if not packet.qos:
+            return Arrival(number, packet, 0, False)
+        self._learn_from(packet)
+        trace = trace_of(packet.packet_id, packet.topic, packet.payload)
+        verdict = self._unconfirmed.judge(trace, dup=packet.dup)
+        if verdict is Verdict.DOUBTFUL:
+            trace = doubtful(trace)
+        self._unconfirmed.written(number, trace)
+        self._owed.append(_Owed(number, packet.packet_id, verdict is Verdict.AGAIN))
+        if verdict is Verdict.AGAIN:
+            return None
+        return Arrival(number, packet, trace, verdict is Verdict.DOUBTFUL)
+
+    def _learn_from(self, packet: Packet) -> None:
+        """A broker that gives out the lowest free id never gets beyond what it has under way. Twice that, to be sure of
+        one that takes ids for more than it may send."""
+        if packet.packet_id > 2 * self._largest_window and self._largest_window < _MAX_ID // 4:
+            self._unconfirmed.counts_up = True
+
+    def unacknowledged(self) -> int:
+        """How many packets the broker has to keep because of this side."""
+        return len(self._owed)
+
+    def durable(self, end: int) -> None:
+        """Everything with a number below `end` is in the target for good."""
+        self._durable = max(self._durable, end)
+
+    def due(self) -> list[int]:
+        """The ids to acknowledge now, in order; they count as sent from here on."""
+        ids = []
+        while self._owed and (self._owed[0].dropped or self._owed[0].number < self._durable):
+            number, packet_id, _ = self._owed.popleft()
+            self._unpinged.append((packet_id, number))
+            ids.append(packet_id)
+        self._unconfirmed.acknowledging(ids)
+        return ids
+
+    def pinged(self) -> None:
+        """A PINGREQ was sent behind all acknowledgements so far."""
+        self._pinged.append(self._unpinged)
+        self._unpinged = []
+
+    def answered(self) -> None:
+        """The broker has answered the oldest ping, so it has what was sent before that."""
+        if self._pinged:
+            self._unconfirmed.confirmed(self._pinged.popleft())
+
+    def awaits_answer(self) -> bool:
+        return bool(self._pinged)
+
+    def entries(self, end: int) -> tuple[Entry, ...]:
+        """What is settled with the place `end`: of records below it, what is not known to be acknowledged."""
+        return tuple(entry for entry in self._unconfirmed if entry.arrival < end)
+
+    @property
+    def counts_up(self) -> bool:
+        return self._unconfirmed.counts_up

@@ -1,0 +1,45 @@
+"""How a session stands at a place: what is settled with a position of it, as evidence. Values only."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from connect_core.contracts import Json
+from connect_core.systems.mqtt.unconfirmed import Entry
+
+_COLUMNS = 3  # number of arrival, trace, whether an acknowledgement may have been sent
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`subscribed` are the filters of the session at the broker: none says that there is no session to go on with.
+    `entries` are in the target and not known to be acknowledged. `counts_up`: the broker gives out packet ids one after
+    the other."""
+
+    subscribed: tuple[str, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    counts_up: bool = False
+
+    @classmethod
+    def of(cls, evidence: Json) -> Standing:
+        """Empty evidence is that of a session that never was, or whose place somebody has set."""
+        stored = zlib.decompress(base64.b64decode(evidence.get("unconfirmed", _NOTHING)))
+        rows = np.frombuffer(stored, dtype=np.int64).reshape(-1, _COLUMNS).tolist()
+        entries = tuple(Entry(arrival, trace, bool(sent)) for arrival, trace, sent in rows)
+        return cls(tuple(evidence.get("subscribed", ())), entries, bool(evidence.get("counts_up")))
+
+    def evidence(self) -> Json:
+        rows = np.array([(one.arrival, one.trace, one.sent) for one in self.entries], dtype=np.int64)
+        packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
+        return {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
+
+    def without_session(self) -> Standing:
+        """The broker has lost it: what was under way in it comes no more."""
+        return replace(self, subscribed=(), entries=())
+
+
+_NOTHING = base64.b64encode(zlib.compress(b"")).decode()

@@ -1,0 +1,111 @@
+"""What was written and is not known to be acknowledged: by this a packet that is sent again is told from a new one
+(delivery rule 18). Pure.
+
+A broker sends again, in a session that it kept, what it has no acknowledgement of, under the same packet id and with
+DUP set. So a packet is dropped only with DUP set and when an entry here has its id and its checksum. What an entry
+cannot tell is whether its acknowledgement arrived, when one was sent: then the id was free, and may stand for another
+message with the same content by now. A broker that counts its ids up has not come round to it again; one that gives out
+the lowest free id may have: there, such a packet is delivered and called doubtful. Losing is never chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from xxhash import xxh3_64_intdigest
+
+_CHECKSUM_BITS = 46
+_DOUBT = 1 << _CHECKSUM_BITS
+_CHECKSUM = _DOUBT - 1
+_ID_SHIFT = _CHECKSUM_BITS + 1
+
+
+class Verdict(Enum):
+    NEW = auto()
+    AGAIN = auto()
+    DOUBTFUL = auto()
+    """It may be there already, or be another message with the same topic and payload."""
+
+
+def trace_of(packet_id: int, topic: bytes, payload: bytes) -> int:
+    """Packet id and checksum of topic and payload as one integer, above zero and below 2^63."""
+    return packet_id << _ID_SHIFT | (xxh3_64_intdigest(payload, xxh3_64_intdigest(topic)) & _CHECKSUM)
+
+
+def doubtful(trace: int) -> int:
+    """The trace of a record that is delivered although it may be there already."""
+    return trace | _DOUBT
+
+
+def is_doubtful(trace: int) -> bool:
+    return bool(trace & _DOUBT)
+
+
+def packet_id_of(trace: int) -> int:
+    return trace >> _ID_SHIFT
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record in the target: its number of arrival, its trace, and whether an acknowledgement may have been sent."""
+
+    arrival: int
+    trace: int
+    sent: bool = False
+
+
+class Unconfirmed:
+    """The entries of one session, by packet id: of two with the same id the later one is there, since the id was free
+    in between. `counts_up` says that the broker gives out ids one after the other."""
+
+    def __init__(self, entries: Iterable[Entry] = (), *, counts_up: bool = False) -> None:
+        self._by_id = {packet_id_of(one.trace): one for one in sorted(entries, key=lambda one: one.arrival)}
+        self.counts_up = counts_up
+
+    def __iter__(self) -> Iterator[Entry]:
+        """In the order of arrival."""
+        return iter(sorted(self._by_id.values(), key=lambda one: one.arrival))
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def judge(self, trace: int, *, dup: bool) -> Verdict:
+        """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for
+        something else: its acknowledgement has arrived."""
+        entry = self._by_id.get(packet_id_of(trace))
+        if entry is None:
+            return Verdict.NEW
+        if not dup or (entry.trace ^ trace) & _CHECKSUM:
+            del self._by_id[packet_id_of(trace)]
+            return Verdict.NEW
+        return Verdict.DOUBTFUL if entry.sent and not self.counts_up else Verdict.AGAIN
+
+    def written(self, arrival: int, trace: int) -> None:
+        """The record is handed to the target; also when it was AGAIN, under the number that it came with this time."""
+        self._by_id[packet_id_of(trace)] = Entry(arrival, trace)
+
+    def acknowledging(self, packet_ids: Iterable[int]) -> None:
+        """Their acknowledgements are about to be sent."""
+        for packet_id in packet_ids:
+            if entry := self._by_id.get(packet_id):
+                self._by_id[packet_id] = replace(entry, sent=True)
+
+    def confirmed(self, arrivals: Sequence[tuple[int, int]]) -> None:
+        """The broker has the acknowledgements of these packets, named by id and number of arrival."""
+        for packet_id, arrival in arrivals:
+            if (entry := self._by_id.get(packet_id)) and entry.arrival == arrival:
+                del self._by_id[packet_id]
+
+    def forget_all(self) -> None:
+        """The broker has lost the session: no id means anything any more."""
+        self._by_id.clear()
+
+
+def left_by(settled: Iterable[Entry], found: Iterable[tuple[int, int]], window: int) -> list[Entry]:
+    """The entries after an attempt that died, from what was settled before it and what is in the target (numbers of
+    arrival and traces): of any of them an acknowledgement may have been sent. A broker keeps at most `window` packets
+    of a session under way, and acknowledgements go in order, so only the last ones can be unknown to it."""
+    entries = [*(replace(one, sent=True) for one in settled), *(Entry(*one, sent=True) for one in found)]
+    return sorted(entries, key=lambda one: one.arrival)[-window:]

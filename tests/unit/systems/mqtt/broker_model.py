@@ -1,0 +1,65 @@
+"""A broker's side of one session, as small as it can be: a queue, packets under way, two ways of giving out ids."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from connect_core.systems.mqtt.packets import Packet
+
+
+@dataclass
+class BrokerModel:
+    """`counts_up` like Mosquitto, else the lowest free id like HiveMQ CE. Messages are numbers; what they say is the
+    same for all of `payload`s that are equal. `line` is what was sent to the client and has not arrived there yet,
+    `back` what the client has sent."""
+
+    counts_up: bool
+    window: int
+    queue: deque[int] = field(default_factory=deque)
+    payload: dict[int, bytes] = field(default_factory=dict)
+    under_way: dict[int, int] = field(default_factory=dict)
+    """Message by packet id, in the order of sending."""
+    line: deque[tuple[int, Packet]] = field(default_factory=deque)
+    back: deque[int | None] = field(default_factory=deque)
+    """Packet ids of acknowledgements, and None for a ping."""
+    pongs: int = 0
+    last_id: int = 0
+
+    def publish(self, message: int, payload: bytes) -> None:
+        self.queue.append(message)
+        self.payload[message] = payload
+
+    def send(self) -> None:
+        """As many as the window allows."""
+        while self.queue and len(self.under_way) < self.window:
+            message, packet_id = self.queue.popleft(), self._next_id()
+            self.under_way[packet_id] = message
+            self._put(packet_id, dup=False)
+
+    def _next_id(self) -> int:
+        if self.counts_up:
+            self.last_id = self.last_id % 65_535 + 1
+            return self.last_id
+        return next(n for n in range(1, 65_536) if n not in self.under_way)
+
+    def _put(self, packet_id: int, *, dup: bool) -> None:
+        message = self.under_way[packet_id]
+        self.line.append((message, Packet(b"t", self.payload[message], 1, packet_id, dup)))
+
+    def process(self, count: int) -> None:
+        """Reads so many of the client's packets."""
+        for _ in range(min(count, len(self.back))):
+            packet_id = self.back.popleft()
+            if packet_id is None:
+                self.pongs += 1
+            else:
+                del self.under_way[packet_id]
+
+    def connected_again(self) -> None:
+        """What was on the line in either direction is lost; what has no acknowledgement is sent again."""
+        self.line.clear()
+        self.back.clear()
+        self.pongs = 0
+        for packet_id in self.under_way:
+            self._put(packet_id, dup=True)

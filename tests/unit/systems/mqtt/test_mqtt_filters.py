@@ -1,0 +1,89 @@
+"""Filters: legal, overlapping, shared out."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connect_core.systems.mqtt.filters import check, matches, overlap, shared_out, together
+
+LEVELS = st.sampled_from(["a", "b", "", "$SYS", "+"])
+TOPICS = st.lists(st.sampled_from(["a", "b", "", "$SYS"]), min_size=1, max_size=4).map("/".join).filter(bool)
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> str:
+    levels = draw(st.lists(LEVELS, min_size=1, max_size=3))
+    return check("/".join([*levels, *draw(st.sampled_from([[], ["#"]]))]) or "#")
+
+
+@pytest.mark.parametrize("good", ["#", "+", "/", "a/#", "a/+/b", "+/+", "$SYS/#", "a//b", "ä/b"])
+def test_legal_filters(good: str) -> None:
+    assert check(good) == good
+
+
+@pytest.mark.parametrize("bad", ["", "a/#/b", "a#", "a/b+", "+a/b", "a\0b", "x" * 65_536, "$share/g/a"])
+def test_illegal_filters(bad: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        check(bad)
+
+
+@pytest.mark.parametrize(
+    ("topic_filter", "topic", "is_so"),
+    [
+        ("sport/tennis/player1/#", "sport/tennis/player1", True),
+        ("sport/tennis/player1/#", "sport/tennis/player1/ranking", True),
+        ("sport/+", "sport", False),
+        ("sport/+", "sport/", True),
+        ("+/+", "/finance", True),
+        ("/+", "/finance", True),
+        ("+", "/finance", False),
+        ("#", "$SYS/broker", False),
+        ("+/monitor/Clients", "$SYS/monitor/Clients", False),
+        ("$SYS/#", "$SYS/broker", True),
+        ("$SYS/monitor/+", "$SYS/monitor/Clients", True),
+        ("a/b", "a/b/c", False),
+    ],
+)
+def test_the_examples_of_the_standard(topic_filter: str, topic: str, is_so: bool) -> None:
+    """MQTT 5, sections 4.7.1 and 4.7.2."""
+    assert matches(topic_filter, topic) is is_so
+
+
+@given(filters(), filters(), TOPICS)
+def test_filters_that_match_one_topic_overlap(first: str, second: str, topic: str) -> None:
+    assert overlap(first, second) == overlap(second, first)
+    if matches(first, topic) and matches(second, topic):
+        assert overlap(first, second)
+
+
+LITERALS = ["a", "b", "x", "", "$SYS"]
+ALL_TOPICS = ["/".join(levels) for n in (1, 2, 3, 4) for levels in itertools.product(LITERALS, repeat=n)]
+
+
+@given(filters(), filters())
+@settings(max_examples=40)
+def test_filters_that_overlap_match_one_topic(first: str, second: str) -> None:
+    common = [one for one in filter(None, ALL_TOPICS) if matches(first, one) and matches(second, one)]
+    if {first, second} != {"+", "/#"}:  # they share the empty topic, which there is not
+        assert overlap(first, second) == bool(common)
+
+
+@given(st.lists(filters(), min_size=1, max_size=8), st.integers(1, 5))
+def test_no_topic_is_in_two_sessions(given_filters: list[str], sessions: int) -> None:
+    shares = shared_out(given_filters, sessions)
+    assert sorted(one for share in shares for one in share) == sorted(set(given_filters))
+    assert 1 <= len(shares) <= sessions
+    assert all(shares)
+    for share, other in itertools.combinations(shares, 2):
+        assert not any(overlap(one, two) for one in share for two in other)
+
+
+def test_groups_keep_their_order() -> None:
+    assert together(["a/#", "b/1", "c", "a/1", "b/+"]) == [("a/#", "a/1"), ("b/1", "b/+"), ("c",)]
+    assert together(["a/1", "b/1", "#"]) == [("a/1", "b/1", "#")]
+    assert shared_out(["a", "b", "c", "d"], 2) == [("a", "c"), ("b", "d")]
+    assert shared_out(["a/+", "b", "a/1"], 9) == [("a/+", "a/1"), ("b",)]

@@ -1,0 +1,245 @@
+"""Whatever dies when, nothing is lost, and what is there twice was counted: against a model of a broker, for both ways
+of giving out packet ids and both ways of acknowledging, all devices saying the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.reception import Arrival, Reception
+from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.unconfirmed import (
+    Entry,
+    Unconfirmed,
+    Verdict,
+    doubtful,
+    is_doubtful,
+    left_by,
+    packet_id_of,
+    trace_of,
+)
+from tests.unit.systems.mqtt.broker_model import BrokerModel
+
+WINDOW = 7
+
+
+@dataclass
+class Bridge:
+    """A connector between the model of a broker and a target. `tells`: the target says which records it holds, so that
+    a batch is acknowledged when it is durable; else what was not settled is taken out of the target again."""
+
+    broker: BrokerModel
+    tells: bool
+    target: list[tuple[int, int, int]] = field(default_factory=list)
+    """Number of arrival, trace, message."""
+    position: int = 0
+    standing: Standing = field(default_factory=lambda: Standing(("t",)))
+    settled: int = 0
+    """How much of the target."""
+    repeats: int = 0
+
+    def __post_init__(self) -> None:
+        self.connect()
+
+    def connect(self) -> None:
+        self.broker.connected_again()
+        unconfirmed = Unconfirmed(self.standing.entries, counts_up=self.standing.counts_up)
+        self.reception = Reception(self.position, unconfirmed, WINDOW)
+        self.doubts = 0
+
+    def receive(self, count: int) -> None:
+        """A batch: received, written, made durable, and acknowledged as the target allows."""
+        self.broker.send()
+        took = [self.broker.line.popleft() for _ in range(min(count, len(self.broker.line)))]
+        messages = {id(packet): message for message, packet in took}
+        records = self.reception.take([packet for _, packet in took])
+        self.target += [(one.number, one.trace, messages[id(one.packet)]) for one in records]
+        self.doubts += sum(one.doubtful for one in records)
+
+    def acknowledge(self) -> None:
+        if self.tells:
+            self.reception.durable(self.reception.next)
+        self.broker.back.extend(self.reception.due())
+        self.broker.back.append(None)
+        self.reception.pinged()
+
+    def answer(self, count: int) -> None:
+        self.broker.process(count)
+        for _ in range(self.broker.pongs):
+            self.reception.answered()
+        self.broker.pongs = 0
+
+    def settle(self) -> None:
+        """The end of a quantum: position and evidence together, through the form in which they are stored."""
+        self.position, self.settled = self.reception.next, len(self.target)
+        standing = Standing(("t",), self.reception.entries(self.position), self.reception.counts_up)
+        self.standing = Standing.of(standing.evidence())
+        self.repeats += self.doubts
+        self.connect()
+
+    def die(self) -> None:
+        """Anywhere: what was settled stands, and the next attempt looks in the target."""
+        if not self.tells:
+            del self.target[self.settled :]
+        found = [(number, trace) for number, trace, _ in self.target[self.settled :]]
+        self.position = max((number + 1 for number, _ in found), default=self.position)
+        self.settled = len(self.target)
+        self.repeats += sum(is_doubtful(trace) for _, trace in found)
+        entries = left_by(self.standing.entries, found, WINDOW)
+        self.standing = Standing(("t",), tuple(entries), self.standing.counts_up)
+        self.connect()
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["publish", "receive", "answer"]), st.integers(1, 9)),
+        st.tuples(st.sampled_from(["acknowledge", "settle", "die"]), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+def perform(bridge: Bridge, actions: list[tuple[str, int]], say: bytes | None) -> int:
+    """How many messages were published; at the end all of them have had time to arrive."""
+    published = 0
+    for action, count in actions:
+        if action == "publish":
+            for _ in range(count):
+                bridge.broker.publish(published, b"%d" % published if say is None else say)
+                published += 1
+        elif count:
+            getattr(bridge, action)(count)
+        else:
+            getattr(bridge, action)()
+    for _ in range(3 + 2 * published):
+        bridge.receive(WINDOW)
+        bridge.acknowledge()
+        bridge.answer(100)
+        bridge.settle()
+    assert not bridge.broker.under_way
+    return published
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["tells-records", "acknowledged-when-settled"])
+@pytest.mark.parametrize("say", [b"the same", None], ids=["one-payload", "different-payloads"])
+@given(actions=ACTIONS)
+@settings(max_examples=150)
+def test_a_broker_that_counts_up_delivers_each_message_once(
+    tells: bool, say: bytes | None, actions: list[tuple[str, int]]
+) -> None:
+    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=Standing(("t",), counts_up=True))
+    published = perform(bridge, actions, say)
+    assert sorted(message for _, _, message in bridge.target) == list(range(published))
+    assert bridge.repeats == 0
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["tells-records", "acknowledged-when-settled"])
+@pytest.mark.parametrize("say", [b"the same", None], ids=["one-payload", "different-payloads"])
+@given(actions=ACTIONS)
+@settings(max_examples=150)
+def test_a_broker_that_uses_ids_again_loses_nothing_and_repeats_are_counted(
+    tells: bool, say: bytes | None, actions: list[tuple[str, int]]
+) -> None:
+    bridge = Bridge(BrokerModel(counts_up=False, window=WINDOW), tells)
+    published = perform(bridge, actions, say)
+    there = Counter(message for _, _, message in bridge.target)
+    assert sorted(there) == list(range(published))
+    assert there.total() - published <= bridge.repeats
+    assert all(number != other for (number, *_), (other, *_) in zip(bridge.target, bridge.target[1:], strict=False))
+
+
+@given(actions=ACTIONS)
+def test_without_a_death_nothing_is_doubtful_with_either(actions: list[tuple[str, int]]) -> None:
+    quiet = [one for one in actions if one[0] != "die"]
+    for counts_up in (True, False):
+        bridge = Bridge(BrokerModel(counts_up=counts_up, window=WINDOW), tells=False)
+        published = perform(bridge, [one for one in quiet if one[0] != "acknowledge"], b"the same")
+        assert [message for _, _, message in bridge.target] == list(range(published))
+        assert bridge.repeats == 0
+
+
+def packet(packet_id: int, payload: bytes = b"x", *, qos: int = 1, dup: bool = False) -> Packet:
+    return Packet(b"t", payload, qos, packet_id, dup)
+
+
+def test_acknowledgements_go_in_the_order_of_arrival() -> None:
+    again = trace_of(3, b"t", b"x")
+    reception = Reception(10, Unconfirmed([Entry(4, again)]), 100)
+    records = reception.take([packet(1), packet(0, qos=0), packet(3, dup=True), packet(4)])
+    assert [one.number for one in records] == [10, 11, 13]
+    assert (reception.next, reception.due(), reception.unacknowledged()) == (14, [], 3)
+    reception.durable(11)
+    assert reception.due() == [1, 3]
+    reception.durable(14)
+    assert reception.due() == [4]
+
+
+def test_an_answer_confirms_what_was_sent_before_its_ping() -> None:
+    reception = Reception(0, Unconfirmed(), 100)
+    reception.take([packet(1), packet(2)])
+    reception.durable(1)
+    assert (reception.due(), reception.entries(2)[0].sent) == ([1], True)
+    reception.pinged()
+    reception.durable(2)
+    assert reception.due() == [2]
+    reception.answered()
+    assert [(one.arrival, one.sent) for one in reception.entries(2)] == [(1, True)]
+    assert reception.entries(1) == ()
+    assert not reception.awaits_answer()
+
+
+@pytest.mark.parametrize("counts_up", [True, False])
+def test_the_verdicts(counts_up: bool) -> None:
+    trace, other = trace_of(5, b"t", b"x"), trace_of(5, b"t", b"y")
+
+    def judged(entry: Entry, seen: int, *, dup: bool) -> Verdict:
+        return Unconfirmed([entry], counts_up=counts_up).judge(seen, dup=dup)
+
+    assert judged(Entry(1, trace), trace, dup=True) is Verdict.AGAIN
+    assert judged(Entry(1, doubtful(trace)), trace, dup=True) is Verdict.AGAIN
+    assert judged(Entry(1, trace), trace, dup=False) is Verdict.NEW
+    assert judged(Entry(1, trace), other, dup=True) is Verdict.NEW
+    sent = judged(Entry(1, trace, sent=True), trace, dup=True)
+    assert sent is (Verdict.AGAIN if counts_up else Verdict.DOUBTFUL)
+    assert judged(Entry(1, trace), trace_of(6, b"t", b"x"), dup=True) is Verdict.NEW
+
+
+def test_an_id_beyond_what_can_be_under_way_shows_that_ids_count_up() -> None:
+    reception = Reception(0, Unconfirmed(), 20)
+    reception.take([packet(40)])
+    assert not reception.counts_up
+    reception.take([packet(41)])
+    assert reception.counts_up
+
+
+def test_ids_come_round_again() -> None:
+    """More than 65,535 packets in one session."""
+    broker = BrokerModel(counts_up=True, window=WINDOW, last_id=65_530)
+    bridge = Bridge(broker, tells=True, standing=Standing(("t",), counts_up=True))
+    assert perform(bridge, [("publish", 9), ("receive", 7), ("die", 0)], b"the same") == 9
+    assert [message for _, _, message in bridge.target] == list(range(9))
+
+
+def test_a_trace_holds_an_id_and_tells_contents_apart() -> None:
+    traces = {trace_of(65_535, b"t", payload) for payload in (b"", b"a", b"b")} | {trace_of(65_535, b"ta", b"")}
+    assert len(traces) == 4
+    assert all(packet_id_of(one) == 65_535 and 0 < one < 2**63 and not is_doubtful(one) for one in traces)
+    assert {packet_id_of(doubtful(one)) for one in traces} == {65_535}
+
+
+def test_a_standing_is_stored_as_it_is() -> None:
+    entries = (Entry(7, trace_of(1, b"t", b"x"), sent=True), Entry(9, doubtful(trace_of(2, b"t", b"")), sent=False))
+    for standing in (Standing(), Standing(("a/#", "b"), entries, counts_up=True)):
+        assert Standing.of(standing.evidence()) == standing
+    assert Standing.of({}) == Standing()
+
+
+def test_an_arrival_of_qos_0_has_no_trace() -> None:
+    reception = Reception(3, Unconfirmed(), 10)
+    assert reception.take([packet(0, qos=0)]) == [Arrival(3, packet(0, qos=0), 0, False)]
+    assert (reception.unacknowledged(), reception.entries(9)) == (0, ())
