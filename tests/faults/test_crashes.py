@@ -37,6 +37,7 @@ POINTS = {
 NO_WORKER_YET = ("before-planned", "planned", "found")
 """In its first round a driver comes there before its engine has had anything to do for it."""
 VICTIMS = ("driver", "worker", "both", "server")
+COSTLY = pytest.mark.fault(costly=True)
 
 
 def strike(journey: Journey, engine: Engine, step: str, victim: str, passes: int, row: FaultRow) -> None:
@@ -61,9 +62,15 @@ def journey(request: pytest.FixtureRequest, site_on: MakeSite, own_engine: Engin
 
 
 def _choices() -> list[object]:
-    """Every victim at every step in every direction; the databases take turns."""
+    """Every victim at every step in every direction; the databases take turns. A server has to be started again."""
     return [
-        pytest.param((way, database), step, victim, id=f"{way}-{step}-{victim}-{database}")
+        pytest.param(
+            (way, database),
+            step,
+            victim,
+            id=f"{way}-{step}-{victim}-{database}",
+            marks=COSTLY if victim == "server" else (),
+        )
         for number, (way, step, victim) in enumerate(product(WAYS, POINTS, VICTIMS))
         for database in [("PostgreSQL", "SQLite")[(number + number // 4) % 2]]
     ]

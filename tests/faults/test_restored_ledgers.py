@@ -132,6 +132,7 @@ def test_what_was_delivered_since_the_backup_is_not_sent_again(
     assert _set_aside(journey.site) == (journey.where == "RocketMQ → file"), "what stood in the file is still there"
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("journey", [("in", "SQLite"), ("out", "PostgreSQL")], indirect=True, ids=["in", "out"])
 def test_a_range_that_was_open_in_the_backup_is_finished(journey: Journey, backup: Backup, row: FaultRow) -> None:
     row.describe(
@@ -152,6 +153,7 @@ def test_a_range_that_was_open_in_the_backup_is_finished(journey: Journey, backu
     assert _times_restored(journey.site) == 1
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("way", list(WAYS))
 def test_a_connector_that_had_moved_nothing_yet(
     way: str, site_on: MakeSite, journey_of: MakeJourney, tmp_path: Path, row: FaultRow
