@@ -7,10 +7,11 @@ has any, its key, tags and user properties; a digest is the sum of these modulo 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
@@ -20,6 +21,7 @@ LINES = "lines:"
 """What the text of a digest of lines begins with."""
 
 _MASK = (1 << 64) - 1
+_NO_ATTRIBUTES = b"\x00\x00"
 # Odd 64-bit constants (from the golden ratio and from sqrt 2): offsets and ordinals land far apart as seeds.
 _OFFSET_STEP, _ORDINAL_STEP = 0x9E3779B97F4A7C15, 0xB504F333F9DE6485
 
@@ -50,7 +52,7 @@ class RecordDigest:
         if ordinals is not None:
             seeds += ordinals.astype(np.uint64) * np.uint64(_ORDINAL_STEP)
         if any(records.column(name).null_count < len(records) for name in ("key", "tags", "headers")):
-            seeds += np.array(_attribute_hashes(records), dtype=np.uint64)
+            seeds += _attribute_hashes(records)
         return seeds
 
     def text(self) -> str:
@@ -75,17 +77,20 @@ class LinesDigest:
         return LINES + format_digest(self._value)
 
 
-def _attribute_hashes(records: pa.RecordBatch) -> Sequence[int]:
-    keys, tags, headers = (records.column(name).to_pylist() for name in ("key", "tags", "headers"))
-    return [_attribute_hash(k, t, h) for k, t, h in zip(keys, tags, headers, strict=True)]
+def _attribute_hashes(records: pa.RecordBatch) -> NDArray[np.uint64]:
+    """Of each row's key, tags and headers; 0 when there is none of them."""
+    key, tags = (pc.fill_null(records.column(name).cast(pa.binary()), b"") for name in ("key", "tags"))
+    texts = pc.binary_join_element_wise(key, tags, _ordered(records.column("headers")), b"\x00")
+    hashes = np.fromiter(map(xxh3_64_intdigest, texts.to_pylist()), dtype=np.uint64, count=len(texts))
+    given = pc.not_equal(texts, pa.scalar(_NO_ATTRIBUTES, pa.binary())).to_numpy(zero_copy_only=False)
+    return np.where(given, hashes, np.uint64(0))
 
 
-def _attribute_hash(key: str | None, tags: str | None, headers: bytes | None) -> int:
-    """0 when there is none of them. Headers are sorted: brokers and clients keep no order."""
-    if not (key or tags or headers):
-        return 0
-    ordered = b"\x02".join(sorted((headers or b"").split(b"\x02")))
-    return xxh3_64_intdigest(b"\x00".join([(key or "").encode(), (tags or "").encode(), ordered]))
+def _ordered(headers: pa.Array) -> pa.Array:
+    """The pairs of each row sorted: brokers and clients keep no order."""
+    if headers.null_count == len(headers):
+        return pa.scalar(b"", pa.binary())
+    return pa.array([b"\x02".join(sorted((text or b"").split(b"\x02"))) for text in headers.to_pylist()], pa.binary())
 
 
 def format_digest(value: int) -> str:

@@ -23,7 +23,7 @@ from connect_core.errors import WireFormatError
 from connect_core.records import COORDINATES_PROPERTY, OPERATION_NONE, RECORD_SCHEMA, empty_records
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.wire.stored_message import COMPRESSED, SENDABLE_BITS, unpacked
-from connect_core.systems.rocketmq.attributes import AttributeColumns, attribute_columns, message_ids
+from connect_core.systems.rocketmq.attributes import AttributeColumns, attribute_columns
 from connect_core.systems.rocketmq.columns import Columns
 
 MAX_ORIGINAL_BYTES = 64 * 1024
@@ -99,8 +99,7 @@ def _rows(columns: Columns, topic: str, more: _More | None = None) -> pa.RecordB
 
 
 def _only_rocketmq(columns: Columns, given: AttributeColumns) -> dict[str, pa.Array]:
-    ids = given.message_id if given.message_id is not None else message_ids(columns.properties)
-    made = {"message_id": ids, "flag": pa.array(columns.flags.astype(np.int32))}
+    made = {"message_id": given.message_id, "flag": pa.array(columns.flags.astype(np.int32))}
     packed = (columns.sys_flags & COMPRESSED) != 0
     if packed.any():
         bits = (columns.sys_flags & SENDABLE_BITS).astype(np.int32)

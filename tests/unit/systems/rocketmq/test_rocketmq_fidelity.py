@@ -20,7 +20,7 @@ from connect_core.rocketmq import Entry, StoredMessage
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import decode_entries, encode_batch
 from connect_core.rocketmq.wire.stored_message import INNER_BATCH, MAGIC_V2, NEED_UNWRAP, encode_message
-from connect_core.systems.rocketmq.attributes import message_ids
+from connect_core.systems.rocketmq.attributes import attribute_columns
 from connect_core.systems.rocketmq.columns import FEW, columns_of
 from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.marking import Marker
@@ -99,14 +99,14 @@ _IDS = st.sampled_from([b"", b"UNIQ_KEY\x01A1\x02", b"UNIQ_KEY\x01A2\x02", b"UNI
 _OTHERS = st.sampled_from([b"", b"a\x01b\x02", b"c\x01UNIQ_KEY\x01d\x02", b"e\x01f", b"\x02"])
 
 
-@given(st.lists(st.tuples(_OTHERS, _IDS, _IDS, _OTHERS), max_size=5))
+@given(st.lists(st.tuples(_OTHERS, _IDS, _IDS, _OTHERS), min_size=1, max_size=5))
 def test_ids_are_those_that_are_found_one_by_one(parts: list[tuple[bytes, ...]]) -> None:
     texts = [b"".join(part) for part in parts]
     expected = []
     for text in texts:
         pairs = (pair.split(b"\x01", 1) for pair in text.split(b"\x02"))
         expected.append(next((pair[1] for pair in pairs if pair[0] == b"UNIQ_KEY" and pair[1:] > [b""]), None))
-    assert message_ids(pa.array(texts, pa.binary())).to_pylist() == expected
+    assert attribute_columns(pa.array(texts, pa.binary())).message_id.to_pylist() == expected
 
 
 def test_the_first_output_of_a_record_has_its_id() -> None:
