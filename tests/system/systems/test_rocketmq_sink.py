@@ -13,7 +13,7 @@ import pytest
 
 from connect_core.contracts import Side
 from connect_core.errors import TargetChanged
-from connect_core.records import Coordinates, encode_headers
+from connect_core.records import Coordinates
 from connect_core.rocketmq import (
     PermissionRefused,
     SendUnknown,
@@ -23,42 +23,10 @@ from connect_core.rocketmq import (
 from connect_core.systems import sink
 from connect_core.systems.rocketmq.routing import Router, queues_of
 from tests.servers import RocketMQ
-from tests.system.systems.cluster import Cluster, cluster_on, found_in, write
-from tests.unit.systems.driving import UID, Follower, lane, limit, range_of, records
+from tests.system.systems.cluster import Cluster, found_in, write
+from tests.unit.systems.driving import UID, lane, limit, records
 
 pytestmark = pytest.mark.server
-
-
-@pytest.mark.parametrize("version", ["rocketmq", "rocketmq_533"])
-def test_records_come_back_as_they_were(version: str, request: pytest.FixtureRequest) -> None:
-    with cluster_on(request.getfixturevalue(version)) as cluster:
-        check_round_trip(cluster)
-
-
-def check_round_trip(cluster: Cluster) -> None:
-    rows = records(
-        [b"a", None, b"", b"\x00\xff" * 50_000],
-        key=["k1 k2", None, "ü", None],
-        tags=[None, "t", None, None],
-        headers=[encode_headers([("color", "red"), ("größe", "7")]), None, encode_headers([("x", "y")]), None],
-        message_id=[b"7F01", b"7F02", b"7F03", b"7F04"],
-        flag=[1, 0, -1, 7],
-    )
-    target = cluster.sink()
-    assert write(target, cluster.planned(target), rows) == 4
-    files = cluster.source(sink_system="rocketmq")
-    follower = Follower(files)
-    follower.positions = dict.fromkeys(files.partitions([]))
-    (partition, bounds), *_ = [(p, b) for p, b in files.bounds(follower.positions).items() if b.end]
-    (batch,) = files.read(range_of(partition, bounds), limit())
-    back = batch.records
-    assert back.column("value").to_pylist() == [b"a", b"", b"", b"\x00\xff" * 50_000]
-    for name in ("key", "tags", "headers", "offset", "message_id", "flag"):
-        assert back.column(name).to_pylist() == rows.column(name).to_pylist()
-    assert set(back.column("topic").to_pylist()) == {cluster.topic}
-    age = time.time() - back.column("timestamp")[0].as_py().timestamp()
-    assert 0 <= age < 60
-    assert batch.next_offset == 4
 
 
 def test_partitions_go_to_queues_one_to_one_and_in_order(cluster: Cluster) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -18,7 +16,7 @@ from connect_core.rocketmq import (
 )
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 from connect_core.systems.rocketmq.peeking import peek
-from tests.system.systems.cluster import Cluster, cluster_on
+from tests.system.systems.cluster import Cluster
 from tests.unit.systems.driving import Follower, limit, range_of
 
 pytestmark = pytest.mark.server
@@ -132,29 +130,6 @@ def test_a_start_at_the_newest_reads_what_comes(filled: Cluster) -> None:
     assert follower.run() == [b"new"]
     filled.send(queue, [b"newer"])
     assert follower.run() == [b"newer"]
-
-
-@pytest.mark.parametrize("version", ["rocketmq", "rocketmq_533"])
-def test_moments_are_offsets_by_the_clock_of_the_broker(version: str, request: pytest.FixtureRequest) -> None:
-    with cluster_on(request.getfixturevalue(version)) as cluster:
-        check_moments(cluster)
-
-
-def check_moments(cluster: Cluster) -> None:
-    """Three messages a batch share a store time; the second queue has one message, the third has none."""
-    first, second, third = cluster.client.topics.create(cluster.topic, 3)
-    for _ in range(3):
-        cluster.send(first, [b"a", b"b", b"c"])
-        time.sleep(0.005)
-    cluster.send(second, [b"only"])
-    stored = [message.store_timestamp_ms for message in cluster.client.pull(first, 0).messages]
-    only = cluster.client.pull(second, 0).messages[0].store_timestamp_ms
-    assert stored == sorted(stored)
-    for moment_ms in {*stored, *(time_ms + 1 for time_ms in stored), 0, only, only + 1, only + 86_400_000}:
-        moment = datetime.fromtimestamp(moment_ms / 1000, UTC)
-        partitions = [Partition(str(queue)) for queue in (first, second, third)]
-        expected = [sum(time_ms < moment_ms for time_ms in stored), int(only < moment_ms), 0]
-        assert list(cluster.source().at_time(partitions, moment).values()) == expected
 
 
 def test_the_group_is_told_what_is_settled_and_never_less(filled: Cluster) -> None:
