@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +39,8 @@ class Found:
     the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell which
     records they are (a file). `late` counts copies of records before the range, which were settled before these
     came: surplus. `spread` are the targets that the range's records are shared out among, in order within each of
-    them but not over all; empty where it has one.
+    them but not over all; empty where it has one. `possible_repeats` is how many records of the range can at most
+    have been there and be gone again, so that nobody knows whether they are delivered twice.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Found:
     late: int = 0
     spread: tuple[str, ...] = ()
     traces: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    possible_repeats: int = 0
 
     def merged(
         self,
@@ -57,6 +59,7 @@ class Found:
         scanned: Mapping[str, int],
         complete: bool,
         late: int = 0,
+        possible_repeats: int = 0,
     ) -> Found:
         """With more rows and the places reached by the slice that saw them."""
         hits_seen = [Hit(*row) for row in rows]
@@ -69,9 +72,16 @@ class Found:
         hits = np.concatenate([old, new])
         traces = np.concatenate([self.traces, np.array([row.trace for row in hits_seen], dtype=np.int64)])
         order = np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))
-        late += self.late
-        scanned = {**self.scanned, **scanned}
-        return Found(scanned, complete, targets, hits[order], self.unplaced, late, self.spread, traces[order])
+        return replace(
+            self,
+            scanned={**self.scanned, **scanned},
+            complete=complete,
+            targets=targets,
+            hits=hits[order],
+            late=self.late + late,
+            traces=traces[order],
+            possible_repeats=self.possible_repeats + possible_repeats,
+        )
 
     def present(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Boolean mask: which of these offsets (ordinal 0) are there."""
@@ -123,9 +133,9 @@ class Found:
         """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
         head = {"scanned": dict(self.scanned), "complete": self.complete, "targets": self.targets}
         traced = bool(self.traces.any())
-        head |= {"unplaced": self.unplaced, "late": self.late, "spread": self.spread} | (
-            {"traced": 1} if traced else {}
-        )
+        head |= {"unplaced": self.unplaced, "late": self.late, "spread": self.spread}
+        head |= {"traced": 1} if traced else {}
+        head |= {"possible_repeats": self.possible_repeats} if self.possible_repeats else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         columns = np.ascontiguousarray(deltas).tobytes() + (self.traces.tobytes() if traced else b"")
         return json.dumps(head).encode() + b"\n" + zlib.compress(columns)
@@ -138,5 +148,14 @@ class Found:
         columns = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS + traced, -1)
         hits = np.ascontiguousarray(np.cumsum(columns[:_COLUMNS], axis=1).T)
         traces = columns[_COLUMNS].copy() if traced else np.zeros(len(hits), dtype=np.int64)
-        rest = (values["unplaced"], values["late"], tuple(values.get("spread", ())), traces)
-        return cls(values["scanned"], values["complete"], tuple(values["targets"]), hits, *rest)
+        return cls(
+            values["scanned"],
+            values["complete"],
+            tuple(values["targets"]),
+            hits,
+            values["unplaced"],
+            values["late"],
+            tuple(values.get("spread", ())),
+            traces,
+            values.get("possible_repeats", 0),
+        )

@@ -60,7 +60,8 @@ class Loss:
         wanted, end = self.item.range, self._closes_at()
         if end == wanted.begin:
             return empty_receipt(self.item)
-        return replace(reconstructed(self.item, end, wanted.evidence), gaps=(*wanted.gaps, *self._within()))
+        told = reconstructed(self.item, end, wanted.evidence, self._found().possible_repeats)
+        return replace(told, gaps=(*wanted.gaps, *self._within()))
 
     def _covered(self) -> int:
         """Behind the highest record of the range that the target has."""

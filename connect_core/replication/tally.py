@@ -86,6 +86,7 @@ class Tally:
         self, item: OpenRange, delivered: Delivered, evidence: Json, gaps: tuple[Gap, ...], seconds: float
     ) -> Receipt:
         """The receipt of the range, closed at `end`. `delivered` is what the writer made durable."""
+        found = item.found or Found()
         return Receipt(
             begin=self.begin,
             end=self.end,
@@ -97,8 +98,8 @@ class Tally:
             emitted=self.passed,
             delivered=delivered.records,
             already=self.already,
-            surplus=delivered.surplus + (item.found.surplus(self.end) if item.found else 0),
-            possible_repeats=self.possible_repeats + delivered.possible_repeats,
+            surplus=delivered.surplus + found.surplus(self.end),
+            possible_repeats=self.possible_repeats + delivered.possible_repeats + found.possible_repeats,
             bytes_read=self.bytes_read,
             bytes_written=delivered.bytes,
             seconds=seconds,

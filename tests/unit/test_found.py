@@ -69,6 +69,11 @@ def test_late_copies_of_each_slice_are_surplus_and_survive_the_ledger() -> None:
     assert found.surplus(9) == 3
 
 
+def test_what_may_be_there_twice_adds_up_over_slices() -> None:
+    found = Found.decode(Found().merged([], {}, False, possible_repeats=3).encode())
+    assert Found.decode(found.merged([], {}, True, possible_repeats=4).encode()).possible_repeats == 7
+
+
 def test_nothing_found_is_small() -> None:
     assert len(Found().encode()) < 100
 

@@ -75,6 +75,12 @@ def test_a_copy_too_many_is_surplus() -> None:
     assert (receipt.already, receipt.surplus) == (1, 1)
 
 
+def test_what_may_be_there_twice_is_told_by_the_receipt() -> None:
+    found = Found(complete=True, possible_repeats=5)
+    receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink())[0])
+    assert (receipt.delivered, receipt.already, receipt.possible_repeats) == (100, 0, 5)
+
+
 def test_when_the_time_is_over_the_receipt_ends_at_the_last_durable_record() -> None:
     sink = MemorySink(room=42)
     receipt = receipt_of(move(lane_of(open_range(0, 100)), MemorySource(BODIES), sink)[0])
