@@ -122,16 +122,16 @@ def _state(thread: Path) -> str:
 @pytest.fixture(scope="session")
 def rocketmq(worker_folder: Path) -> RocketMQ:
     """RocketMQ as `dev up` starts it."""
-    return _rocketmq(worker_folder, "5.5.0")
+    return rocketmq_in(worker_folder, "5.5.0")
 
 
 @pytest.fixture(scope="module")
 def rocketmq_533(worker_folder: Path) -> Iterator[RocketMQ]:
     """The oldest version that is promised to work. It does not stay: a broker with nothing to do costs a twelfth of a
     processor."""
-    made = _rocketmq(worker_folder, "5.3.3")
+    made = rocketmq_in(worker_folder, "5.3.3")
     yield made
-    _end(made.home)
+    end(made.home)
 
 
 @pytest.fixture(scope="session")
@@ -158,7 +158,7 @@ def airflow() -> Iterator[stack.Stack]:
     """
     running = _shared(*stack.ALL)
     yield running
-    _end(running.home, spared=stack.ENGINE)
+    end(running.home, spared=stack.ENGINE)
 
 
 def _shared(*parts: str) -> stack.Stack:
@@ -230,7 +230,8 @@ def _fail_for_skipped(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _rocketmq(folder: Path, version: str) -> RocketMQ:
+def rocketmq_in(folder: Path, version: str) -> RocketMQ:
+    """A cluster with its home in the folder."""
     home = folder / f"rocketmq-{version}" / ".waybill"
     options = stack.Options(well_known_ports=False, rocketmq_version=version, rocketmq_jvm=_QUICK_START)
     running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
@@ -253,10 +254,10 @@ def _is_worker(config: pytest.Config) -> bool:
 
 def _end_servers(root: Path) -> None:
     for file in root.glob("**/.waybill/stack.json"):
-        _end(file.parent)
+        end(file.parent)
 
 
-def _end(home: Path, spared: str = "") -> None:
+def end(home: Path, spared: str = "") -> None:
     """Kills what the home has recorded, but for one part: its data go with it, so nothing has to be shut down."""
     running = record.load(home)
     for part in running.parts.values() if running else ():

@@ -463,7 +463,7 @@ class TaskRun:
         with self._timed("find"):
             while todo:
                 self.held.renew()
-                sink = self._resolved_for(todo[0].range.pins.revision).sink
+                sink = with_policies(self._resolved_for(todo[0].range.pins.revision).sink, self.setting.resolved.sink)
                 together = tuple(item for item in todo if item.range.pins.revision == todo[0].range.pins.revision)
                 seen = self.setting.engine.find(
                     Search(self.uid, sink, together, self.setting.find_slice_s, code_version())

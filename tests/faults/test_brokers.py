@@ -10,19 +10,19 @@ from functools import partial
 import pytest
 
 from tests.faults.kit import processes, topics
-from tests.faults.kit.checker import EXACT, Account, Span, account
+from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import (
     TRY_AGAIN,
     Across,
     Outward,
     begun_and_stopped,
+    made_up_for,
     numbered,
-    receipts_of,
-    run_until_done,
-    settled_up,
+    told_exactly,
 )
 from tests.faults.kit.processes import ended
+from tests.faults.kit.retention import expiring
 from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
@@ -32,9 +32,6 @@ pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 DATABASES = ("PostgreSQL", "SQLite")
 DATA_IS_WRONG, REFUSED = 5, 6
-LOG_FILE_BYTES = 64 * 1024 * 1024
-"""Of the broker's commit log, as the local stack sets it. Retention deletes whole files."""
-
 LONG = pytest.mark.fault(costly=True)
 
 
@@ -80,9 +77,7 @@ def test_a_broker_killed_at_work_loses_and_repeats_nothing(
             assert ended(journey.site.start("run", journey.name)) in TRY_AGAIN
     finally:
         broker.start()
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
 
 
 MOVED, UNREAD, NEW = (0, 1_000), (1_000, 2_000), (2_000, 3_500)
@@ -98,20 +93,9 @@ def half_read(site: Site, reader: JavaReader) -> Outward:
 
 
 def expire(rocketmq: RocketMQ, journey: Outward) -> None:
-    """What retention does: the log files with the unread records are deleted, those with newer ones stay.
-
-    The broker deletes whole files of its log, the oldest first, when they are older than it keeps them, and learns at
-    its start what is left.
-    """
-    log = rocketmq.home / "rocketmq" / "store" / "commitlog"
-    before = max(path.name for path in log.iterdir())
-    topics.fill(rocketmq.name_servers, f"{journey.site.topic}-pad", [[b"x" * 3_000] * 24_000])
-    journey.feed(*NEW)
-    rocketmq.kill()
-    for path in log.iterdir():
-        if path.name <= before:
-            path.unlink()
-    rocketmq.start()
+    """Newer records stay."""
+    with expiring(rocketmq, journey.site.topic):
+        journey.feed(*NEW)
 
 
 def recreate(rocketmq: RocketMQ, journey: Outward) -> None:
@@ -185,17 +169,3 @@ def test_a_source_topic_that_is_deleted_in_mid_range_stops_every_run_until_gaps_
     journey.site.waybill("run", journey.name, "--accept-gaps")
     row.moves_again()
     assert told_exactly(journey, lambda number: numbered(number, 0, journey.records)).into(row) == EXACT
-
-
-def told_exactly(journey: Outward, former: Callable[[int], list[bytes]]) -> Account:
-    """Of what was moved of each queue up to where its gap begins, and of all that is in the topic now."""
-    gaps = journey.site.json("gaps", journey.name)["gaps"]
-    ends = {gap["partition"]: gap["begin"] for gap in gaps}
-    now = journey.source()
-    source = {queue: former(number)[: ends[queue]] + now[queue] for number, queue in enumerate(sorted(now))}
-    if gaps[0]["end"] is not None:
-        spans = {queue: Span(0, span.end) for queue, span in journey.spans().items()}
-    else:  # a topic that was created anew is counted from 0 again
-        spans = {queue: Span(0, end) for queue, end in ends.items()}
-        spans |= {f"{queue}~1": Span(0, span.end) for queue, span in journey.spans().items()}
-    return account(source, journey.target(), receipts_of(journey), spans, gaps)

@@ -1,36 +1,32 @@
-"""From one cluster to another while either of them changes or breaks: brokers killed in turn for minutes, rights and
-queues taken away, a target that is busy or slow to flush, foreign writers, other names in the middle of a range."""
+"""From one cluster to another while either of them changes or breaks: rights and queues taken away, a target that is
+busy, foreign writers, other names in the middle of a range."""
 
 from __future__ import annotations
 
-import random
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 
 import pytest
 
 from connect_core import stack
-from connect_core.errors import WaybillError
-from connect_core.rocketmq import Client, ClientOptions, TopicConfig, encode_batch
+from connect_core.rocketmq import TopicConfig
 from connect_core.rocketmq.wire.commands import PERM_READ, PERM_WRITE
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT, account
-from tests.faults.kit.engines import Engine
-from tests.faults.kit.fixtures import MakeJourney, MakeSite
+from tests.faults.kit.fixtures import MakeAcross
 from tests.faults.kit.journeys import (
     TRY_AGAIN,
-    Across,
     begun_and_stopped,
+    made_up_for,
     numbered,
     receipts_of,
     run_until_done,
     settled_up,
+    worker_killed,
 )
 from tests.faults.kit.processes import ended, wait_for
+from tests.faults.kit.refusals import busy
 from tests.faults.kit.topics import delete, fill
+from tests.faults.kit.writers import FOREIGN, client_of, foreign_writer, without_foreign
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
 
@@ -38,116 +34,6 @@ pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 COSTLY = pytest.mark.fault(costly=True)
 DATA_IS_WRONG, REFUSED = 5, 6
-FOREIGN = b"foreign "
-"""What begins every record that is not ours."""
-
-
-def client_of(cluster: RocketMQ) -> Client:
-    return Client(ClientOptions(name_servers=tuple(cluster.name_servers)))
-
-
-@contextmanager
-def beside(work: Callable[[], None], pause_s: float) -> Iterator[None]:
-    """Does this again and again in another thread while the block lasts."""
-    over = threading.Event()
-
-    def again() -> None:
-        while not over.wait(pause_s):
-            work()
-
-    thread = threading.Thread(target=again)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-@pytest.fixture
-def across(site_on: MakeSite, journey_of: MakeJourney) -> Callable[..., Across]:
-    def make(database: str, engine: Engine | None = None, **options: object) -> Across:
-        made = journey_of("across", site_on(database, engine), **options)
-        assert isinstance(made, Across)
-        return made
-
-    return make
-
-
-# -------------------------------------------------------------------------------------------------- minutes of failures
-
-
-class Trouble:
-    """Brokers of both clusters are killed in turn, and between them whoever works for the connector."""
-
-    BROKER_EVERY_S, AWAY_S, TASK_EVERY_S = 15.0, 3.0, 20.0
-
-    def __init__(self, journey: Across, brokers: Sequence[RocketMQ], engine: Engine, chance: random.Random) -> None:
-        self.journey, self.brokers, self.engine, self.chance = journey, brokers, engine, chance
-        self.fed = journey.records
-        self.kills = {"brokers": 0, "tasks": 0}
-
-    def feed(self) -> None:
-        """What a producer does not hear of may be stored or not: it is not sent again, and the topic tells."""
-        begin, self.fed = self.fed, self.fed + 100
-        try:
-            self.journey.feed(begin, self.fed)
-        except WaybillError:
-            time.sleep(0.5)
-
-    def break_a_broker(self) -> None:
-        broker = self.brokers[self.kills["brokers"] % len(self.brokers)]
-        broker.kill()
-        self.kills["brokers"] += 1
-        time.sleep(self.AWAY_S)
-        broker.start()
-
-    def run(self, seconds: float) -> None:
-        """As a scheduler does: one run after the other, each of them killed when its time has come."""
-        over = time.monotonic() + seconds
-        strike = time.monotonic() + self.TASK_EVERY_S
-        while time.monotonic() < over:
-            driver = self.journey.site.start("run", self.journey.name, "--window", "10s")
-            while driver.poll() is None and time.monotonic() < strike:
-                time.sleep(0.05)
-            if driver.poll() is None:
-                workers = self.engine.workers()
-                processes.kill(self.chance.choice([driver.pid, *workers]))
-                self.kills["tasks"] += 1
-            if time.monotonic() >= strike:
-                strike += self.TASK_EVERY_S
-            assert ended(driver) in (0, -signal.SIGKILL, *TRY_AGAIN)
-
-
-@COSTLY
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("seconds", "database"), [(60, "SQLite"), (300, "PostgreSQL")])
-def test_brokers_killed_in_turn_under_load_while_tasks_are_killed(
-    across: Callable[..., Across],
-    own_engine: Engine,
-    rocketmq: RocketMQ,
-    seconds: int,
-    database: str,
-    row: FaultRow,
-    seeded: random.Random,
-) -> None:
-    journey = across(database, own_engine, records=1_000)
-    row.describe(
-        f"{seconds} s under load: brokers killed in turn, a driver or worker every 20 s",
-        where=journey.where,
-        database=database,
-    )
-    trouble = Trouble(journey, (journey.old.rocketmq, rocketmq), own_engine, seeded)
-    row.strikes()
-    with beside(trouble.feed, 0.05), beside(trouble.break_a_broker, Trouble.BROKER_EVERY_S):
-        trouble.run(seconds)
-    for broker in trouble.brokers:
-        broker.start()
-    run_until_done(journey)
-    row.moves_again()
-    row.seconds = None  # it moved all the while
-    assert min(trouble.kills.values()) >= seconds // 30
-    assert settled_up(journey, row) == EXACT
 
 
 # ------------------------------------------------------------------------------------------------- what is taken away
@@ -156,7 +42,7 @@ def test_brokers_killed_in_turn_under_load_while_tasks_are_killed(
 @COSTLY
 @pytest.mark.parametrize(("side", "database"), [("source", "PostgreSQL"), ("target", "SQLite")])
 def test_a_name_server_that_is_gone(
-    across: Callable[..., Across], rocketmq: RocketMQ, side: str, database: str, row: FaultRow
+    across: MakeAcross, rocketmq: RocketMQ, side: str, database: str, row: FaultRow
 ) -> None:
     """A run that is under way knows its brokers; one that begins does not."""
     journey = across(database)
@@ -172,9 +58,7 @@ def test_a_name_server_that_is_gone(
     finally:
         cluster.start()
     wait_for(lambda: knows(cluster, journey.site.topic), "brokers that have told the new name server of themselves")
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
 
 
 def knows(cluster: RocketMQ, topic: str) -> bool:
@@ -184,7 +68,7 @@ def knows(cluster: RocketMQ, topic: str) -> bool:
 
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
 def test_the_right_to_write_is_withdrawn_and_given_back(
-    across: Callable[..., Across], rocketmq: RocketMQ, database: str, row: FaultRow
+    across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
 ) -> None:
     journey = across(database)
     topic = journey.site.topic
@@ -198,15 +82,13 @@ def test_the_right_to_write_is_withdrawn_and_given_back(
         assert ended(driver) == REFUSED
         assert topic in journey.site.waybill("run", journey.name, code=REFUSED)
         client.topics.put(TopicConfig(topic, 4, 4, PERM_READ | PERM_WRITE), rocketmq.broker_name)
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
 
 
 @COSTLY
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
 def test_queues_are_added_and_taken_away_on_both_sides(
-    across: Callable[..., Across], rocketmq: RocketMQ, database: str, row: FaultRow
+    across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
 ) -> None:
     """4 → 8 → 4. What is open in a queue of the target stays there: nobody takes it away before it is finished."""
     journey = across(database)
@@ -226,58 +108,37 @@ def test_queues_are_added_and_taken_away_on_both_sides(
         target.topics.put(TopicConfig(topic, 8, 4), rocketmq.broker_name)
         journey.partitions = 4
         journey.feed(2 * journey.records, 3 * journey.records)
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
 
 
 # ------------------------------------------------------------------------------------------------- a target in trouble
 
 
-@COSTLY
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
-def test_a_target_that_does_not_flush_in_time_has_stored(
-    across: Callable[..., Across], rocketmq: RocketMQ, database: str, row: FaultRow
+def test_a_target_that_is_busy_for_a_while_gets_the_same_batches_again(
+    across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
 ) -> None:
-    """Every batch is answered with `FLUSH_DISK_TIMEOUT`, and is there: to send it again would be to send it twice."""
+    """It is waited for in mid-range: the run that has met it ends well."""
     journey = across(database)
-    row.describe("target answers FLUSH_DISK_TIMEOUT to every send", where=journey.where, database=database)
-    with rocketmq.changed(flushDiskType="SYNC_FLUSH", syncFlushTimeout="0"):
+    row.describe("target answers SYSTEM_BUSY to every send, for 2 s in mid-range", where=journey.where)
+    row.database = database
+    driver, there = begun_and_stopped(journey, "batch-written")
+    with busy(rocketmq, journey.site.topic):
         row.strikes()
-        run_until_done(journey)
-        row.moves_again()
-        assert settled_up(journey, row) == EXACT
+        processes.go_on(there)
+        time.sleep(2)
+        assert driver.poll() is None
+    assert ended(driver) == 0
+    row.moves_again()
+    assert settled_up(journey, row) == EXACT
 
 
 # ------------------------------------------------------------------------------------------------------ other writers
 
 
-@contextmanager
-def foreign_writer(cluster: RocketMQ, topic: str, a_second: int) -> Iterator[None]:
-    """Writes to each queue in turn, a hundredth of a second's messages at once."""
-    count = max(a_second // 100, 1)
-    calls = iter(range(1_000_000))
-
-    def write() -> None:
-        number = next(calls)
-        bodies = [FOREIGN + b"%d.%d" % (number, n) for n in range(count)]
-        sender = senders[number % len(senders)]
-        sender.submit(encode_batch(bodies, [b""] * count), deadline=time.monotonic() + 10)
-        sender.finish(deadline=time.monotonic() + 10)
-
-    with client_of(cluster) as client:
-        senders = [client.sender(queue) for queue in client.topics.create(topic, 4)]
-        with beside(write, 0.01):
-            yield
-
-
-def without_foreign(records: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
-    return {queue: [one for one in mine if not one.startswith(FOREIGN)] for queue, mine in records.items()}
-
-
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
 def test_a_foreign_producer_writes_in_between(
-    across: Callable[..., Across], rocketmq: RocketMQ, database: str, row: FaultRow
+    across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
 ) -> None:
     """Between our batches, at 20,000 messages a second, while a worker is killed and its range is taken over."""
     journey = across(database, records=40_000, range_records=20_000)
@@ -286,10 +147,7 @@ def test_a_foreign_producer_writes_in_between(
         "a foreign producer writes 20,000/s into the target; worker killed", where=journey.where, database=database
     )
     with foreign_writer(rocketmq, topic, 20_000):
-        driver, there = begun_and_stopped(journey, "batch-written", passes=2)
-        row.strikes()
-        processes.kill(there)
-        assert ended(driver) in TRY_AGAIN
+        worker_killed(journey, row, passes=2)
         run_until_done(journey)
     row.moves_again()
     everything = journey.target()
@@ -299,7 +157,7 @@ def test_a_foreign_producer_writes_in_between(
 
 
 @COSTLY
-def test_two_connectors_write_into_one_topic(across: Callable[..., Across], rocketmq: RocketMQ, row: FaultRow) -> None:
+def test_two_connectors_write_into_one_topic(across: MakeAcross, rocketmq: RocketMQ, row: FaultRow) -> None:
     """Side by side, and a worker of one of them is killed. Each finds its own."""
     journey = across("PostgreSQL")
     other = f"{journey.site.topic}-other"
@@ -330,15 +188,12 @@ def test_two_connectors_write_into_one_topic(across: Callable[..., Across], rock
 
 @COSTLY
 @pytest.mark.parametrize("change", ["rename", "filter"])
-def test_a_rule_that_changes_between_two_attempts(across: Callable[..., Across], change: str, row: FaultRow) -> None:
+def test_a_rule_that_changes_between_two_attempts(across: MakeAcross, change: str, row: FaultRow) -> None:
     """What was planned is finished by the rule under which it was planned; what comes then follows the new one."""
     journey = across("SQLite")
     topic = journey.site.topic
     row.describe(f"{change} rule changed between two attempts", where=journey.where, database="SQLite")
-    driver, there = begun_and_stopped(journey, "batch-written")
-    row.strikes()
-    processes.kill(there)
-    assert ended(driver) in TRY_AGAIN
+    worker_killed(journey, row)
     moved = f"{topic}-moved"
     if change == "rename":
         journey.sink["rename"] = {topic: moved}
@@ -363,7 +218,7 @@ def test_a_rule_that_changes_between_two_attempts(across: Callable[..., Across],
 
 @pytest.mark.parametrize("grown", [False, True], ids=["empty", "grown"])
 def test_a_target_topic_that_is_made_anew_between_two_runs(
-    across: Callable[..., Across], rocketmq: RocketMQ, grown: bool, row: FaultRow
+    across: MakeAcross, rocketmq: RocketMQ, grown: bool, row: FaultRow
 ) -> None:
     """What it held was delivered, and somebody has deleted it: a person says that it may go on in the new one. What
     comes then is delivered once, also when a worker is killed on the way."""
@@ -383,9 +238,7 @@ def test_a_target_topic_that_is_made_anew_between_two_runs(
     assert "on_replaced: continue" in journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)
     journey.sink["on_replaced"] = "continue"
     journey.apply()
-    driver, there = begun_and_stopped(journey, "batch-written")
-    processes.kill(there)
-    assert ended(driver) in TRY_AGAIN
+    worker_killed(journey, row)
     run_until_done(journey)
     row.moves_again()
     everything = {queue: numbered(number, 0, records) for number, queue in enumerate(sorted(journey.source()))}

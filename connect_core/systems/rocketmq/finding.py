@@ -3,7 +3,8 @@
 Read-only. A scan begins at the lowest floor of its ranges, or where the last slice stopped, and ends at the queue's
 end behind a visibility barrier taken now. What retention has deleted in between cannot be known: the records of a
 partition stand in order in each queue that they go to, so the first coordinate still there decides whether anything of
-ours can be among it.
+ours can be among it. Where none is left, `on_unknown` says whether the range is delivered again; how many of its
+records may be there twice then is counted in the messages that were deleted.
 
 A range by key has a floor, and is looked for, in every queue that it pinned. What is there is any subset of it: one
 queue may be ahead of another by any number of records. Within a queue it is the first of what was to go there, since
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from connect_core import clock
 from connect_core.contracts import OpenRange, Search
@@ -30,18 +32,21 @@ BARRIER_S = 5.0
 SEND_QUEUE_S = 0.25
 """Longer than a broker keeps a send that it has not begun (`waitTimeMillsInSendQueue`, 200 ms): a request of a worker
 that was killed is stored or dropped by then, so that what the barrier shows is all there will be (rule 4)."""
+OnUnknown = Literal["fail", "redeliver"]
+_AGAIN = "Or let it be delivered again, and be told how many of its records may be there twice: on_unknown: redeliver"
+_OUT_OF_ORDER = "Later ones of it are left, so that delivering it again would change its order"
 
 
 @dataclass
 class _Sought:
-    """One range in one queue. `begin` is where its scan goes on. `doubtful`: messages before that were deleted, and
-    nothing behind them has told yet whether any of this range can have been among them. `settled_before`: whatever is
-    before the range was settled before the place of its floor, so that what stands here of it is there again."""
+    """One range in one queue. `begin` is where its scan goes on. `doubtful`: so many messages before that were deleted,
+    and nothing behind them has told yet whether any of this range can have been among them. `settled_before`: whatever
+    is before the range was settled before the place of its floor, so that what stands here of it is there again."""
 
     item: OpenRange
     lineage: Lineage
     begin: int
-    doubtful: bool
+    doubtful: int
     settled_before: bool
     rows: list[Hit] = field(default_factory=list)
     late: int = 0
@@ -50,16 +55,23 @@ class _Sought:
         if mark.position < self.begin:
             return
         if self.doubtful and mark.offset > self.item.range.begin:
-            raise _unknowable(target, self)
-        self.doubtful = False
+            raise _unknowable(target, self, _OUT_OF_ORDER)
+        self.doubtful = 0
         if mark.offset >= self.item.range.begin:
             self.rows.append(Hit(mark.offset, mark.ordinal, target, mark.position, mark.trace))
         elif self.settled_before:
             self.late += 1
 
+    def possible_repeats(self) -> int:
+        """When nothing in the queue has told: how many records of the range can have been deleted there."""
+        return min(self.doubtful, self.item.range.end - self.item.range.begin)
 
-def find(client: Client, search: Search) -> dict[int, Found]:
-    """See the module. A range of which not every queue was reached to its end is not `complete`."""
+
+def find(client: Client, search: Search, on_unknown: OnUnknown = "fail") -> dict[int, Found]:
+    """See the module. A range of which not every queue was reached to its end is not `complete`.
+
+    Raises TargetChanged where a queue ends before a place that was there, or has lost what nobody can know.
+    """
     found = {item.id: replace(item.found or Found(), complete=True, spread=_shared_out(item)) for item in search.ranges}
     by_queue = _by_queue(search)
     clock.sleep(SEND_QUEUE_S)
@@ -69,11 +81,12 @@ def find(client: Client, search: Search) -> dict[int, Found]:
         reached = _scan(client, queue, sought, ends[queue], deadline)
         complete = reached >= ends[queue]
         for one in sought:
-            if one.doubtful and complete:
-                raise _unknowable(str(queue), one)
-            scanned = {str(queue): max(reached, one.begin), _doubt(queue): int(one.doubtful)}
+            if one.doubtful and complete and on_unknown == "fail":
+                raise _unknowable(str(queue), one, _AGAIN)
+            repeats = one.possible_repeats() if complete else 0
+            scanned = {str(queue): max(reached, one.begin), _doubt(queue): 0 if complete else one.doubtful}
             before = found[one.item.id]
-            found[one.item.id] = before.merged(one.rows, scanned, before.complete and complete, one.late)
+            found[one.item.id] = before.merged(one.rows, scanned, before.complete and complete, one.late, repeats)
     return found
 
 
@@ -91,7 +104,7 @@ def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
             queue = queue_of(floor.target)
             if queue.topic == item.range.pins.target["topic"]:
                 begin = max(floor.position, scanned.get(floor.target, 0))
-                doubtful = bool(scanned.get(_doubt(queue), 0))
+                doubtful = scanned.get(_doubt(queue), 0)
                 queues.setdefault(queue, []).append(
                     _Sought(item, item.range.lineage(search.uid), begin, doubtful, not floor.ahead)
                 )
@@ -110,7 +123,7 @@ def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, deadlin
         raise rewound(queue, highest, end)
     oldest = client.offsets.begin(queue)
     for one in sought:
-        one.doubtful = one.doubtful or one.begin < oldest
+        one.doubtful += max(oldest - one.begin, 0)
     by_lineage: dict[Lineage, list[_Sought]] = {}
     for one in sought:
         by_lineage.setdefault(one.lineage, []).append(one)
@@ -146,10 +159,10 @@ def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
     )
 
 
-def _unknowable(target: str, one: _Sought) -> TargetChanged:
+def _unknowable(target: str, one: _Sought, or_else: str) -> TargetChanged:
     wanted = one.item.range
     return TargetChanged(
         "Messages were deleted by retention before anybody looked which of an open range are there",
         where=f"{target}, range of {wanted.partition.key} from {wanted.begin}",
-        next_step="Find out which arrived, then give the range up: waybill offsets set --abandon",
+        next_step=f"Find out which arrived, then give the range up: waybill offsets set --abandon. {or_else}",
     )

@@ -276,6 +276,14 @@ class RocketMQSinkOptions(ClusterOptions):
         examples=["continue"],
         json_schema_extra={"policy": True},
     )
+    on_unknown: Literal["fail", "redeliver"] = Field(
+        default="fail",
+        description="When retention has deleted, before anybody looked, what an attempt that was stopped may have "
+        "delivered: stop, or deliver the open range again (its receipt tells in `possible_repeats` how many of its "
+        "records may be there twice)",
+        examples=["redeliver"],
+        json_schema_extra={"policy": True},
+    )
     max_message_bytes: ByteSize = Field(
         default=ByteSize(4 * 1024 * 1024),
         ge=1024,

@@ -141,7 +141,7 @@ class RocketMQSink:
 
     def find(self, search: Search) -> dict[int, Found]:
         with self._connecting.client() as client:
-            return find(client, search)
+            return find(client, search, self._options.on_unknown)
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         found = unfit(records, int(self._options.max_message_bytes))

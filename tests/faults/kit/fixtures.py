@@ -15,7 +15,7 @@ from connect_core.stack import postgresql
 from tests.faults.kit.airflow import OPTIONS, GrowingFiles, site_of
 from tests.faults.kit.cluster import Cluster
 from tests.faults.kit.engines import Engine
-from tests.faults.kit.journeys import WAYS, Journey, OldCluster
+from tests.faults.kit.journeys import WAYS, Across, Journey, OldCluster
 from tests.faults.kit.proxy import RocketMQProxy
 from tests.faults.kit.topics import JavaReader
 from tests.servers import RocketMQ
@@ -23,6 +23,7 @@ from tests.site import Site, new_site
 
 MakeSite = Callable[..., Site]
 MakeJourney = Callable[..., Journey]
+MakeAcross = Callable[..., Across]
 
 
 @pytest.fixture(scope="session")
@@ -130,5 +131,17 @@ def site_on(request: pytest.FixtureRequest, tmp_path: Path, rocketmq: RocketMQ) 
         else:
             url = request.getfixturevalue("new_database")(request.getfixturevalue("postgres_url"))
         return new_site(tmp_path, url, rocketmq, engine.home if engine else None)
+
+    return make
+
+
+@pytest.fixture
+def across(site_on: MakeSite, journey_of: MakeJourney) -> MakeAcross:
+    """Makes the journey between two clusters: `across("SQLite", records=100)`, `across("PostgreSQL", engine)`."""
+
+    def make(database: str, engine: Engine | None = None, **options: Any) -> Across:
+        made = journey_of("across", site_on(database, engine), **options)
+        assert isinstance(made, Across)
+        return made
 
     return make

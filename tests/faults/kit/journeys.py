@@ -7,6 +7,7 @@ is passed more than once.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from connect_core.contracts import LIVE
 from connect_core.ledger import Ledger
 from connect_core.rocketmq import Client, ClientOptions
 from tests.faults.kit.checker import Account, Span, account
-from tests.faults.kit.processes import ended, stopped_at, wait_for
+from tests.faults.kit.processes import ended, kill, stopped_at, wait_for
 from tests.faults.kit.proxy import Trap
 from tests.faults.kit.topics import JavaReader, fill, records_of
 from tests.faults.rows import FaultRow
@@ -24,6 +25,12 @@ from tests.site import Site
 
 PARTITIONS = 2
 ATTEMPTS = 8
+SHORT_LEASES = {
+    "WAYBILL_QUANTUM_S": "1.5s",
+    "WAYBILL_LEASE_TTL_S": "6.5s",
+    "WAYBILL_LEASE_MARGIN_S": "2s",
+    "WAYBILL_SEND_TIMEOUT_S": "2s",
+}
 TRY_AGAIN = (1, 3, 4)
 """Exit codes after which a scheduler runs a connector again: failed, something away, somebody else at work."""
 
@@ -280,6 +287,46 @@ def receipts_of(journey: Journey, stream: str = LIVE) -> list[dict[str, object]]
 def settled_up(journey: Journey, row: FaultRow) -> Account:
     """What became of every record, told in the row."""
     return account(journey.source(), journey.target(), receipts_of(journey), journey.spans()).into(row)
+
+
+def worker_killed(journey: Journey, row: FaultRow, passes: int = 0) -> None:
+    """Starts a run, kills its worker between two batches (after `passes` of them), and returns when it has ended."""
+    driver, there = begun_and_stopped(journey, "batch-written", passes)
+    row.strikes()
+    kill(there)
+    assert ended(driver) in TRY_AGAIN
+
+
+def struck(journey: Journey, trap: Trap, row: FaultRow) -> None:
+    """Starts a run and returns when it has ended because of what the trap did to a request of it."""
+    driver = begun_and_trapped(journey, trap)
+    row.strikes()
+    assert ended(driver) in TRY_AGAIN
+
+
+def made_up_for(journey: Journey, row: FaultRow) -> Account:
+    """Runs the connector until it ends well; what became of every record then."""
+    run_until_done(journey)
+    row.moves_again()
+    return settled_up(journey, row)
+
+
+def told_exactly(journey: Journey, former: Callable[[int], list[bytes]]) -> Account:
+    """Of what was moved of each partition up to where its gap begins, and of all that is in the source now. `former`
+    gives the records that the partition of a number had and the source has no more."""
+    gaps = journey.site.json("gaps", journey.name)["gaps"]
+    ends = {gap["partition"]: gap["begin"] for gap in gaps}
+    now = journey.spans()
+    there = journey.source()
+    source = {
+        queue: former(number)[: ends.get(queue)] + there.get(queue, []) for number, queue in enumerate(sorted(now))
+    }
+    if gaps[0]["end"] is not None:
+        spans = {queue: Span(0, span.end) for queue, span in now.items()}
+    else:  # a topic that was created anew is counted from 0 again
+        spans = {queue: Span(0, end) for queue, end in ends.items()}
+        spans |= {f"{queue}~1": Span(0, span.end) for queue, span in now.items()}
+    return account(source, journey.target(), receipts_of(journey), spans, gaps)
 
 
 def database_of(site: Site) -> str:

@@ -11,7 +11,7 @@ from connect_core.errors import TargetChanged
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
 from connect_core.rocketmq import Queue, StoredMessage
-from connect_core.systems.rocketmq.finding import find
+from connect_core.systems.rocketmq.finding import OnUnknown, find
 from tests.unit.systems.driving import UID, range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
@@ -32,8 +32,8 @@ def lineage(item: OpenRange) -> Lineage:
     return item.range.lineage(UID)
 
 
-def search(cluster: MemoryCluster, *items: OpenRange) -> dict[int, Found]:
-    return find(cluster.client, Search(UID, Side("rocketmq", {}), items, 5.0, "test"))
+def search(cluster: MemoryCluster, *items: OpenRange, on_unknown: OnUnknown = "fail") -> dict[int, Found]:
+    return find(cluster.client, Search(UID, Side("rocketmq", {}), items, 5.0, "test"), on_unknown)
 
 
 def cluster_of(*queues: list[StoredMessage], begin: int = 0) -> MemoryCluster:
@@ -131,6 +131,31 @@ def test_expired_messages_that_may_have_been_of_the_range_stop_the_run(first_lef
     left = [marked(5, lineage(item), first_left)] if first_left else [stored(5, b"foreign")]
     with pytest.raises(TargetChanged, match="deleted by retention"):
         search(cluster_of(left, begin=5), item)
+
+
+@pytest.mark.parametrize(("begin", "repeats"), [(5, 5), (500, 100)], ids=["few", "more than the range has"])
+def test_a_range_that_is_delivered_again_tells_how_much_of_it_may_be_there_twice(begin: int, repeats: int) -> None:
+    item = open_range(1, 10, {0: 0})
+    cluster = cluster_of([stored(begin, b"foreign")], begin=begin)
+    found = search(cluster, item, on_unknown="redeliver")[1]
+    assert (found.complete, offsets(found), found.possible_repeats) == (True, [], repeats)
+    again = search(cluster, replace(item, found=found), on_unknown="redeliver")[1]
+    assert again.possible_repeats == repeats, "the next attempt goes on behind what was looked at"
+
+
+def test_a_range_of_which_later_messages_are_left_is_not_delivered_again() -> None:
+    item = open_range(1, 10, {0: 0})
+    with pytest.raises(TargetChanged, match="change its order"):
+        search(cluster_of([marked(5, lineage(item), 11)], begin=5), item, on_unknown="redeliver")
+
+
+def test_what_is_not_known_adds_up_from_slice_to_slice() -> None:
+    item = open_range(1, 10, {0: 0})
+    cluster = cluster_of([stored(n, b"foreign") for n in range(5, 9)], begin=5)
+    cluster.slices_a_read = 1
+    while item.found is None or not item.found.complete:
+        item = replace(item, found=search(cluster, item, on_unknown="redeliver")[1])
+    assert item.found.possible_repeats == 5
 
 
 def test_a_doubt_is_kept_from_slice_to_slice() -> None:
