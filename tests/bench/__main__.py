@@ -12,6 +12,7 @@ from pathlib import Path
 from connect_core import stack
 from tests.bench.changes import changes
 from tests.bench.copies import MESSAGES, copies
+from tests.bench.data_source import data_source
 from tests.bench.fleet import CONNECTORS, fleet, idle
 from tests.bench.freshness import freshness, through_airflow
 from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
@@ -29,6 +30,7 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
     "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
     "across": lambda place, chosen: copies(place, MESSAGES, chosen.repeats),
+    "data-source": lambda place, chosen: data_source(place, MESSAGES, chosen.repeats),
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
     "fresh": lambda place, chosen: freshness(place),

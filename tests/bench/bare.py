@@ -3,7 +3,7 @@
 No ledger, no receipt, no digest, no engine. They move the same bytes: each message carries a property string as long as
 Waybill's (its id and coordinates), made once. They keep what any sane copier would keep: one send
 outstanding a queue, the next pull under way, large reads and writes, one fsync at the end. Run as a process of its own
-(`python -m tests.bench.bare in|out|across …`); prints the seconds that its loop took, without start and imports.
+(`python -m tests.bench.bare in|out|across|read …`); prints the seconds that its loop took, without start and imports.
 """
 
 from __future__ import annotations
@@ -85,6 +85,16 @@ def topic_to_topic(client: Client, source: str, target: str) -> int:
     return count
 
 
+def topic_read(client: Client, topic: str) -> int:
+    """Queue after queue into objects that are thrown away; returns how many messages there were."""
+    deadline = time.monotonic() + _LIMIT_S
+    return sum(
+        len(part.messages)
+        for queue, bounds in sorted(client.offsets.bounds(topic).items())
+        for part in client.read(queue, bounds.begin, bounds.end, deadline=deadline)
+    )
+
+
 def _lines(opened: ExitStack, path: Path) -> Iterator[list[bytes]]:
     file = opened.enter_context(path.open("rb", buffering=0))
     rest = b""
@@ -100,6 +110,8 @@ def main(direction: str, name_servers: str, topic: str, *paths: str) -> None:
             count = files_to_topic(client, [Path(path) for path in paths], topic)
         elif direction == "across":
             count = topic_to_topic(client, topic, paths[0])
+        elif direction == "read":
+            count = topic_read(client, topic)
         else:
             count = topic_to_file(client, topic, Path(paths[0]))
         print(count, time.monotonic() - begun)

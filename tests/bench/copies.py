@@ -43,25 +43,25 @@ def copies(place: Place, messages: int, repeats: int) -> list[Row]:
 def _copied(place: Place, messages: int, size: int, queues: int, repeats: int, remark: str = "", **sink: Any) -> Row:
     amount = min(messages, MOST_BYTES // size)
     topic = f"full-{next(_numbers)}"
-    _fill(place, topic, amount, size, queues)
+    fill(place, topic, amount, size, queues)
 
     def ours() -> Timed:
         name = f"across-{next(_numbers)}"
         target = {"connection": "main", "topic": name, "queues": queues, **sink}
         place.apply(name, {"rocketmq": {"connection": "main", "topics": topic}}, {"rocketmq": target})
         timed = place.run(name)
-        _forget(place, name)
+        forget(place, name)
         return timed
 
     def bare() -> float:
         name = f"bare-{next(_numbers)}"
         seconds = place.bare("across", topic, name)
-        _forget(place, name)
+        forget(place, name)
         return seconds
 
     what = f"RocketMQ -> RocketMQ, {queues} queue{'s' * (queues > 1)}{', ' * bool(remark)}{remark}"
     row = compared(f"{what}, {amount:,} messages of {size:,} bytes", amount, ours, bare, repeats)
-    _forget(place, topic)
+    forget(place, topic)
     return row
 
 
@@ -69,7 +69,7 @@ def _client(place: Place) -> Client:
     return Client(ClientOptions(name_servers=tuple(place.name_servers.split(";"))))
 
 
-def _fill(place: Place, topic: str, messages: int, size: int, queues: int) -> None:
+def fill(place: Place, topic: str, messages: int, size: int, queues: int) -> None:
     """Every message has a key: one of ten thousand."""
     deadline = time.monotonic() + 600
     with _client(place) as client:
@@ -84,7 +84,8 @@ def _fill(place: Place, topic: str, messages: int, size: int, queues: int) -> No
             sender.finish(deadline=deadline)
 
 
-def _forget(place: Place, topic: str) -> None:
+def forget(place: Place, topic: str) -> None:
+    """So that the broker's disk and memory hold what is measured, and nothing else."""
     with _client(place) as client:
         client.topics.delete(topic)
 

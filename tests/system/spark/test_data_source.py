@@ -16,6 +16,7 @@ from pyspark.sql.connect.functions import spark_partition_id
 
 from connect_core.rocketmq import Client, ClientOptions, Queue, encode_batch
 from connect_core.spark import RocketMQDataSource
+from tests.faults.kit.retention import expiring
 from tests.servers import RocketMQ
 
 pytestmark = pytest.mark.server
@@ -156,6 +157,28 @@ def test_what_is_not_there_fails_the_job_unless_that_is_accepted(job: Job) -> No
     assert [row.value and bytes(row.value) for row in rows] == [b"1", b"2", None]
     assert (rows[2].queue, rows[2].offset) == (str(queue), 3)
     assert [row.gap and tuple(row.gap) for row in rows] == [None, None, (3, 10, "the queue ends at 3")]
+
+
+def test_a_beginning_that_has_expired_fails_the_job_unless_that_is_accepted(job: Job, rocketmq: RocketMQ) -> None:
+    """Retention took the first messages of both queues: of one all that was asked for, of the other the beginning."""
+    first, second = job.made()
+    job.send(first, [b"gone"] * 5)
+    job.send(second, [b"gone"] * 3)
+    with expiring(rocketmq, job.topic):
+        job.send(second, [b"there"] * 4)
+    bounds = json.dumps({str(first): [1, 4], str(second): [0, 6]})
+    with pytest.raises(Exception, match=f"OffsetGone: .*{first}") as failed:
+        job.read(bounds=bounds).collect()
+    assert "the oldest message there is has offset 5" in str(failed.value)
+    rows = job.read(bounds=bounds, on_gap="skip").collect()
+    gaps = {row.queue: (row.offset, *row.gap) for row in rows if row.gap}
+    assert gaps == {
+        str(first): (1, 1, 4, "the oldest message there is has offset 5"),
+        str(second): (0, 0, 3, "the oldest message there is has offset 3"),
+    }
+    there = [(row.queue, row.offset, bytes(row.value)) for row in rows if not row.gap]
+    assert there == [(str(second), offset, b"there") for offset in (3, 4, 5)]
+    assert len(job.read().collect()) == 4, "with topics alone nothing is asked for that is not there"
 
 
 def test_what_was_written_comes_back_byte_for_byte(job: Job) -> None:
