@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from connect_core.rocketmq import Client, ClientOptions, Queue
 from connect_core.rocketmq.network import Network, accepted
+from connect_core.rocketmq.wire.commands import RequestCode
 from connect_core.rocketmq.wire.header import Command
+from tests.faults.kit.processes import ended
+from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
 from tests.faults.kit.topics import fill
 from tests.site import Site
 from tests.system.replication.test_topics import NAME, both, connector, read, stored
@@ -142,6 +146,45 @@ def test_groups_are_kept_in_step_by_the_runs(site: Site, client: Client) -> None
     site.waybill("offsets", "set", NAME, str(origin[1]), "60")  # what is behind 50 there is not delivered
     site.waybill("run", NAME)
     assert stands() == {"billing": [60, 50], "east-team": [50, 50], "stranger": [None, None]}
+
+
+@pytest.mark.parametrize("step", ["executed", "confirmed", "half told"])
+def test_groups_kept_in_step_survive_a_killed_driver(
+    site: Site, client: Client, proxy: RocketMQProxy, step: str
+) -> None:
+    """Killed when nothing is settled, when there is nothing left to move, or with one of two queues written: the group
+    is not ahead of what is delivered, and the next run puts it where it belongs."""
+    source, target = f"{site.topic}-in", f"{site.topic}-out"
+    stored(site, source, 2, count=50)
+    group = f"billing-{site.topic}"
+    sink = {"topic": target, "queues": 2, "order": "queue", "groups": [group], "name_servers": [proxy.address]}
+    connector(site, {"topics": [source]}, sink)
+    consumed(client, group, client.topics.read_queues(source), [10, 20])
+    site.waybill("run", NAME)
+    queues = client.topics.read_queues(target)
+
+    def stands() -> list[int | None]:
+        return [client.groups.committed(group, queue) for queue in queues]
+
+    assert stands() == [10, 20]
+    stored(site, source, 2, count=50, begin=50)
+    consumed(client, group, client.topics.read_queues(source), [80, 90])
+    if step == "half told":
+        proxy.set(Trap(tells(target), passes=1, forward=False, first=kill_sender))
+    else:
+        site.fault(step)
+    assert ended(site.start("run", NAME)) == -signal.SIGKILL
+    client.barrier(queues[0].broker, deadline=time.monotonic() + 10)
+    at, ends = stands(), [client.offsets.end(queue) for queue in queues]
+    assert at == ([80, 20] if step == "half told" else [10, 20])
+    assert all((place or 0) <= end for place, end in zip(at, ends, strict=True))
+    site.waybill("run", NAME)
+    assert stands() == [80, 90]
+
+
+def tells(topic: str) -> Callable[[Command], bool]:
+    """Where a group stands in a queue of the topic."""
+    return lambda command: command.code == RequestCode.UPDATE_CONSUMER_OFFSET and command.fields["topic"] == topic
 
 
 def consumed(client: Client, group: str, queues: list[Queue], offsets: list[int]) -> None:
