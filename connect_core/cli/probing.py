@@ -1,9 +1,13 @@
-"""What the world says of one end of a document, for `check --probe`: are the servers and paths there? Reads only."""
+"""What the world says of one end of a document, for `check --probe`: are the servers and paths there?
+
+Reads only, but for one message to the topic of Waybill's own with which a RocketMQ sink waits.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+import time
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +18,7 @@ from connect_core.errors import WaybillError
 if TYPE_CHECKING:
     from connect_core.config.option_models import Role
     from connect_core.contracts import Json, Side
+    from connect_core.rocketmq import Client
     from connect_core.systems.rocketmq.options import RocketMQSourceOptions
 
 Seen = dict[str, Any]
@@ -54,7 +59,9 @@ def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
     cluster = ClusterOptions.of(options)
     with Client(cluster.client_options()) as client:
         topics, names = set(client.topics.all_names()), client.topics.names()
+        effect = _effect(client) if role == "sink" else []
     yield _seen(True, f"{role}: the name server answers ({', '.join(cluster.name_servers)})")
+    yield from effect
     if role == "source":
         yield from _topics_read(RocketMQSourceOptions.model_validate(options), names, topics)
         return
@@ -69,6 +76,19 @@ def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
         return
     words = "is there" if there else "will be created" if made else "does not exist"
     yield _seen(there or made, f"sink: topic {topic} {words}")
+
+
+def _effect(client: Client) -> list[Seen]:
+    """What the sink promises here: with its visibility barrier on every master, or without it (delivery rule 4)."""
+    from connect_core.rocketmq import PermissionRefused
+    from connect_core.systems.rocketmq.finding import BARRIER_S
+
+    try:
+        for broker in sorted(client.brokers.masters()):
+            client.barrier(broker, deadline=time.monotonic() + BARRIER_S)
+    except PermissionRefused as error:
+        return [_seen(False, f"sink: at least once: what is under way cannot be waited for. {error}")]
+    return [_seen(True, "sink: exactly once: what is under way can be waited for")]
 
 
 def _native_client() -> Seen:

@@ -6,165 +6,34 @@ fell back to it would succeed where it has to fail.
 
 from __future__ import annotations
 
-import json
-import ssl
-import subprocess
+import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connect_core import stack
-from connect_core.rocketmq import Client, ClientOptions, Credentials, encode_batch
-from connect_core.rocketmq.channel import Channel
-from connect_core.rocketmq.connection import Purpose
-from connect_core.rocketmq.wire.header import Command
+from connect_core.cli.probing import probe_side
+from connect_core.contracts import Search, Side
+from connect_core.rocketmq import Client, PermissionRefused, encode_batch
+from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
+from connect_core.systems.rocketmq.sink import RocketMQSink
+from connect_core.systems.rocketmq.source import RocketMQSource
 from tests.site import Site
+from tests.system.replication.secured import ADMIN, ADMIN_SECRET, USER, USER_SECRET, Secured, password_of, started
+from tests.unit.systems.driving import UID, Filler, Follower
 
 pytestmark = pytest.mark.server
 
-ADMIN, ADMIN_SECRET = "admin", "secret-of-the-admin"
-USER, USER_SECRET = "mover", "secret-of-the-mover"
+PAGE = Path(__file__).parents[3] / "docs" / "migrate-a-cluster.md"
 BODIES = [b"%d" % number for number in range(200)]
-_CREATE_USER, _CREATE_ACL = 3001, 3006
-_RUNTIME_INFO = "28"
-
-
-@dataclass(frozen=True)
-class Secured:
-    """One name server and one broker, and the PEM files: `ca`, `server`, `mover` with their keys, `stranger` of another
-    authority."""
-
-    name_servers: str
-    broker: str
-    folder: Path
-
-    def pem(self, name: str) -> str:
-        return str(self.folder / f"{name}.pem")
-
-    def key(self, name: str) -> str:
-        return str(self.folder / f"{name}.key")
-
-    def ends(self, site: Site, **differing: Any) -> dict[str, Any]:
-        """Both ends of a document that is allowed to copy the site's topic, but for what differs."""
-        reached = {
-            "name_servers": self.name_servers,
-            "user": USER,
-            "password": f"${{file:{_password(site)}}}",
-            "tls": True,
-            "tls_ca": self.pem("ca"),
-            "tls_certificate": self.pem("mover"),
-            "tls_key": self.key("mover"),
-            **differing,
-        }
-        cluster = {name: value for name, value in reached.items() if value is not None}
-        return {
-            "source": {"rocketmq": {**cluster, "topics": site.topic}},
-            "sink": {"rocketmq": {**cluster, "topic": f"{site.topic}-copy"}},
-        }
-
-    def options(self, user: str, secret: str) -> ClientOptions:
-        return ClientOptions((self.name_servers,), credentials=Credentials(user, secret), tls=self._context)
-
-    def _context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.pem("ca"))
-        context.load_cert_chain(self.pem("mover"), self.key("mover"))
-        return context
-
-    def asked(self, code: int, fields: dict[str, str], body: dict[str, Any]) -> None:
-        """One request of the administrator's."""
-        channel = Channel(self.broker, self.options(ADMIN, ADMIN_SECRET), Purpose.ASK, signs=True)
-        command = Command(code=code, fields=fields, body=json.dumps(body).encode())
-        answer = channel.ask(command, time.monotonic() + 10).result()
-        channel.close()
-        assert answer.code == 0, answer
-
-    def allow(self, user: str, **resources: list[str]) -> None:
-        """What a user may do with each resource, written `Topic_name` and `Group_name`."""
-        entries = [
-            {"resource": name.replace("_", ":", 1), "actions": actions, "sourceIps": [], "decision": "Allow"}
-            for name, actions in resources.items()
-        ]
-        policies = [{"policyType": "Custom", "entries": entries}]
-        subject = f"User:{user}"
-        self.asked(_CREATE_ACL, {"subject": subject}, {"subject": subject, "policies": policies})
-
-
-def _password(site: Site) -> Path:
-    """Where workers find it, as well as the command."""
-    return site.folder / "password"
 
 
 @pytest.fixture(scope="module")
 def secured(worker_folder: Path) -> Iterator[Secured]:
-    folder = worker_folder / "secured"
-    folder.mkdir()
-    _authority(folder, "ca")
-    _authority(folder, "others")
-    _certificate(folder, "server", "ca")
-    _certificate(folder, "mover", "ca")
-    _certificate(folder, "stranger", "others")
-    tls = {
-        "tls.test.mode.enable": "false",
-        "tls.server.certPath": folder / "server.pem",
-        "tls.server.keyPath": folder / "server.key",
-        "tls.server.trustCertPath": folder / "ca.pem",
-        "tls.server.authClient": "true",
-        "tls.server.need.client.auth": "require",
-    }
-    options = stack.Options(
-        well_known_ports=False,
-        rocketmq_jvm=("-XX:TieredStopAtLevel=1", *(f"-D{name}={value}" for name, value in tls.items())),
-        broker=_access_control(),
-    )
-    home = folder / ".waybill"
-    running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
-    broker = f"127.0.0.1:{running.part(stack.BROKER).ports['remoting']}"
-    made = Secured(running.name_servers, broker, folder)
-    made.asked(
-        _CREATE_USER,
-        {"username": USER},
-        {"username": USER, "password": USER_SECRET, "userType": "Normal", "userStatus": "enable"},
-    )
-    yield made
-    stack.down(home)
-
-
-def _access_control() -> dict[str, str]:
-    provider = "org.apache.rocketmq.auth.{0}.provider"
-    return {
-        "authenticationEnabled": "true",
-        "authenticationProvider": provider.format("authentication") + ".DefaultAuthenticationProvider",
-        "authenticationMetadataProvider": provider.format("authentication") + ".LocalAuthenticationMetadataProvider",
-        "authenticationWhitelist": _RUNTIME_INFO,
-        "initAuthenticationUser": json.dumps({"username": ADMIN, "password": ADMIN_SECRET}),
-        "innerClientAuthenticationCredentials": json.dumps({"accessKey": ADMIN, "secretKey": ADMIN_SECRET}),
-        "authorizationEnabled": "true",
-        "authorizationProvider": provider.format("authorization") + ".DefaultAuthorizationProvider",
-        "authorizationMetadataProvider": provider.format("authorization") + ".LocalAuthorizationMetadataProvider",
-        "authorizationWhitelist": _RUNTIME_INFO,
-    }
-
-
-def _authority(folder: Path, name: str) -> None:
-    _openssl(folder, "req", "-x509", *_NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
-
-
-def _certificate(folder: Path, name: str, authority: str) -> None:
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1")
-    _openssl(folder, "req", *_NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-    signing = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial", "-extfile", "san")
-    _openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", "-days", "2", *signing)
-
-
-_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
-
-
-def _openssl(folder: Path, *words: str) -> None:
-    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+    with started(worker_folder / "secured") as made:
+        yield made
 
 
 @pytest.fixture
@@ -176,7 +45,7 @@ def client(secured: Secured) -> Iterator[Client]:
 @pytest.fixture
 def source(site: Site, client: Client) -> str:
     """A topic with some messages, of which the user of the connector may know nothing yet."""
-    _password(site).write_text(USER_SECRET)
+    password_of(site).write_text(USER_SECRET)
     client.topics.create(site.topic, 1)
     client.topics.create(f"{site.topic}-copy", 1)
     (queue,) = client.topics.write_queues(site.topic)
@@ -186,17 +55,33 @@ def source(site: Site, client: Client) -> str:
     return site.topic
 
 
-def allow_all(secured: Secured, source: str) -> None:
-    """What the guide lists."""
-    secured.allow(
-        USER,
-        **{
-            f"Topic_{source}": ["Sub", "Get"],
-            f"Topic_{source}-copy": ["Pub", "Sub", "Get"],
-            "Topic_WAYBILL_BARRIER": ["Pub", "Sub", "Get", "Create"],
-            "Group_WAYBILL*": ["Sub", "Get", "Create", "Update"],
-        },
-    )
+READ, WRITTEN, BARRIER, GROUPS = (
+    "each topic that is read",
+    "each topic that is written",
+    "`Topic:WAYBILL_BARRIER` in the target",
+    "`Group:WAYBILL*`",
+)
+"""The resources of the page's table, as they are written there."""
+
+
+def listed() -> dict[str, list[str]]:
+    """What the page lists, by resource."""
+    table = PAGE.read_text().partition("| resource | actions | for |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
+    return {resource.strip(): re.findall(r"`(\w+)`", actions) for resource, actions in rows}
+
+
+def named(source: str) -> dict[str, str]:
+    """How RocketMQ names these resources."""
+    topics = {READ: f"Topic:{source}", WRITTEN: f"Topic:{source}-copy", BARRIER: "Topic:WAYBILL_BARRIER"}
+    return {**topics, GROUPS: "Group:WAYBILL*"}
+
+
+def allow_all(secured: Secured, source: str, user: str = USER, but: tuple[str, str] = ("", "")) -> None:
+    """What the page lists, but for one action on one resource."""
+    names = named(source)
+    wanted = {place: [one for one in actions if (place, one) != but] for place, actions in listed().items()}
+    secured.allow(user, {names[place]: actions for place, actions in wanted.items()})
 
 
 def test_the_right_to_create_is_what_a_missing_target_needs_besides(
@@ -206,14 +91,14 @@ def test_the_right_to_create_is_what_a_missing_target_needs_besides(
     missing = f"{source}-missing"
     document = secured.ends(site)
     document["sink"]["rocketmq"] |= {"topic": missing}
-    secured.allow(USER, **{f"Topic_{missing}": ["Pub", "Sub", "Get"]})
+    secured.allow(USER, {f"Topic:{missing}": ["Pub", "Sub", "Get"]})
     site.apply("creating", document)
     error = site.waybill("run", "creating", code=6)
     assert all(words in error for words in (f"user {USER}", "no permission", missing)), error
     assert USER_SECRET not in error
     assert not client.topics.exists(missing)
 
-    secured.allow(USER, **{f"Topic_{missing}": ["Pub", "Sub", "Get", "Create"]})
+    secured.allow(USER, {f"Topic:{missing}": ["Pub", "Sub", "Get", "Create"]})
     site.waybill("run", "creating")
     assert bodies(client, missing) == BODIES
 
@@ -243,11 +128,11 @@ def test_the_data_source_reads_and_appends_with_the_same_rights_and_tells_who_is
     appended.option("topic", f"{source}-copy").mode("append").save()
     assert sorted(bodies(client, f"{source}-copy")) == sorted(BODIES)
 
-    _password(site).write_text("not-the-secret")
+    password_of(site).write_text("not-the-secret")
     with pytest.raises(Exception, match=f"user {USER}") as refused:
         read().collect()
     assert "not-the-secret" not in str(refused.value)
-    _password(site).write_text(USER_SECRET)
+    password_of(site).write_text(USER_SECRET)
     missing = read().select("value").write.format("rocketmq").options(**cluster)
     with pytest.raises(Exception, match=f"{source}-missing") as refused:
         missing.option("topic", f"{source}-missing").option("create", "true").mode("append").save()
@@ -276,6 +161,56 @@ def test_a_user_with_the_documented_rights_moves_everything(
 
 
 @pytest.mark.parametrize(
+    ("place", "right"),
+    [pytest.param(place, one, id=f"{place}, {one}") for place, several in listed().items() for one in several],
+)
+def test_who_lacks_one_right_of_those_listed_is_told_the_resource(
+    site: Site, secured: Secured, client: Client, source: str, place: str, right: str
+) -> None:
+    """Each right by itself, where topics may be missing: so none is listed that is not needed."""
+    user, resource = f"user-{site.topic}", named(source)[place]
+    if place == BARRIER or (place, right) == (WRITTEN, "Create"):
+        client.topics.delete(resource.partition(":")[2])
+    secured.add(user)
+    allow_all(secured, source, user, but=(place, right))
+    cluster = secured.reached(user, USER_SECRET)
+    if place == BARRIER:
+        moved(cluster, source)
+        seen = probe_side("sink", Side("rocketmq", {**cluster, "topic": f"{source}-copy"}))
+        (told,) = [str(one["what"]) for one in seen if not one["ok"]]
+        assert "at least once" in told
+    else:
+        with pytest.raises(PermissionRefused) as refused:
+            moved(cluster, source)
+        told = str(refused.value)
+    assert f"user {user}" in told
+    assert resource.rstrip("*") in told
+    assert USER_SECRET not in told
+
+
+def test_with_all_rights_the_probe_says_that_it_is_exactly_once(secured: Secured, source: str) -> None:
+    allow_all(secured, source)
+    cluster = secured.reached(USER, USER_SECRET)
+    moved(cluster, source)
+    seen = probe_side("sink", Side("rocketmq", {**cluster, "topic": f"{source}-copy"}))
+    assert all(one["ok"] for one in seen)
+    assert any("exactly once" in one["what"] for one in seen)
+
+
+def moved(cluster: dict[str, Any], source: str) -> None:
+    """What a run does at both ends, the look at what is there and the telling of lag tools included."""
+    reader = RocketMQSource(RocketMQSourceOptions(**cluster, topics=(source,), group=f"WAYBILL-{source}"))
+    follower = Follower(reader)
+    values = follower.run()
+    sink = RocketMQSink(RocketMQSinkOptions(**cluster, topic=f"{source}-copy", queues=1))
+    filler = Filler(sink)
+    planned = filler.plan()
+    assert filler.write(planned, [*values]).records == len(BODIES)
+    assert sink.find(Search(UID, Side("rocketmq", {}), (planned,), 10.0, "test"))[planned.id].complete
+    reader.confirm({partition: at for partition, at in follower.positions.items() if at})
+
+
+@pytest.mark.parametrize(
     ("differing", "secret", "told"),
     [
         ({"user": None, "password": None}, USER_SECRET, ("without a user",)),
@@ -288,7 +223,7 @@ def test_a_user_with_the_documented_rights_moves_everything(
 def test_a_refusal_names_the_user_and_what_was_refused_but_no_secret(
     site: Site, secured: Secured, client: Client, source: str, differing: dict[str, Any], secret: str, told: Any
 ) -> None:
-    _password(site).write_text(secret)
+    password_of(site).write_text(secret)
     site.apply("refused", secured.ends(site, **differing))
     error = site.waybill("run", "refused", code=6)
     assert all(words in error for words in (*told, source)), error
