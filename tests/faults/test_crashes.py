@@ -12,15 +12,7 @@ from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.engines import Engine
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
-from tests.faults.kit.journeys import (
-    TRY_AGAIN,
-    WAYS,
-    Journey,
-    begun_and_stopped,
-    database_of,
-    run_until_done,
-    settled_up,
-)
+from tests.faults.kit.journeys import TRY_AGAIN, WAYS, Journey, begun_and_stopped, database_of, made_up_for
 from tests.faults.kit.processes import ended
 from tests.faults.rows import FaultRow
 
@@ -84,9 +76,7 @@ def test_a_process_that_is_killed_loses_and_repeats_nothing(
     passes = journey.tasks if step in NO_WORKER_YET and victim in ("worker", "both") else seeded.randrange(2)
     strike(journey, own_engine, step, victim, passes, row)
     own_engine.start()
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
 
 
 def _steps_behind(first: str) -> list[str]:
@@ -123,6 +113,4 @@ def test_two_kills_in_a_row_lose_and_repeat_nothing(
     row.describe(f"SIGKILL {told}", where=journey.where, database=database_of(journey.site))
     for step, victim in zip((first, second), victims, strict=True):
         strike(journey, own_engine, step, victim, 0, row)
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT

@@ -15,13 +15,14 @@ from connect_core.rocketmq.wire.commands import RequestCode
 from connect_core.rocketmq.wire.header import Command
 from tests.faults.kit.checker import EXACT, Span
 from tests.faults.kit.journeys import (
+    SHORT_LEASES,
     TRY_AGAIN,
     arrived,
     begun_and_trapped,
     database_of,
+    made_up_for,
     numbered,
-    run_until_done,
-    settled_up,
+    struck,
 )
 from tests.faults.kit.processes import ended, wait_for
 from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender, sends_to
@@ -34,12 +35,6 @@ pytestmark = [pytest.mark.server, pytest.mark.fault]
 QUEUES, KEYS = 4, 40
 LOST, LAST = 1, 3
 """The queue whose send is lost, and the last of a round. Each gets 9 of 40 keys: one batch of every 4,000 records."""
-SETTINGS = {
-    "WAYBILL_QUANTUM_S": "1.5s",
-    "WAYBILL_LEASE_TTL_S": "6.5s",
-    "WAYBILL_LEASE_MARGIN_S": "2s",
-    "WAYBILL_SEND_TIMEOUT_S": "2s",
-}
 
 
 @dataclass
@@ -56,7 +51,7 @@ class ByKey:
     fed: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.site.settings.update(SETTINGS)
+        self.site.settings.update(SHORT_LEASES)
         self.origin = f"{self.site.topic}-in"
         self.feed(0, self.records)
         servers = self.site.name_servers
@@ -116,12 +111,8 @@ def test_a_worker_killed_in_the_middle_of_a_range_by_key_repeats_nothing(
     journey = ByKey(site, java_reader, proxy, order)
     row.where = journey.where
     trap = proxy.set(Trap(sends_to(site.topic), passes, first=kill_sender))
-    driver = begun_and_trapped(journey, trap)
-    row.strikes()
-    assert ended(driver) in TRY_AGAIN
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    struck(journey, trap, row)
+    assert made_up_for(journey, row) == EXACT
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["given up", "killed"])
@@ -144,9 +135,7 @@ def test_one_lost_send_among_stored_ones_is_made_up_for(
     row.strikes()
     assert ended(driver) in TRY_AGAIN
     check_one_queue_is_behind(journey)
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
     told = site.json("receipts", journey.name)["receipts"]
     assert sum(receipt["already"] for receipt in told) > 0
     assert any(len(receipt["where"]) == QUEUES for receipt in told)

@@ -9,8 +9,7 @@ import pytest
 
 from connect_core.rocketmq.wire.header import Command
 from tests.faults.kit.checker import EXACT
-from tests.faults.kit.journeys import TRY_AGAIN, Inward, begun_and_trapped, run_until_done, settled_up
-from tests.faults.kit.processes import ended
+from tests.faults.kit.journeys import SHORT_LEASES, Inward, made_up_for, run_until_done, struck
 from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
 from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
@@ -19,12 +18,6 @@ from tests.site import Site
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 WHERE = f"{Inward.where}, client: native"
-SHORT = {
-    "WAYBILL_QUANTUM_S": "1.5s",
-    "WAYBILL_LEASE_TTL_S": "6.5s",
-    "WAYBILL_LEASE_MARGIN_S": "2s",
-    "WAYBILL_SEND_TIMEOUT_S": "2s",
-}
 SENDS = {10: "topic", 310: "b"}
 """Both codes of a single message, and where the topic stands."""
 HELD = "a request was held until its sender was dead and its work taken over"
@@ -37,7 +30,7 @@ def single_sends_to(topic: str) -> Callable[[Command], bool]:
 
 @pytest.fixture
 def journey(bare_site: Site, proxy: RocketMQProxy, java_reader: JavaReader, native_packages: Path) -> Inward:
-    bare_site.settings |= {**SHORT, "WAYBILL_ENGINE": "inline", "PYTHONPATH": str(native_packages)}
+    bare_site.settings |= {**SHORT_LEASES, "WAYBILL_ENGINE": "inline", "PYTHONPATH": str(native_packages)}
     bare_site.name_servers = [proxy.address]
     return Inward(
         bare_site,
@@ -56,12 +49,8 @@ def test_a_worker_killed_right_after_a_native_send_repeats_nothing(
 ) -> None:
     row.describe("SIGKILL of the worker right after a send", where=WHERE, database="SQLite")
     trap = proxy.set(Trap(single_sends_to(journey.site.topic), passes, first=kill_sender))
-    driver = begun_and_trapped(journey, trap)
-    row.strikes()
-    assert ended(driver) in TRY_AGAIN
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    struck(journey, trap, row)
+    assert made_up_for(journey, row) == EXACT
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["silent", "cut"])
@@ -72,12 +61,8 @@ def test_an_answer_that_never_comes_to_the_native_client_repeats_nothing(
     how = "the line is cut instead" if cut else "the line stays open"
     row.describe(f"answer to a send swallowed, {how}", where=WHERE, database="SQLite")
     trap = proxy.set(Trap(single_sends_to(journey.site.topic), passes=40, answer=False, cut=cut))
-    driver = begun_and_trapped(journey, trap)
-    row.strikes()
-    assert ended(driver) in TRY_AGAIN
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    struck(journey, trap, row)
+    assert made_up_for(journey, row) == EXACT
 
 
 def test_a_native_send_that_was_held_back_is_told_as_surplus(
@@ -87,12 +72,8 @@ def test_a_native_send_that_was_held_back_is_told_as_surplus(
     row.describe("send held back, its sender killed; forwarded when all is settled", where=WHERE, database="SQLite")
     row.condition = HELD
     held = proxy.set(Trap(single_sends_to(journey.site.topic), passes=40, forward=False, first=kill_sender))
-    driver = begun_and_trapped(journey, held)
-    row.strikes()
-    assert ended(driver) in TRY_AGAIN
+    struck(journey, held, row)
     run_until_done(journey)
     held.release()
     journey.feed(journey.records, journey.records + 50)
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT._replace(repeated=1, surplus=1)
+    assert made_up_for(journey, row) == EXACT._replace(repeated=1, surplus=1)

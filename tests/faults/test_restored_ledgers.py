@@ -23,14 +23,7 @@ from connect_core.ledger import Ledger
 from connect_core.stack import postgresql
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
-from tests.faults.kit.journeys import (
-    WAYS,
-    Journey,
-    begun_and_stopped,
-    database_of,
-    run_until_done,
-    settled_up,
-)
+from tests.faults.kit.journeys import WAYS, Journey, begun_and_stopped, database_of, made_up_for, run_until_done
 from tests.faults.kit.processes import ended, kill
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
@@ -125,9 +118,7 @@ def test_what_was_delivered_since_the_backup_is_not_sent_again(
         (journey.site.home / SEEN).unlink()
         assert "looks in its targets" in journey.site.waybill("db", "restored", "--why", "a drill")
     journey.feed(FED + MORE, FED + MORE + 100)
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
     assert _times_restored(journey.site) == 1
     assert _set_aside(journey.site) == (journey.where == "RocketMQ → file"), "what stood in the file is still there"
 
@@ -147,9 +138,7 @@ def test_a_range_that_was_open_in_the_backup_is_finished(journey: Journey, backu
     run_until_done(journey)
     row.strikes()
     backup.bring_back()
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
     assert _times_restored(journey.site) == 1
 
 
@@ -173,9 +162,7 @@ def test_a_connector_that_had_moved_nothing_yet(
         assert "knows nothing of what stands in this file" in journey.site.waybill("run", journey.name, code=5)
         assert target.read_bytes() == before
         target.rename(target.with_name("lines.before"))
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
 
 
 # ----------------------------------------------------------------------------------------------------- a whole server
@@ -252,9 +239,7 @@ def test_a_server_that_was_recovered_to_a_point_in_time(
     row.strikes()
     server.bring_back()
     (site.home / SEEN).unlink()
-    run_until_done(journey)
-    row.moves_again()
-    assert settled_up(journey, row) == EXACT
+    assert made_up_for(journey, row) == EXACT
     assert _times_restored(site) == 1
 
 

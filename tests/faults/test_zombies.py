@@ -12,6 +12,7 @@ from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import (
+    SHORT_LEASES,
     TRY_AGAIN,
     WAYS,
     Journey,
@@ -24,12 +25,6 @@ from tests.faults.rows import FaultRow
 
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
-SHORT = {
-    "WAYBILL_QUANTUM_S": "1.5s",
-    "WAYBILL_LEASE_TTL_S": "6.5s",
-    "WAYBILL_LEASE_MARGIN_S": "2s",
-    "WAYBILL_SEND_TIMEOUT_S": "2s",
-}
 """A lane's deadline is 4.5 s after its lease was renewed."""
 
 POINTS = (
@@ -44,7 +39,7 @@ FRESH = 500
 def short_journey(site_on: MakeSite, journey_of: MakeJourney) -> Callable[[str, str], Journey]:
     def make(way: str, database: str) -> Journey:
         site = site_on(database)
-        site.settings.update(SHORT)
+        site.settings.update(SHORT_LEASES)
         return journey_of(way, site)
 
     return make
