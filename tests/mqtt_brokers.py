@@ -27,7 +27,9 @@ from connect_core.stack.processes import Launch, Process
 HIVEMQ = "hivemq-2025.5"
 _READY_S = 60.0
 _HIVEMQ_SETTINGS = """<?xml version="1.0"?><hivemq><listeners><tcp-listener><port>{port}</port>
-<bind-address>127.0.0.1</bind-address></tcp-listener></listeners>
+<bind-address>127.0.0.1</bind-address></tcp-listener><websocket-listener><port>{websocket_port}</port>
+<bind-address>127.0.0.1</bind-address><path>/mqtt</path><subprotocols><subprotocol>mqtt</subprotocol></subprotocols>
+</websocket-listener></listeners>
 <anonymous-usage-statistics><enabled>false</enabled></anonymous-usage-statistics></hivemq>
 """
 _HIVEMQ_JVM = ("-Xms96m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
@@ -132,13 +134,18 @@ class Mosquitto(MqttBroker):
 
 @dataclass
 class HiveMQ(MqttBroker):
+    """It listens for websockets too, at `/mqtt`."""
+
+    websocket_port: int = field(default_factory=ports.free)
     kind = "HiveMQ CE"
     client_limit = 10
 
     def _launch(self) -> Launch:
         for name in ("conf", "data", "extensions"):
             (self.folder / name).mkdir(exist_ok=True)
-        (self.folder / "conf" / "config.xml").write_text(_HIVEMQ_SETTINGS.format(port=self.port))
+        (self.folder / "conf" / "config.xml").write_text(
+            _HIVEMQ_SETTINGS.format(port=self.port, websocket_port=self.websocket_port)
+        )
         cache = jars.cache_folder()
         lib = jars.fetch(HIVEMQ)
         command = (

@@ -19,7 +19,7 @@ from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.option_models import ROLES, Role
-from connect_core.config.pairing import misfit
+from connect_core.config.pairing import misfit, unfit_schedule
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written, read_paths
 from connect_core.contracts import Json
@@ -80,6 +80,8 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
             ends.append(end)
     faults += _engine_faults(data, home, written)
     if len(ends) == len(ROLES) and not faults and (wrong := misfit(*ends)):
+        faults.append(fault_at(*wrong, written))
+    if ends and (wrong := unfit_schedule(ends[0], data.get("schedule"))):
         faults.append(fault_at(*wrong, written))
     if faults:
         raise _faulty(written, faults)

@@ -23,6 +23,16 @@ def misfit(source: End, sink: End) -> tuple[Place, str] | None:
     return _unfit_target(source, sink) if source.system == "rocketmq" else None
 
 
+def unfit_schedule(source: End, schedule: Any) -> tuple[Place, str] | None:
+    """Place and words of what is wrong with when a connector runs; None where nothing is."""
+    if source.system == "mqtt" and isinstance(schedule, dict) and schedule.get("on_change"):
+        return (
+            "schedule",
+            "on_change",
+        ), "nobody can see whether an MQTT broker has something: use every, with a window"
+    return None
+
+
 def _needs_topics(source: End, sink: End) -> tuple[Place, str] | None:
     if TOPIC in str(sink.options.get("topic")):
         return ("sink", "rocketmq", "topic"), f"{TOPIC} needs a source of topics, and {source.system} is none"

@@ -43,4 +43,4 @@ def _closed(inbox: Inbox, item: OpenRange) -> Receipt:
     found = item.found or Found()
     recovered = inbox.recovered(item.range, found)
     end = found.behind_highest(item.range.begin, item.range.end)
-    return reconstructed(item, end, recovered.evidence, recovered.possible_repeats)
+    return reconstructed(item, end, recovered.evidence, recovered.possible_repeats + found.possible_repeats)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from connect_core.contracts import Bounds, Part, Position, Source
+from connect_core.contracts import Bounds, Inbox, Part, Position, Source
 from connect_core.errors import ConfigError, Fault, OffsetGone
 from connect_core.ledger import SettledRange
 from connect_core.records import Partition
@@ -41,7 +41,12 @@ class Place:
 
 def places(source: Source, committed: Mapping[Partition, Position | None]) -> list[Place]:
     """`committed` are the live positions. A partition that was never read is looked at from its beginning, for to ask
-    where the live stream would begin may settle that."""
+    where the live stream would begin may settle that. Raises ConfigError for a source that pushes."""
+    if isinstance(source, Inbox):
+        raise ConfigError(
+            "the source cannot give records again that it was told to forget, so there is no backfill and no replay",
+            next_step="They are in the target: move them from there",
+        )
     known = {partition: position or Position(0, 0) for partition, position in committed.items()}
     return [Place(partition, seen) for partition, seen in sorted(source.bounds(known).items())]
 

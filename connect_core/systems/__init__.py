@@ -26,6 +26,7 @@ from pydantic import BaseModel, ValidationError
 from connect_core.contracts import Side, Sink, Source
 from connect_core.errors import ConfigError, Fault
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
+from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
 
 ENTRY_POINTS = "waybill.systems"
@@ -101,6 +102,12 @@ def _file_sink(options: FileSinkOptions, resources: ExitStack | None) -> Sink:
     return FileSink(options)
 
 
+def _mqtt_source(options: MqttSourceOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.mqtt.source import MqttSource
+
+    return MqttSource(options, resources)
+
+
 def _rocketmq_source(options: RocketMQSourceOptions, resources: ExitStack | None) -> Source:
     from connect_core.systems.rocketmq.source import RocketMQSource
 
@@ -135,6 +142,7 @@ _OWN = {
     system.name: system
     for system in (
         System("file", "Files of lines", FileSourceOptions, FileSinkOptions, _file_source, _file_sink),
+        System("mqtt", "MQTT", MqttSourceOptions, None, _mqtt_source, None),
         System(
             "rocketmq",
             "Apache RocketMQ",

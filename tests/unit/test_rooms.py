@@ -41,6 +41,7 @@ OWNERS = {
     "airflow": {"orchestration"},
     "httpx": {"orchestration"},
     "lark": {"pipeline"},
+    "paho": {"systems"},
 }
 
 

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from connect_core.systems.mqtt.packets import Packet
 from connect_core.systems.mqtt.unconfirmed import Entry, Unconfirmed, Verdict, doubtful, trace_of
 
-_MAX_ID = 65_535
-
 
 class Arrival(NamedTuple):
     """A packet that is a record. `trace` is 0 with QoS 0."""
@@ -35,10 +33,12 @@ class _Owed(NamedTuple):
 
 class Reception:
     """`begin` is the number of the next packet. `largest_window` is the most packets that the broker can have under way
-    in this session."""
+    in this session; `learns` whether ids may show how the broker gives them out."""
 
-    def __init__(self, begin: int, unconfirmed: Unconfirmed, largest_window: int) -> None:
-        self.next = begin
+    def __init__(self, begin: int, unconfirmed: Unconfirmed, largest_window: int, *, learns: bool = True) -> None:
+        self._begin = self.next = begin
+        self._learns = learns
+        self._new_seen = False
         self._unconfirmed = unconfirmed
         self._largest_window = largest_window
         self._owed: deque[_Owed] = deque()
@@ -56,6 +56,7 @@ class Reception:
         if not packet.qos:
             return Arrival(number, packet, 0, False)
         self._learn_from(packet)
+        self._new_seen = self._new_seen or not packet.dup
         trace = trace_of(packet.packet_id, packet.topic, packet.payload)
         verdict = self._unconfirmed.judge(trace, dup=packet.dup)
         if verdict is Verdict.DOUBTFUL:
@@ -66,10 +67,15 @@ class Reception:
             return None
         return Arrival(number, packet, trace, verdict is Verdict.DOUBTFUL)
 
+    def passed_over(self) -> int:
+        """A number without a packet; returns the one behind it."""
+        self.next += 1
+        return self.next
+
     def _learn_from(self, packet: Packet) -> None:
         """A broker that gives out the lowest free id never gets beyond what it has under way. Twice that, to be sure of
         one that takes ids for more than it may send."""
-        if packet.packet_id > 2 * self._largest_window and self._largest_window < _MAX_ID // 4:
+        if self._learns and packet.packet_id > 2 * self._largest_window:
             self._unconfirmed.counts_up = True
 
     def unacknowledged(self) -> int:
@@ -105,6 +111,8 @@ class Reception:
 
     def entries(self, end: int) -> tuple[Entry, ...]:
         """What is settled with the place `end`: of records below it, what is not known to be acknowledged."""
+        if self._new_seen:
+            self._unconfirmed.all_came_again(self._begin)
         return tuple(entry for entry in self._unconfirmed if entry.arrival < end)
 
     @property

@@ -11,14 +11,15 @@ import numpy as np
 from connect_core.contracts import Json
 from connect_core.systems.mqtt.unconfirmed import Entry
 
-_COLUMNS = 3  # number of arrival, trace, whether an acknowledgement may have been sent
+_COLUMNS = 3  # number of arrival, trace, flags
+_SENT, _CONFIRMED = 1, 2
 
 
 @dataclass(frozen=True)
 class Standing:
     """`subscribed` are the filters of the session at the broker: none says that there is no session to go on with.
-    `entries` are in the target and not known to be acknowledged. `counts_up`: the broker gives out packet ids one after
-    the other."""
+    `entries` are in the target, and not known to be acknowledged or the last that were. `counts_up`: the broker
+    gives out packet ids one after the other."""
 
     subscribed: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
@@ -29,11 +30,12 @@ class Standing:
         """Empty evidence is that of a session that never was, or whose place somebody has set."""
         stored = zlib.decompress(base64.b64decode(evidence.get("unconfirmed", _NOTHING)))
         rows = np.frombuffer(stored, dtype=np.int64).reshape(-1, _COLUMNS).tolist()
-        entries = tuple(Entry(arrival, trace, bool(sent)) for arrival, trace, sent in rows)
+        entries = tuple(Entry(one, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for one, trace, flags in rows)
         return cls(tuple(evidence.get("subscribed", ())), entries, bool(evidence.get("counts_up")))
 
     def evidence(self) -> Json:
-        rows = np.array([(one.arrival, one.trace, one.sent) for one in self.entries], dtype=np.int64)
+        flagged = [(one.arrival, one.trace, one.sent * _SENT + one.confirmed * _CONFIRMED) for one in self.entries]
+        rows = np.array(flagged, dtype=np.int64)
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
         return {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
 

@@ -6,6 +6,9 @@ DUP set. So a packet is dropped only with DUP set and when an entry here has its
 cannot tell is whether its acknowledgement arrived, when one was sent: then the id was free, and may stand for another
 message with the same content by now. A broker that counts its ids up has not come round to it again; one that gives out
 the lowest free id may have: there, such a packet is delivered and called doubtful. Losing is never chosen.
+
+A broker that is killed may come back without acknowledgements that it had. Of one that counts ids up the last entries
+are kept for that, confirmed or not; what it sends again from before them is doubtful too.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ _CHECKSUM_BITS = 46
 _DOUBT = 1 << _CHECKSUM_BITS
 _CHECKSUM = _DOUBT - 1
 _ID_SHIFT = _CHECKSUM_BITS + 1
+KEPT = 256
+"""So many entries that are confirmed are kept, of a broker that counts ids up."""
+_IDS = 65_535
 
 
 class Verdict(Enum):
@@ -49,11 +55,13 @@ def packet_id_of(trace: int) -> int:
 
 @dataclass(frozen=True)
 class Entry:
-    """A record in the target: its number of arrival, its trace, and whether an acknowledgement may have been sent."""
+    """A record in the target: its number of arrival, its trace, whether an acknowledgement may have been sent, and
+    whether the broker is known to have had it."""
 
     arrival: int
     trace: int
     sent: bool = False
+    confirmed: bool = False
 
 
 class Unconfirmed:
@@ -66,7 +74,9 @@ class Unconfirmed:
 
     def __iter__(self) -> Iterator[Entry]:
         """In the order of arrival."""
-        return iter(sorted(self._by_id.values(), key=lambda one: one.arrival))
+        ordered = sorted(self._by_id.values(), key=lambda one: one.arrival)
+        kept = [one.arrival for one in ordered if one.confirmed][-KEPT:] if self.counts_up else []
+        return (one for one in ordered if not one.confirmed or (kept and one.arrival >= kept[0]))
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -76,11 +86,19 @@ class Unconfirmed:
         something else: its acknowledgement has arrived."""
         entry = self._by_id.get(packet_id_of(trace))
         if entry is None:
-            return Verdict.NEW
+            return Verdict.DOUBTFUL if dup and self._was_there(packet_id_of(trace)) else Verdict.NEW
         if not dup or (entry.trace ^ trace) & _CHECKSUM:
             del self._by_id[packet_id_of(trace)]
             return Verdict.NEW
         return Verdict.DOUBTFUL if entry.sent and not self.counts_up else Verdict.AGAIN
+
+    def _was_there(self, packet_id: int) -> bool:
+        """Whether a broker that counts up has given out the id before the newest one here: it came, and was confirmed
+        so long ago that nothing is known of it any more."""
+        if not self.counts_up or not self._by_id:
+            return False
+        newest = max(self._by_id.values(), key=lambda one: one.arrival)
+        return (packet_id_of(newest.trace) - packet_id) % _IDS < _IDS // 2
 
     def written(self, arrival: int, trace: int) -> None:
         """The record is handed to the target; also when it was AGAIN, under the number that it came with this time."""
@@ -96,7 +114,20 @@ class Unconfirmed:
         """The broker has the acknowledgements of these packets, named by id and number of arrival."""
         for packet_id, arrival in arrivals:
             if (entry := self._by_id.get(packet_id)) and entry.arrival == arrival:
-                del self._by_id[packet_id]
+                self._confirm(packet_id, entry)
+
+    def all_came_again(self, before: int) -> None:
+        """A new packet has come over this connection, so whatever was to be sent again was: the broker had the
+        acknowledgements of the others that came `before` that number."""
+        for packet_id, entry in list(self._by_id.items()):
+            if entry.arrival < before and not entry.confirmed:
+                self._confirm(packet_id, entry)
+
+    def _confirm(self, packet_id: int, entry: Entry) -> None:
+        if self.counts_up:
+            self._by_id[packet_id] = replace(entry, sent=True, confirmed=True)
+        else:
+            del self._by_id[packet_id]
 
     def forget_all(self) -> None:
         """The broker has lost the session: no id means anything any more."""
@@ -106,6 +137,6 @@ class Unconfirmed:
 def left_by(settled: Iterable[Entry], found: Iterable[tuple[int, int]], window: int) -> list[Entry]:
     """The entries after an attempt that died, from what was settled before it and what is in the target (numbers of
     arrival and traces): of any of them an acknowledgement may have been sent. A broker keeps at most `window` packets
-    of a session under way, and acknowledgements go in order, so only the last ones can be unknown to it."""
+    of a session under way, and acknowledgements go in order, so it has those of all but the last ones."""
     entries = [*(replace(one, sent=True) for one in settled), *(Entry(*one, sent=True) for one in found)]
     return sorted(entries, key=lambda one: one.arrival)[-window:]

@@ -123,8 +123,8 @@ class MemorySource:
 
 @dataclass
 class MemorySink:
-    """`rows` is the target. It takes `room` rows before the quantum counts as over, fails a flush when `broken`, and
-    can never hold a body that is in `hated`."""
+    """`rows` is the target, `durable` of them were flushed. It takes `room` rows before the quantum counts as over,
+    fails a flush when `broken`, and can never hold a body that is in `hated`."""
 
     rows: list[tuple[int, bytes]] = field(default_factory=list)
     room: int = 1 << 30
@@ -134,6 +134,7 @@ class MemorySink:
     alone: bool = False
     name: str = "memory"
     tells_records: bool = True
+    durable: int = 0
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         return (self.name,) if self.alone else ()
@@ -173,6 +174,7 @@ class MemorySink:
     def flush(self, limit: Limit) -> Delivered:
         if self.broken:
             raise Retriable("the answer was lost")
+        self.durable = len(self.rows)
         mine = self.rows[self.first :]
         return Delivered(len(mine), sum(len(body) for _, body in mine), {"memory": len(self.rows)}, _spans(self))
 

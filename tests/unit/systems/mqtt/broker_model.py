@@ -23,6 +23,8 @@ class BrokerModel:
     line: deque[tuple[int, Packet]] = field(default_factory=deque)
     back: deque[int | None] = field(default_factory=deque)
     """Packet ids of acknowledgements, and None for a ping."""
+    forgettable: list[tuple[int, int]] = field(default_factory=list)
+    """What was acknowledged, in order."""
     pongs: int = 0
     last_id: int = 0
 
@@ -54,7 +56,13 @@ class BrokerModel:
             if packet_id is None:
                 self.pongs += 1
             else:
-                del self.under_way[packet_id]
+                self.forgettable.append((packet_id, self.under_way.pop(packet_id)))
+
+    def forget(self, count: int) -> None:
+        """Killed, and back without the last so many acknowledgements that it had."""
+        gone, self.forgettable = self.forgettable[-count:], self.forgettable[:-count]
+        again = {packet_id: message for packet_id, message in gone if packet_id not in self.under_way}
+        self.under_way = again | self.under_way
 
     def connected_again(self) -> None:
         """What was on the line in either direction is lost; what has no acknowledgement is sent again."""

@@ -7,13 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connect_core.systems.mqtt.packets import Packet
 from connect_core.systems.mqtt.reception import Arrival, Reception
 from connect_core.systems.mqtt.standing import Standing
 from connect_core.systems.mqtt.unconfirmed import (
+    KEPT,
     Entry,
     Unconfirmed,
     Verdict,
@@ -82,6 +83,13 @@ class Bridge:
         self.repeats += self.doubts
         self.connect()
 
+    def forget(self, count: int) -> None:
+        """The broker is killed, which ends the quantum."""
+        if not self.broker.counts_up:
+            return  # there, what was acknowledged and what is new cannot be told apart by anybody
+        self.broker.forget(count)
+        self.settle()
+
     def die(self) -> None:
         """Anywhere: what was settled stands, and the next attempt looks in the target."""
         if not self.tells:
@@ -97,11 +105,15 @@ class Bridge:
 
 ACTIONS = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(["publish", "receive", "answer"]), st.integers(1, 9)),
+        st.tuples(st.sampled_from(["publish", "receive", "answer", "forget"]), st.integers(1, 9)),
         st.tuples(st.sampled_from(["acknowledge", "settle", "die"]), st.just(0)),
     ),
     max_size=60,
 )
+
+
+MORE = [("publish", 5)]
+"""What comes under the ids of what was acknowledged."""
 
 
 def perform(bridge: Bridge, actions: list[tuple[str, int]], say: bytes | None) -> int:
@@ -141,6 +153,7 @@ def test_a_broker_that_counts_up_delivers_each_message_once(
 @pytest.mark.parametrize("tells", [True, False], ids=["tells-records", "acknowledged-when-settled"])
 @pytest.mark.parametrize("say", [b"the same", None], ids=["one-payload", "different-payloads"])
 @given(actions=ACTIONS)
+@example(actions=[("publish", 5), ("receive", 5), ("acknowledge", 0), ("answer", 9), *MORE, ("receive", 1), ("die", 0)])
 @settings(max_examples=150)
 def test_a_broker_that_uses_ids_again_loses_nothing_and_repeats_are_counted(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
@@ -234,6 +247,7 @@ def test_a_trace_holds_an_id_and_tells_contents_apart() -> None:
 
 def test_a_standing_is_stored_as_it_is() -> None:
     entries = (Entry(7, trace_of(1, b"t", b"x"), sent=True), Entry(9, doubtful(trace_of(2, b"t", b"")), sent=False))
+    entries = (*entries, Entry(11, trace_of(3, b"t", b"y"), sent=True, confirmed=True))
     for standing in (Standing(), Standing(("a/#", "b"), entries, counts_up=True)):
         assert Standing.of(standing.evidence()) == standing
     assert Standing.of({}) == Standing()
@@ -243,3 +257,36 @@ def test_an_arrival_of_qos_0_has_no_trace() -> None:
     reception = Reception(3, Unconfirmed(), 10)
     assert reception.take([packet(0, qos=0)]) == [Arrival(3, packet(0, qos=0), 0, False)]
     assert (reception.unacknowledged(), reception.entries(9)) == (0, ())
+
+
+def test_of_a_broker_that_counts_up_the_last_entries_are_kept() -> None:
+    reception = Reception(0, Unconfirmed(counts_up=True), 100)
+    reception.take([packet(n + 1) for n in range(300)])
+    reception.durable(300)
+    reception.due()
+    reception.pinged()
+    reception.answered()
+    assert [one.arrival for one in reception.entries(300)] == list(range(300 - KEPT, 300))
+    after = Reception(300, Unconfirmed(reception.entries(300), counts_up=True), 100)
+    records = after.take([packet(300, dup=True), packet(1, dup=True), packet(301, dup=True)])
+    assert [(one.packet.packet_id, one.doubtful) for one in records] == [(1, True), (301, False)]
+
+
+def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
+    unconfirmed = Unconfirmed([Entry(9, trace_of(500, b"t", b"x"), sent=True)], counts_up=True)
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True) is Verdict.DOUBTFUL
+    assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True) is Verdict.NEW
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False) is Verdict.NEW
+
+
+def test_entries_do_not_heap_up() -> None:
+    """A broker that answers no ping in time leaves entries; the next connection shows that they were acknowledged."""
+    entries: tuple[Entry, ...] = ()
+    for quantum in range(20):
+        begin = quantum * 100
+        reception = Reception(begin, Unconfirmed(entries), 1000)
+        reception.take([packet(n + 1, b"%d" % (begin + n)) for n in range(100)])
+        reception.durable(begin + 100)
+        reception.due()
+        entries = reception.entries(begin + 100)
+    assert len(entries) == 100

@@ -1,0 +1,118 @@
+"""One session at work, in the worker of a lane: packets become batches, what is durable is acknowledged."""
+
+from __future__ import annotations
+
+import time
+
+from connect_core.contracts import Json, Range, SourceBatch
+from connect_core.errors import Refused, Retriable, Unreachable
+from connect_core.records import empty_records
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.reception import Reception
+from connect_core.systems.mqtt.records import record_batch
+from connect_core.systems.mqtt.session import Session, wait
+from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.unconfirmed import Unconfirmed
+
+CONFIRMED_S = 1.0
+"""How long the end of a quantum waits for the broker to answer the last ping. Later answers do no harm: what is not
+confirmed is settled so."""
+LARGEST_WINDOW = 16_384
+"""More packets than a broker has sent in one session without an acknowledgement. It is not the receive maximum:
+Mosquitto 2.0.11 sends several times as many, and 3.1.1 has none. It is a quarter of the ids there are, so that no id of
+a broker that counts them up comes round within it."""
+
+
+class Member:
+    """Connects when it is made; `filters` is what this session is to be subscribed to, nothing when it has to leave.
+    Raises Retriable when the broker does not know the session any more: the next look of the driver says so."""
+
+    def __init__(self, options: MqttSourceOptions, wanted: Range, client_id: str, filters: tuple[str, ...]) -> None:
+        self._options, self._filters = options, filters
+        self._where = f"partition {wanted.partition.key}"
+        standing = Standing.of(wanted.evidence)
+        self.session = Session(options, client_id)
+        kept = self.session.kept
+        if standing.subscribed and not kept:
+            self.session.give_up()
+            raise Retriable("the broker has lost the session since it was looked at", where=self._where)
+        unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=bool(standing.counts_up))
+        self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=options.packet_ids == "detect")
+        self._answers = 0
+        self._emptied = False
+        self._subscribed = filters or standing.subscribed
+        self._subscribe(standing.subscribed)
+
+    def _subscribe(self, subscribed: tuple[str, ...]) -> None:
+        """MQTT 5 does not send retained messages again to who has the subscription: to subscribe once more is certain.
+        3.1.1 does."""
+        leaving = [one for one in subscribed if one not in self._filters]
+        if leaving:
+            self.session.unsubscribe(leaving)
+        known = self.session.kept and subscribed == self._filters and self._options.protocol != "5"
+        if self._filters and not known:
+            self.session.subscribe(self._filters, self._options.qos)
+
+    def batch(self) -> SourceBatch | None:
+        """What has come; None when nothing has. Packets that are there already are counted as absent."""
+        packets = self.session.receive()
+        self._confirm()
+        if not packets:
+            return None
+        arrivals = self._reception.take(packets)
+        records, rejects = record_batch(arrivals)
+        return SourceBatch(
+            records,
+            self._reception.next,
+            len(packets) - len(arrivals),
+            rejects,
+            doubtful=tuple(one.number for one in arrivals if one.doubtful),
+        )
+
+    def durable(self, end: int) -> None:
+        self._reception.durable(end)
+        self.acknowledge()
+
+    def acknowledge(self) -> None:
+        """Sends what is due, in the order of arrival."""
+        if self.session.open and (packet_ids := self._reception.due()):
+            self.session.acknowledge(packet_ids)
+            self._reception.pinged()
+
+    def is_full(self) -> bool:
+        """Whether the broker waits for acknowledgements that this quantum does not give."""
+        return self._reception.unacknowledged() >= self._options.receive_maximum
+
+    def emptied(self) -> SourceBatch | None:
+        """Of a session that has to leave, once nothing comes any more and all was acknowledged: that it is empty. It is
+        given up when this is settled."""
+        if self._filters or self._emptied or self._reception.unacknowledged():
+            return None
+        self._emptied, self._subscribed = True, ()
+        return SourceBatch(empty_records(), self._reception.passed_over(), absent=1)
+
+    def require_open(self) -> None:
+        """Raises Refused when somebody else has the session now, Unreachable when the connection has ended."""
+        if self.session.taken_over:
+            raise Refused(
+                "another client has connected with this session's client id",
+                where=self._where,
+                next_step="Find out who it is: two that take turns get each a part of the messages. Nothing is lost",
+            )
+        if not self.session.open:
+            raise Unreachable(self.session.end_of(), where=self._where)
+
+    def evidence(self, end: int) -> Json:
+        """How the session stands at `end`, as well as can be known now."""
+        until = time.monotonic() + CONFIRMED_S
+        while self._reception.awaits_answer() and self.session.open and time.monotonic() < until:
+            wait([self.session], 0.05)
+            self.session.receive()  # not acknowledged, so it comes again
+            self._confirm()
+        standing = Standing(self._subscribed, self._reception.entries(end), self._reception.counts_up)
+        return standing.evidence()
+
+    def _confirm(self) -> None:
+        while self._answers < self.session.answers:
+            self._answers += 1
+            self._reception.answered()

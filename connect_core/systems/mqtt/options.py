@@ -1,0 +1,175 @@
+"""Options of the MQTT source, as a document gives them once its references are resolved."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from connect_core.errors import ConfigError
+from connect_core.systems.mqtt.filters import check, shared_out
+
+_PLAIN_PORT, _TLS_PORT = 1883, 8883
+_ID_PREFIX = "waybill"
+
+
+def _absolute(path: str) -> str:
+    if path and not path.startswith("/"):
+        raise ValueError("must be an absolute path")
+    return path
+
+
+def _as_list(value: object) -> object:
+    """One filter may stand alone; a comma may be part of one."""
+    return [value] if isinstance(value, str) else value
+
+
+PemFile = Annotated[str, AfterValidator(_absolute)]
+TopicFilter = Annotated[str, AfterValidator(check)]
+
+
+class MqttBrokerOptions(BaseModel):
+    """An MQTT broker, and who we are to it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str = Field(min_length=1, description="Host of the broker", examples=["mqtt.internal"])
+    port: int = Field(default=0, ge=0, le=65535, description="Its port; 0: 1883, with TLS 8883", examples=[1883])
+    protocol: Literal["5", "3.1.1"] = Field(
+        default="5",
+        description="Version of MQTT. 3.1.1 has no properties, no say in how much comes at once, and cannot tell that "
+        "a session was taken over",
+        examples=["3.1.1"],
+    )
+    websockets: str = Field(
+        default="", description="Path of the broker's websocket; empty: plain TCP", examples=["/mqtt"]
+    )
+    user: str = Field(default="", description="User name", examples=["replication"])
+    password: str = Field(
+        default="",
+        repr=False,
+        description="Its password; never in plain text: `${env:NAME}` or `${file:PATH#KEY}`",
+        examples=["${env:MQTT_PASSWORD}"],
+    )
+    tls: bool = Field(
+        default=False,
+        description="TLS; the certificate is checked, and there is no way back to plain text",
+        examples=[True],
+    )
+    tls_ca: PemFile = Field(
+        default="",
+        description="PEM file of the authorities to trust; empty: the system's",
+        examples=["/etc/tls/ca.pem"],
+    )
+    tls_certificate: PemFile = Field(
+        default="",
+        description="PEM file of our own certificate, where the broker asks for one",
+        examples=["/etc/tls/me.pem"],
+    )
+    tls_key: PemFile = Field(
+        default="", description="PEM file of its key; empty: in the same file", examples=["/etc/tls/me.key"]
+    )
+    connect_timeout_s: float = Field(
+        default=10.0,
+        gt=0,
+        le=300,
+        description="For how long a broker that does not answer is tried again",
+        examples=[30],
+    )
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.password and not self.user:
+            raise ValueError("password needs user")
+        if not self.tls and (self.tls_ca or self.tls_certificate or self.tls_key):
+            raise ValueError("tls_… means nothing without tls: true")
+        if self.tls_key and not self.tls_certificate:
+            raise ValueError("tls_key needs tls_certificate")
+        return self
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.host, self.port or (_TLS_PORT if self.tls else _PLAIN_PORT)
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return f"{self.host}:{self.address[1]}"
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """None without TLS. Raises ConfigError when a file is missing or holds something else."""
+        if not self.tls:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.tls_ca or None)
+            if self.tls_certificate:
+                context.load_cert_chain(self.tls_certificate, self.tls_key or None)
+        except (OSError, ssl.SSLError) as error:
+            named = [path for path in (self.tls_ca, self.tls_certificate, self.tls_key) if path]
+            missing = [path for path in named if not Path(path).is_file()]
+            raise ConfigError(
+                f"there is no file {missing[0]}" if missing else f"a certificate or its key cannot be used: {error}",
+                where=", ".join(named),
+                next_step="tls_ca, tls_certificate and tls_key name PEM files that this host has",
+            ) from None
+        return context
+
+
+class MqttSourceOptions(MqttBrokerOptions):
+    """Receives what is published to topics, in sessions that the broker keeps while nobody is connected."""
+
+    filters: Annotated[tuple[TopicFilter, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
+        description="Topic filters, with `+` and `#`", examples=[["devices/+/state", "alarms/#"]]
+    )
+    qos: Literal[0, 1] = Field(
+        default=1,
+        description="The most that is asked of the broker for each message. 1 receives QoS 2 publishes as well, each "
+        "of them once as told in docs/mqtt-source.md; 0: a message that comes while nobody is connected is lost",
+        examples=[0],
+    )
+    sessions: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="At most so many sessions side by side, each a partition. Filters are shared out among them; those "
+        "that overlap stay together",
+        examples=[4],
+    )
+    session_expiry_s: int = Field(
+        default=7 * 24 * 3600,
+        ge=60,
+        le=0xFFFFFFFE,
+        description="For how many seconds the broker keeps a session while nobody is connected (MQTT 5; with 3.1.1 it "
+        "is the broker's to say). Longer than any pause of the connector",
+        examples=[86400],
+    )
+    receive_maximum: int = Field(
+        default=4096,
+        ge=1,
+        le=4096,
+        description="How many messages of a session may be under way without acknowledgement (MQTT 5)",
+        examples=[1000],
+    )
+    packet_ids: Literal["detect", "count_up", "used_again"] = Field(
+        default="detect",
+        description="How the broker gives out packet ids: `count_up` one after the other, as Mosquitto does, or "
+        "`used_again`, the lowest one that is free, as HiveMQ does. `detect` takes it to be the latter until it is "
+        "known otherwise: messages may then be delivered twice after a crash, and are counted",
+        examples=["count_up"],
+    )
+    uid: str = Field(
+        default="",
+        description="The connector's, for client ids",
+        examples=["0123456789ab"],
+        json_schema_extra={"injected": True},
+    )
+
+    def client_id(self, session: int) -> str:
+        """Of one session, the same for ever: the broker knows it by this."""
+        return f"{_ID_PREFIX}-{self.uid}-{session}"
+
+    def shares(self) -> list[tuple[str, ...]]:
+        """The filters of each session."""
+        return shared_out(self.filters, self.sessions)

@@ -1,0 +1,107 @@
+"""Packets -> rows of RECORD_SCHEMA. The payload is the value, byte for byte; what MQTT says beside it becomes headers.
+
+    MQTT                         record
+    topic                        key, header MQTT_TOPIC
+    QoS of the delivery          header MQTT_QOS
+    retain flag, DUP flag        headers MQTT_RETAIN, MQTT_DUP: 1 when they are set, else not there
+    content type                 header MQTT_CONTENT_TYPE
+    response topic               header MQTT_RESPONSE_TOPIC
+    correlation data             header MQTT_CORRELATION_DATA, base64
+    payload format indicator     header MQTT_PAYLOAD_FORMAT: 0 or 1
+    message expiry interval      header MQTT_EXPIRY_S: the seconds that were left when it came
+    user property NAME           header MQTT_USER_NAME
+    user properties that cannot  header MQTT_USER_PROPERTIES: all of them, a JSON list of pairs
+    be headers
+
+A user property has a prefix so that no device can set a header that means something to a target. It cannot be a header
+when its name is empty or comes twice, its value is empty, or one of them holds the characters 1 or 2, with which
+RocketMQ separates properties.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from connect_core.contracts import Reject
+from connect_core.records import OPERATION_NONE, RECORD_SCHEMA, encode_headers
+from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
+from connect_core.systems.mqtt.reception import Arrival
+
+_SEPARATORS = frozenset("\x01\x02")
+
+
+def record_batch(arrivals: Sequence[Arrival], now: datetime | None = None) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+    """Rows in the order of arrival, and what cannot be one: a packet whose topic is not text as MQTT has it."""
+    rejects = tuple(_reject(one) for one in arrivals if _text(one.packet.topic) is None)
+    kept = [one for one in arrivals if _text(one.packet.topic) is not None]
+    topics = [one.packet.topic.decode() for one in kept]
+    columns = {
+        "topic": topics,
+        "key": topics,
+        "value": [one.packet.payload for one in kept],
+        "headers": [_headers(one.packet, topic) for one, topic in zip(kept, topics, strict=True)],
+        "offset": [one.number for one in kept],
+        "timestamp": [now or datetime.now(UTC)] * len(kept),
+        "operation": [OPERATION_NONE] * len(kept),
+        "trace": [one.trace or None for one in kept],
+    }
+    arrays = [
+        pa.array(columns[one.name], type=one.type) if one.name in columns else pa.nulls(len(kept), one.type)
+        for one in RECORD_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA), rejects
+
+
+def _headers(packet: Packet, topic: str) -> bytes:
+    pairs = [("MQTT_TOPIC", _without_separators(topic)), ("MQTT_QOS", str(packet.qos))]
+    if packet.retain:
+        pairs.append(("MQTT_RETAIN", "1"))
+    if packet.dup:
+        pairs.append(("MQTT_DUP", "1"))
+    if packet.properties != NO_PROPERTIES:
+        pairs += _described(packet.properties)
+    return encode_headers(pairs)
+
+
+def _described(properties: Properties) -> Iterator[tuple[str, str]]:
+    if properties.content_type:
+        yield "MQTT_CONTENT_TYPE", _without_separators(properties.content_type)
+    if properties.response_topic:
+        yield "MQTT_RESPONSE_TOPIC", _without_separators(properties.response_topic)
+    if properties.correlation_data:
+        yield "MQTT_CORRELATION_DATA", base64.b64encode(properties.correlation_data).decode()
+    if properties.payload_format is not None:
+        yield "MQTT_PAYLOAD_FORMAT", str(properties.payload_format)
+    if properties.expiry_s is not None:
+        yield "MQTT_EXPIRY_S", str(properties.expiry_s)
+    names = [name for name, _ in properties.user]
+    legal = [(name, value) for name, value in properties.user if names.count(name) == 1 and _is_header(name, value)]
+    yield from ((f"MQTT_USER_{name}", value) for name, value in legal)
+    if len(legal) < len(properties.user):
+        yield "MQTT_USER_PROPERTIES", json.dumps(properties.user)
+
+
+def _is_header(name: str, value: str) -> bool:
+    return bool(name and value) and name != "PROPERTIES" and not _SEPARATORS & {*name, *value}
+
+
+def _without_separators(text: str) -> str:
+    """Brokers need not take control characters (MQTT 5, section 1.5.4); from those that do, they are shown as such."""
+    return text.replace("\x01", "\u2401").replace("\x02", "\u2402")
+
+
+def _text(topic: bytes) -> str | None:
+    try:
+        return topic.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _reject(arrival: Arrival) -> Reject:
+    message = "The topic is not UTF-8"
+    return Reject(arrival.number, 0, "read", "MalformedTopic", message, arrival.packet.payload[:65_536])

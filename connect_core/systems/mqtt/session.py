@@ -1,0 +1,297 @@
+"""One connection of a session, over paho-mqtt: packets come out in the order of arrival, acknowledgements go in bursts
+with a PINGREQ behind them.
+
+The only module that knows paho. It is driven from one thread, without paho's own: `receive` reads what is there. paho
+acknowledges with one write a packet and shows no answer to a ping; `_Client` adds both with two private names of it
+(`_packet_queue`, `_handle_pingresp`), so its version is pinned and a test watches them.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from paho.mqtt.client import Client, MQTTMessage
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties as PahoProperties
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from connect_core.errors import Refused, Retriable, Unreachable
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
+
+_PUBACK, _PINGREQ = 0x40, b"\xc0\x00"
+_TAKEN_OVER = 0x8E
+_FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
+"""Reasons of a CONNACK that trying again does not change (MQTT 5, section 3.2.2.2; paho shows those of 3.1.1 so)."""
+_REFUSED_ADVICE = "Look at user, password, protocol and what the broker lets this client id do"
+_RETRY_S = 0.2
+_ANSWER_S = 10.0
+_MOST_PACKETS = 1000
+_ONLY_WHEN_NEW = 1
+"""Retain handling: retained messages come when the subscription is new (MQTT 5, section 3.8.3.1)."""
+
+
+class _Client(Client):
+    """`answers` counts the PINGRESPs."""
+
+    answers = 0
+
+    def _handle_pingresp(self) -> MQTTErrorCode:
+        code: MQTTErrorCode = super()._handle_pingresp()
+        self.answers += 1
+        return code
+
+    def acknowledge(self, packet_ids: Sequence[int]) -> None:
+        """PUBACKs of success (the same four bytes in both versions) and a PINGREQ, in one write."""
+        acks = b"".join(bytes((_PUBACK, 2, *packet_id.to_bytes(2, "big"))) for packet_id in packet_ids)
+        self._packet_queue(_PUBACK, acks + _PINGREQ, 0, 0)
+
+
+class Session:
+    """Connected when it is made. `kept` says whether the broker knew the session. Raises Unreachable when the broker
+    does not answer in time, Refused when it does not let us in."""
+
+    def __init__(self, options: MqttSourceOptions, client_id: str, *, receive_maximum: int | None = None) -> None:
+        self._options, self._client_id = options, client_id
+        self._where = f"{options.where}, client id {client_id}"
+        self._packets: list[Packet] = []
+        self._acks: dict[int, Any] = {}
+        self._connack: tuple[bool, Any] | None = None
+        self._ended: str = ""
+        self.taken_over = False
+        self._five = options.protocol == "5"
+        self._receive_maximum = receive_maximum or options.receive_maximum
+        self.kept = self._connected()
+
+    # ------------------------------------------------------------------------------------------------------ connecting
+
+    def _made(self, *, clean: bool = False) -> _Client:
+        options = self._options
+        client = _Client(
+            CallbackAPIVersion.VERSION2,
+            self._client_id,
+            clean_session=None if self._five else clean,
+            protocol=MQTTProtocolVersion.MQTTv5 if self._five else MQTTProtocolVersion.MQTTv311,
+            transport="websockets" if options.websockets else "tcp",
+            manual_ack=True,
+        )
+        if options.websockets:
+            client.ws_set_options(path=options.websockets)
+        if options.user:
+            client.username_pw_set(options.user, options.password or None)
+        if context := options.tls_context():
+            client.tls_set_context(context)
+        client.on_connect = self._on_connect
+        client.on_message = self._on_message
+        client.on_subscribe = self._on_answer
+        client.on_unsubscribe = self._on_unsubscribed
+        client.on_disconnect = self._on_disconnect
+        return client
+
+    def _connected(self, *, clean: bool = False) -> bool:
+        """Tried again while nobody answers: a broker that restarts is back in seconds."""
+        until = time.monotonic() + self._options.connect_timeout_s
+        while True:
+            try:
+                self._client = self._made(clean=clean)  # a new one each time: paho keeps what went wrong
+                return self._connect_once(until)
+            except Retriable:
+                if time.monotonic() + _RETRY_S >= until:
+                    raise
+                time.sleep(_RETRY_S)
+
+    def _connect_once(self, until: float) -> bool:
+        self._connack, self._ended = None, ""
+        client = self._client
+        client.connect_timeout = max(until - time.monotonic(), 0.1)
+        try:
+            host, port = self._options.address
+            # Without keep-alive: a quantum is short, and pings of paho's own would be taken for answers to ours.
+            client.connect(host, port, keepalive=0, **self._connect_properties())
+        except (OSError, ValueError) as error:
+            raise self._unreachable(f"the broker cannot be reached: {error}") from None
+        kept, reason = self._answer()
+        if not reason.is_failure:
+            return kept
+        client.disconnect()
+        kind = Refused if reason.value in _FOR_GOOD else Retriable
+        raise kind(f"the broker refuses the connection: {reason}", where=self._where, next_step=_REFUSED_ADVICE)
+
+    def _answer(self) -> tuple[bool, Any]:
+        """What a CONNACK said."""
+        self._until(lambda: self._connack is not None, "it does not answer a CONNECT")
+        answer = self._connack
+        return answer if answer is not None else (False, None)
+
+    def _connect_properties(self) -> dict[str, Any]:
+        if not self._five:
+            return {}
+        properties = PahoProperties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.SessionExpiryInterval = self._options.session_expiry_s
+        properties.ReceiveMaximum = self._receive_maximum
+        return {"clean_start": False, "properties": properties}
+
+    def subscribe(self, filters: Sequence[str], qos: int) -> None:
+        """Of filters that the session has the retained messages do not come again (MQTT 5). Raises Refused when the
+        broker does not grant one of them."""
+        wanted: list[Any] = [
+            (one, SubscribeOptions(qos=qos, retainHandling=_ONLY_WHEN_NEW) if self._five else qos) for one in filters
+        ]
+        reasons = self._asked(lambda: self._client.subscribe(wanted), "SUBSCRIBE")
+        refused = [f"{one} ({reason})" for one, reason in zip(filters, reasons, strict=True) if reason.is_failure]
+        if refused:
+            raise Refused(
+                f"the broker does not grant {', '.join(refused)}",
+                where=self._where,
+                next_step="Let this user subscribe to them, or leave them out",
+            )
+
+    def unsubscribe(self, filters: Sequence[str]) -> None:
+        self._asked(lambda: self._client.unsubscribe(list(filters)), "UNSUBSCRIBE")
+
+    def _asked(self, ask: Any, what: str) -> Any:
+        code, packet_id = ask()
+        if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            raise self._unreachable(self._ended or f"{what} could not be sent")
+        self._until(lambda: packet_id in self._acks, f"it does not answer a {what}")
+        return self._acks.pop(packet_id)
+
+    # ------------------------------------------------------------------------------------------------------- messages
+
+    def fileno(self) -> int:
+        """For `select`; below 0 when the connection has ended."""
+        line = self._client.socket()
+        return -1 if line is None else int(line.fileno())
+
+    @property
+    def open(self) -> bool:
+        return self.fileno() >= 0
+
+    def receive(self) -> list[Packet]:
+        """What has come by now, at most about a thousand packets; does not wait. What was received before the
+        connection ended is given too."""
+        self.read()
+        packets, self._packets = self._packets, []
+        return packets
+
+    def read(self) -> None:
+        """Takes in what has come by now; the messages among it wait for `receive`."""
+        while self.open and len(self._packets) < _MOST_PACKETS and self._readable(0.0):
+            before = len(self._packets)
+            self._client.loop_read()
+            if len(self._packets) == before and not self._readable(0.0):
+                break
+        if self._client.want_write():
+            self._client.loop_write()
+
+    def acknowledge(self, packet_ids: Sequence[int]) -> bool:
+        """One burst, and a PINGREQ behind it. False when the connection has ended: nobody knows what was sent then."""
+        if self.open:
+            self._client.acknowledge(packet_ids)
+        return self.open
+
+    @property
+    def answers(self) -> int:
+        """How many pings the broker has answered."""
+        return self._client.answers
+
+    def end_of(self) -> str:
+        """Why the connection has ended."""
+        return self._ended or "the connection has ended"
+
+    def close(self) -> None:
+        """Leaves the session to the broker."""
+        self._client.disconnect()
+
+    def give_up(self) -> None:
+        """Ends the session at the broker too."""
+        if self._five:
+            properties = PahoProperties(PacketTypes.DISCONNECT)  # type: ignore[no-untyped-call]
+            properties.SessionExpiryInterval = 0
+            self._client.disconnect(properties=properties)
+            return
+        self._client.disconnect()
+        self._connected(clean=True)  # the only way that 3.1.1 has
+        self._client.disconnect()
+
+    # ------------------------------------------------------------------------------------------------------- driving
+
+    def _readable(self, limit_s: float) -> bool:
+        line: Any = self._client.socket()
+        if line is None:
+            return False
+        pending = getattr(line, "pending", None)  # of TLS and websockets: read from the socket, but not by us
+        if pending is not None and pending() > 0:
+            return True
+        return bool(select.select([line], [], [], limit_s)[0])
+
+    def _until(self, condition: Any, complaint: str) -> None:
+        """Raises Unreachable when the connection ends or nothing comes for too long."""
+        until = time.monotonic() + min(_ANSWER_S, self._options.connect_timeout_s)
+        while not condition():
+            if not self.open:
+                raise self._unreachable(self.end_of())
+            if time.monotonic() > until:
+                raise self._unreachable(complaint)
+            if self._readable(0.05):
+                self._client.loop_read()
+            if self._client.want_write():
+                self._client.loop_write()
+
+    def _unreachable(self, what: str) -> Unreachable:
+        return Unreachable(what, where=self._where, next_step="Look at the broker, and at host, port and tls")
+
+    def _on_connect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        self._connack = (bool(flags.session_present), reason)
+
+    def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
+        self._acks[packet_id] = reasons
+
+    def _on_unsubscribed(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
+        self._acks[packet_id] = reasons
+
+    def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        self.taken_over = self.taken_over or reason.value == _TAKEN_OVER
+        self._ended = self._ended or f"the connection has ended: {reason}"  # the first one is the reason
+
+    def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:
+        self._packets.append(
+            Packet(
+                bytes(message._topic),
+                bytes(message.payload),
+                message.qos,
+                message.mid if message.qos else 0,
+                bool(message.dup),
+                bool(message.retain),
+                _properties(message.properties),
+            )
+        )
+
+
+def _properties(given: Any) -> Properties:
+    """Of MQTT 5; `isEmpty` is what most messages have."""
+    if given is None or given.isEmpty():
+        return NO_PROPERTIES
+    return Properties(
+        getattr(given, "ContentType", None),
+        getattr(given, "ResponseTopic", None),
+        getattr(given, "CorrelationData", None),
+        getattr(given, "PayloadFormatIndicator", None),
+        getattr(given, "MessageExpiryInterval", None),
+        tuple((str(name), str(value)) for name, value in getattr(given, "UserProperty", ())),
+    )
+
+
+def wait(sessions: Sequence[Session], limit_s: float) -> None:
+    """Returns when something may be there to receive, at the latest after `limit_s`."""
+    if any(one._packets or one._readable(0.0) for one in sessions):
+        return
+    lines = [one for one in sessions if one.open]
+    if lines:
+        select.select(lines, [], [], limit_s)
+    else:
+        time.sleep(limit_s)

@@ -1,0 +1,183 @@
+"""One connection of a session over paho: what the pinned version has to do, with real brokers."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from connect_core.errors import ConfigError, Refused, Unreachable
+from connect_core.stack import ports
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.packets import Packet, Properties
+from connect_core.systems.mqtt.session import Session, wait
+from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
+from tests.mqtt_devices import devices
+
+pytestmark = pytest.mark.server
+
+COUNT = 5
+"""As many as HiveMQ CE has under way at least."""
+
+
+def options(broker: MqttBroker, **more: object) -> MqttSourceOptions:
+    given = {"host": broker.host, "port": broker.port, "filters": ["#"], "uid": uuid4().hex[:12], **more}
+    return MqttSourceOptions.model_validate({"connect_timeout_s": 5, **given})
+
+
+def received(session: Session, count: int, limit_s: float = 20) -> list[Packet]:
+    until, packets = time.monotonic() + limit_s, list[Packet]()
+    while len(packets) < count and time.monotonic() < until:
+        wait([session], 0.1)
+        packets += session.receive()
+    return packets
+
+
+def answered(session: Session, pings: int) -> bool:
+    until = time.monotonic() + 20
+    while session.answers < pings and time.monotonic() < until:
+        wait([session], 0.1)
+        session.receive()
+    return session.answers == pings
+
+
+def test_the_version_whose_private_names_are_used() -> None:
+    assert version("paho-mqtt") == "2.2.0"
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_acknowledgements_go_in_one_burst_and_an_answered_ping_proves_them(
+    mqtt_broker: MqttBroker, protocol: str
+) -> None:
+    """Behind the answer the connection breaks off: nothing of what was acknowledged comes again."""
+    given, topic = options(mqtt_broker, protocol=protocol), f"burst/{uuid4().hex}"
+    session = Session(given, given.client_id(0))
+    assert not session.kept
+    session.subscribe([topic], 1)
+    with devices(mqtt_broker) as all_of_them:
+        all_of_them.publish(topic, [b"same"] * COUNT)
+        all_of_them.wait()
+    packets = received(session, COUNT)
+    ids = [one.packet_id for one in packets]
+    assert (len(ids), len({*ids})) == (COUNT, COUNT)
+    assert session.acknowledge(ids[:3])
+    assert answered(session, 1)
+    broken_off(session)
+    again = Session(given, given.client_id(0))
+    assert again.kept
+    left = received(again, COUNT - 3)
+    assert [(one.packet_id, one.dup) for one in left] == [(packet_id, True) for packet_id in ids[3:]]
+    assert received(again, 1, limit_s=0.5) == []
+    again.give_up()
+    assert not Session(given, given.client_id(0)).kept
+
+
+def broken_off(session: Session) -> None:
+    line = session._client.socket()
+    assert line is not None
+    line.close()
+
+
+def test_who_is_taken_over_knows_it(hivemq: HiveMQ) -> None:
+    """Mosquitto 2.0.11 closes the connection without a word."""
+    given = options(hivemq)
+    first = Session(given, given.client_id(0))
+    second = Session(given, given.client_id(0))
+    received(first, 1, limit_s=1)
+    assert (first.open, first.taken_over, second.open, second.kept) == (False, True, True, True)
+    second.give_up()
+
+
+def test_what_mqtt_5_says_beside_a_message(mosquitto: Mosquitto) -> None:
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties as PahoProperties
+
+    given = options(mosquitto)
+    session = Session(given, given.client_id(0))
+    session.subscribe(["beside"], 1)
+    said = PahoProperties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    said.ContentType, said.ResponseTopic, said.CorrelationData = "text/plain", "answers", b"\x00\x01"
+    said.PayloadFormatIndicator = 1
+    said.UserProperty = [("color", "red"), ("color", "blue")]
+    with devices(mosquitto) as all_of_them:
+        all_of_them.publish("beside", [b"x"], properties=said)
+        all_of_them.wait()
+    [packet] = received(session, 1)
+    colors = (("color", "red"), ("color", "blue"))
+    assert packet.properties == Properties("text/plain", "answers", b"\x00\x01", 1, None, colors)
+    session.give_up()
+
+
+def test_a_websocket(hivemq: HiveMQ) -> None:
+    given = options(hivemq, port=hivemq.websocket_port, websockets="/mqtt")
+    session = Session(given, given.client_id(0))
+    session.subscribe(["through/a/websocket"], 1)
+    with devices(hivemq) as all_of_them:
+        all_of_them.publish("through/a/websocket", [b"x" * 100_000, b"y"])
+        all_of_them.wait()
+    assert [len(one.payload) for one in received(session, 2)] == [100_000, 1]
+    session.give_up()
+
+
+def test_nobody_there() -> None:
+    given = MqttSourceOptions(host="127.0.0.1", port=ports.free(), filters=("a",), connect_timeout_s=0.5)
+    with pytest.raises(Unreachable, match="cannot be reached"):
+        Session(given, "x")
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mosquitto, Path]]:
+    """A listener with TLS that wants a certificate of ours, a user and a password; and the folder of the files."""
+    folder = tmp_path_factory.mktemp("secured")
+    for name in ("ca", "stranger"):
+        _openssl(folder, "req", "-x509", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
+    for name in ("broker", "client"):
+        _openssl(folder, "req", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
+        _openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", "-days", "2", *signing)
+    (folder / "passwords").touch(0o600)
+    subprocess.run(["mosquitto_passwd", "-b", str(folder / "passwords"), "robot", "s3cret"], check=True)
+    port = ports.free()
+    lines = [f"listener {port} 127.0.0.1", "allow_anonymous false", f"password_file {folder / 'passwords'}"]
+    lines += [f"cafile {folder / 'ca.pem'}", f"certfile {folder / 'broker.pem'}", f"keyfile {folder / 'broker.key'}"]
+    broker = Mosquitto(folder / "files", listeners="\n".join([*lines, "require_certificate true"]))
+    broker.start()
+    yield Mosquitto(folder, port=port), folder
+    broker.kill()
+
+
+_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+
+def _openssl(folder: Path, *words: str) -> None:
+    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+
+# paho leaves the socket of a handshake that fails to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_tls_with_an_authority_of_our_own_a_certificate_and_a_password(secured: tuple[Mosquitto, Path]) -> None:
+    broker, folder = secured
+    ours = {"tls": True, "tls_ca": f"{folder}/ca.pem", "user": "robot", "password": "s3cret"}
+    mine = {"tls_certificate": f"{folder}/client.pem", "tls_key": f"{folder}/client.key"}
+    session = Session(options(broker, **ours, **mine), "secured")
+    session.subscribe(["a"], 1)
+    session.give_up()
+    with pytest.raises(Refused, match="refuses"):
+        Session(options(broker, **{**ours, **mine, "password": "wrong"}), "secured")
+    wrong = {
+        "no certificate of ours": ours,
+        "an authority that did not sign": {**ours, **mine, "tls_ca": f"{folder}/stranger.pem"},
+        "plain text": {"user": "robot", "password": "s3cret"},
+    }
+    for given in wrong.values():
+        with pytest.raises(Unreachable) as refused:
+            Session(options(broker, connect_timeout_s=1, **given), "secured")
+        assert "s3cret" not in str(refused.value)
+    with pytest.raises(ConfigError, match="there is no file"):
+        Session(options(broker, **{**ours, "tls_ca": "/nowhere.pem"}), "secured")
