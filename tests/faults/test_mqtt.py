@@ -25,7 +25,7 @@ from tests.mqtt_brokers import MqttBroker
 from tests.mqtt_devices import devices
 from tests.site import Site
 
-pytestmark = [pytest.mark.server, pytest.mark.fault]
+pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
 NAME = "devices-in"
 SAME = b"on"

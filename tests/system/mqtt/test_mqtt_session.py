@@ -19,7 +19,7 @@ from connect_core.systems.mqtt.session import Session, wait
 from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
 COUNT = 5
 """As many as HiveMQ CE has under way at least."""

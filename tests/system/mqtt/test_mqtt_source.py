@@ -18,7 +18,7 @@ from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 from tests.site import Site
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
 PAGE = Path(__file__).parents[3] / "docs" / "mqtt-source.md"
 
