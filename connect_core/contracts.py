@@ -189,10 +189,10 @@ class Reject:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Records of RECORD_SCHEMA in offset order. `next_offset` is the place to read on behind them; `absent` counts
-    offsets that held no record; `rejects` are records that could not even be read into a row; `filtered` are the
-    offsets of those that the source was told to leave out, in order; `doubtful` those of rows that may have been
-    delivered before, where nobody can tell."""
+    """Records of RECORD_SCHEMA in offset order, each with one output. `next_offset` is the place to read on behind
+    them; `absent` counts offsets that held no record; `rejects` are records that could not even be read into a row;
+    `filtered` are the offsets of those that the source was told to leave out, in order; `doubtful` those of rows that
+    may have been delivered before, where nobody can tell."""
 
     records: pa.RecordBatch
     next_offset: int
@@ -222,7 +222,8 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + already`.
+    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + already`. The first
+    are records, the second their outputs: `emitted` is more than `passed` only where rules make several of one.
 
     A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
     stands for a count that nobody can know, and its digests are empty.
@@ -427,7 +428,8 @@ class Writer(Protocol):
     """One lane's way into a target, for one range. Used in one thread."""
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
-        """Takes rows, in order; may buffer. Returns how many it took: fewer than all when the quantum is over."""
+        """Takes rows, in order; may buffer. Returns how many it took: fewer than all when the quantum is over. Of the
+        outputs of one record (rows with the same offset) it takes all or none: a range ends between records."""
 
     def flush(self, limit: Limit) -> Delivered:
         """Everything taken is durable when this returns, and told of. Raises when that cannot be said of all of it. May

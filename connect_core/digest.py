@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from connect_core.records import Lineage
+from connect_core.records import Lineage, ordinals
 
 LINES = "lines:"
 """What the text of a digest of lines begins with."""
@@ -33,24 +33,24 @@ class RecordDigest:
         self._origin = np.uint64(xxh3_64_intdigest(lineage.prefix().encode()))
         self.value = value
 
-    def add(self, records: pa.RecordBatch, ordinals: NDArray[np.int64] | None = None) -> None:
-        """Adds every row of a batch of RECORD_SCHEMA; `ordinals` are all 0 when left out."""
+    def add(self, records: pa.RecordBatch) -> None:
+        """Adds every row of a batch of RECORD_SCHEMA."""
         bodies = records.column("value").to_pylist()
         if None in bodies:
             bodies = [body or b"" for body in bodies]
-        seeds = self._seeds(records, ordinals).tolist()
+        seeds = self._seeds(records).tolist()
         self.value = (self.value + sum(map(xxh3_64_intdigest, bodies, seeds))) & _MASK
 
     def add_sum(self, value: int) -> None:
         """Adds what another digest of the same lineage has added meanwhile: a difference of its values."""
         self.value = (self.value + value) & _MASK
 
-    def _seeds(self, records: pa.RecordBatch, ordinals: NDArray[np.int64] | None) -> NDArray[np.uint64]:
+    def _seeds(self, records: pa.RecordBatch) -> NDArray[np.uint64]:
         seeds: NDArray[np.uint64] = (
             records.column("offset").to_numpy().astype(np.uint64) * np.uint64(_OFFSET_STEP) + self._origin
         )
-        if ordinals is not None:
-            seeds += ordinals.astype(np.uint64) * np.uint64(_ORDINAL_STEP)
+        if (numbers := ordinals(records)) is not None:
+            seeds += numbers.astype(np.uint64) * np.uint64(_ORDINAL_STEP)
         if any(records.column(name).null_count < len(records) for name in ("key", "tags", "headers")):
             seeds += _attribute_hashes(records)
         return seeds

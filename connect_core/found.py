@@ -20,13 +20,15 @@ Numbers = NDArray[np.int64]
 
 
 class Hit(NamedTuple):
-    """A record of ours in a target. `trace` is that of RECORD_SCHEMA, 0 for none."""
+    """A record of ours in a target. `trace` is that of RECORD_SCHEMA, 0 for none; `outputs` is how many its input has
+    in all."""
 
     offset: int
     ordinal: int
     target: str
     position: int
     trace: int = 0
+    outputs: int = 1
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,13 @@ class Found:
     """The records of one range that are in its targets.
 
     `hits` is an int64 array of shape (n, 4): offset, ordinal, index into `targets`, position; sorted by (offset,
-    ordinal, position), one row for each copy; `traces` are those of its rows. `scanned` maps each target to the
-    position behind the last one looked at. `complete` when every target was looked through to the end it had when
-    the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell which
-    records they are (a file). `late` counts copies of records before the range, which were settled before these
-    came: surplus. `spread` are the targets that the range's records are shared out among, in order within each of
-    them but not over all; empty where it has one. `possible_repeats` is how many records of the range can at most
-    have been there and be gone again, so that nobody knows whether they are delivered twice.
+    ordinal, position), one row for each copy; `traces` and `outputs` are those of its rows. `scanned` maps each target
+    to the position behind the last one looked at. `complete` when every target was looked through to the end it had
+    when the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell which
+    records they are (a file). `late` counts copies of records before the range, which were settled before these came:
+    surplus. `spread` are the targets that the range's outputs are shared out among, in order within each of them but
+    not over all; empty where it has one, and one output of each record. `possible_repeats` is how many records of the
+    range can at most have been there and be gone again, so that nobody knows whether they are delivered twice.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class Found:
     spread: tuple[str, ...] = ()
     traces: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     possible_repeats: int = 0
+    outputs: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def merged(
         self,
@@ -68,9 +71,10 @@ class Found:
         old = self.hits.copy()
         if len(old):
             old[:, 2] = np.array([index[name] for name in self.targets])[old[:, 2]]
-        new = np.array([(o, n, index[t], p) for o, n, t, p, _ in hits_seen], dtype=np.int64).reshape(-1, _COLUMNS)
-        hits = np.concatenate([old, new])
+        rows_seen = [(row.offset, row.ordinal, index[row.target], row.position) for row in hits_seen]
+        hits = np.concatenate([old, np.array(rows_seen, dtype=np.int64).reshape(-1, _COLUMNS)])
         traces = np.concatenate([self.traces, np.array([row.trace for row in hits_seen], dtype=np.int64)])
+        outputs = np.concatenate([self.outputs, np.array([row.outputs for row in hits_seen], dtype=np.int64)])
         order = np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))
         return replace(
             self,
@@ -80,22 +84,47 @@ class Found:
             hits=hits[order],
             late=self.late + late,
             traces=traces[order],
+            outputs=outputs[order],
             possible_repeats=self.possible_repeats + possible_repeats,
         )
 
-    def present(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Boolean mask: which of these offsets (ordinal 0) are there."""
-        known = self.hits[self.hits[:, 1] == 0, 0]
-        return np.isin(offsets, known)
+    def present(self, offsets: Numbers, ordinals: Numbers | None = None) -> NDArray[np.bool_]:
+        """Boolean mask: which of these are there; `ordinals` are all 0 when left out."""
+        if ordinals is None:
+            return np.isin(offsets, self.hits[self.hits[:, 1] == 0, 0])
+        if not len(offsets) or not len(self.hits):
+            return np.zeros(len(offsets), dtype=np.bool_)
+        least, width = int(offsets.min()), int(max(ordinals.max(), self.hits[:, 1].max())) + 1
+        near = self.hits[(self.hits[:, 0] >= least) & (self.hits[:, 0] <= offsets.max())]
+        return np.isin((offsets - least) * width + ordinals, (near[:, 0] - least) * width + near[:, 1])
+
+    def whole(self) -> Numbers:
+        """The offsets of the records of which every output is there, in order."""
+        if (self.outputs == 1).all():
+            return np.unique(self.hits[:, 0]).astype(np.int64)
+        rows = np.unique(np.column_stack([self.hits[:, :2], self.outputs]), axis=0)
+        offsets, first, there = np.unique(rows[:, 0], return_index=True, return_counts=True)
+        whole: Numbers = offsets[there >= rows[first, 2]]
+        return whole
 
     def traced(self) -> list[tuple[int, int]]:
-        """Offset and trace of the records that have one, in order; a record with several copies once."""
+        """Offset and trace of the records that have one and are whole, in order; one with several copies once."""
         rows = np.column_stack([self.hits[:, 0], self.traces])[self.traces > 0]
+        rows = rows[np.isin(rows[:, 0], self.whole())]
         return [(int(offset), int(trace)) for offset, trace in np.unique(rows, axis=0)]
 
+    def in_parts(self) -> int:
+        """How many outputs are there of records that are not whole."""
+        rows = self.hits[~np.isin(self.hits[:, 0], self.whole())]
+        return len(np.unique(rows[:, :2], axis=0))
+
     def count_below(self, end: int) -> int:
-        """How many different records below `end` are there."""
+        """How many different outputs of records below `end` are there."""
         return len(np.unique(self.hits[self.hits[:, 0] < end][:, :2], axis=0))
+
+    def records_below(self, end: int) -> int:
+        """How many records below `end` have an output there."""
+        return len(np.unique(self.hits[self.hits[:, 0] < end, 0]))
 
     def behind_highest(self, begin: int, end: int) -> int:
         """The offset behind the highest one in [begin, end) that is there; `begin` when none is."""
@@ -106,17 +135,20 @@ class Found:
     def doubtful_from(self, begin: int, end: int) -> int:
         """The first of the offsets in [begin, end) of which, when it is not there, nobody can say whether it was ever
         written; `end` where this can be said of all. Before the highest one in a target everything that goes there was
-        written: of several targets the one that got least far decides."""
+        written: of several targets the one that got least far decides. Of one that is not whole it cannot be said."""
         if not self.spread:
             return end
-        there = np.unique(self.hits[(self.hits[:, 0] >= begin) & (self.hits[:, 0] < end), 0])
+        whole = self.whole()
+        there = whole[(whole >= begin) & (whole < end)]
         without_hole = begin + int(np.argmin(np.append(there == np.arange(begin, begin + len(there)), False)))
-        least = min(self._behind_highest_in(target) for target in self.spread)
+        least = min(self._sure_in(target, whole) for target in self.spread)
         return max(without_hole, min(least, end))
 
-    def _behind_highest_in(self, target: str) -> int:
+    def _sure_in(self, target: str, whole: Numbers) -> int:
+        """Behind the highest record in a target, or before it when an output of it is missing: that may go there."""
         here = self.hits[self.hits[:, 2] == self.targets.index(target), 0] if target in self.targets else ()
-        return int(np.max(here, initial=-1)) + 1
+        highest = int(np.max(here, initial=-1))
+        return highest + int(highest < 0 or np.isin(highest, whole))
 
     def surplus(self, end: int) -> int:
         """Copies of records below `end` beyond the first, those of records before the range included."""
@@ -132,22 +164,25 @@ class Found:
     def encode(self) -> bytes:
         """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
         head = {"scanned": dict(self.scanned), "complete": self.complete, "targets": self.targets}
-        traced = bool(self.traces.any())
+        traced, fanned = bool(self.traces.any()), bool((self.outputs != 1).any())
         head |= {"unplaced": self.unplaced, "late": self.late, "spread": self.spread}
         head |= {"traced": 1} if traced else {}
+        head |= {"fanned": 1} if fanned else {}
         head |= {"possible_repeats": self.possible_repeats} if self.possible_repeats else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         columns = np.ascontiguousarray(deltas).tobytes() + (self.traces.tobytes() if traced else b"")
+        columns += self.outputs.tobytes() if fanned else b""
         return json.dumps(head).encode() + b"\n" + zlib.compress(columns)
 
     @classmethod
     def decode(cls, data: bytes) -> Found:
         head, _, body = data.partition(b"\n")
         values = json.loads(head)
-        traced = bool(values.get("traced"))
-        columns = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS + traced, -1)
+        traced, fanned = bool(values.get("traced")), bool(values.get("fanned"))
+        columns = np.frombuffer(zlib.decompress(body), dtype=np.int64).reshape(_COLUMNS + traced + fanned, -1)
         hits = np.ascontiguousarray(np.cumsum(columns[:_COLUMNS], axis=1).T)
         traces = columns[_COLUMNS].copy() if traced else np.zeros(len(hits), dtype=np.int64)
+        outputs = columns[-1].copy() if fanned else np.ones(len(hits), dtype=np.int64)
         return cls(
             values["scanned"],
             values["complete"],
@@ -158,4 +193,5 @@ class Found:
             tuple(values.get("spread", ())),
             traces,
             values.get("possible_repeats", 0),
+            outputs,
         )

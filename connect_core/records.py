@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from connect_core.errors import WireFormatError
 
@@ -38,6 +41,12 @@ RECORD_SCHEMA = pa.schema(
         # By what a source that pushes recognises this record when it is sent again: above zero, and nobody else's to
         # read. It travels with the coordinates, so that `find` gives it back.
         pa.field("trace", pa.int64()),
+        # Of what rules made of a record: the target's topic that a rule names (null: where the sink's options say),
+        # which of the record's outputs it is, from 0 (null: 0), and how many it has in all (null: 1). The outputs of
+        # one record are rows behind each other with the same offset.
+        pa.field("to", pa.string()),
+        pa.field("ordinal", pa.int32()),
+        pa.field("outputs", pa.int32()),
     ]
 )
 
@@ -85,7 +94,8 @@ class Lineage(NamedTuple):
 
 class Coordinates(NamedTuple):
     """Identity of a delivered record. Text form: `uid:stream:partition:incarnation:offset:ordinal`; behind it, where a
-    record has one, `:` and the 16 hex digits of its trace."""
+    record has one, `:` and the 16 hex digits of its trace; behind that (zeros for none), where its input has several
+    outputs, `:` and how many."""
 
     lineage: Lineage
     offset: int
@@ -102,6 +112,28 @@ class Coordinates(NamedTuple):
             return cls(Lineage(uid, stream, partition, int(incarnation)), int(offset), int(ordinal))
         except ValueError:
             raise WireFormatError(f"not a {COORDINATES_PROPERTY} property: {text[:80]!r}") from None
+
+
+def ordinals(records: pa.RecordBatch) -> NDArray[np.int64] | None:
+    """Of each row; None where all are 0, as in most batches."""
+    return _filled(records.column("ordinal"), 0)
+
+
+def outputs(records: pa.RecordBatch) -> NDArray[np.int64] | None:
+    """How many each row's input has; None where all have one."""
+    return _filled(records.column("outputs"), 1)
+
+
+def _filled(column: pa.Array, default: int) -> NDArray[np.int64] | None:
+    if column.null_count == len(column):
+        return None
+    numbers: NDArray[np.int64] = pc.fill_null(column, default).to_numpy().astype(np.int64)
+    return numbers if (numbers != default).any() else None
+
+
+def whole_records(offsets: NDArray[np.int64], rows: int) -> int:
+    """The first of the places at or behind `rows` at which no record is left with some of its outputs before it."""
+    return int(np.searchsorted(offsets, offsets[rows - 1], side="right")) if 0 < rows < len(offsets) else rows
 
 
 def empty_records() -> pa.RecordBatch:

@@ -35,7 +35,8 @@ class Acknowledging:
 
 def left(inbox: Inbox, items: Sequence[OpenRange]) -> list[Outcome]:
     """The driver's side: ranges whose attempt left no receipt, looked for in the target, are closed behind the highest
-    record that is there. What is not there was not acknowledged, and comes again."""
+    record that is there. What is not there was not acknowledged, and comes again. So does a record of which only some
+    outputs are there: it is delivered again with all of them, and those are told as possible repeats."""
     return [Outcome(item.id, _closed(inbox, item)) for item in items]
 
 
@@ -43,4 +44,5 @@ def _closed(inbox: Inbox, item: OpenRange) -> Receipt:
     found = item.found or Found()
     recovered = inbox.recovered(item.range, found)
     end = found.behind_highest(item.range.begin, item.range.end)
-    return reconstructed(item, end, recovered.evidence, recovered.possible_repeats + found.possible_repeats)
+    repeats = recovered.possible_repeats + found.possible_repeats + found.in_parts()
+    return reconstructed(item, end, recovered.evidence, repeats)

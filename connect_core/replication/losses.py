@@ -82,7 +82,7 @@ def reconstructed(item: OpenRange, end: int, evidence: Json, possible_repeats: i
         absent=None,
         filtered=None,
         rejected=None,
-        passed=already,
+        passed=found.records_below(end),
         emitted=already,
         delivered=0,
         already=already,

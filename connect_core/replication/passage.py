@@ -17,6 +17,7 @@ from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Reject, Sink
 from connect_core.errors import Failure, TooManyRejects, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline
+from connect_core.records import ordinals
 from connect_core.replication.pacing import Pacer
 from connect_core.replication.tally import Portion, Tally, split_at
 
@@ -96,7 +97,7 @@ class Passage:
         fresh, already = self._fresh(kept)
         taken = writer.write(fresh, self.limit) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
-            end, failure = fresh.column("offset")[taken].as_py(), None
+            end, failure = _boundary(fresh, taken), None
             kept = _before(kept, end)
             already = already[: len(kept)]
         rows, absent = split_at(batch, end)
@@ -118,19 +119,23 @@ class Passage:
         return end < batch.next_offset or self.tally.full()
 
     def _unfit(self, records: pa.RecordBatch) -> tuple[Reject, ...]:
-        """The rows that the target can never take, with the bytes they had."""
-        return tuple(
-            Reject(
-                offset=records.column("offset")[row].as_py(),
-                ordinal=0,
-                stage="encode",
-                kind=kind,
-                message=message,
-                original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
-                topic=records.column("topic")[row].as_py(),
+        """The records of which the target can never take an output, each once, with the bytes they had."""
+        rejects: dict[int, Reject] = {}
+        for row, kind, message in self.sink.unfit(records):
+            offset = records.column("offset")[row].as_py()
+            rejects.setdefault(
+                offset,
+                Reject(
+                    offset=offset,
+                    ordinal=records.column("ordinal")[row].as_py() or 0,
+                    stage="encode",
+                    kind=kind,
+                    message=message,
+                    original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
+                    topic=records.column("topic")[row].as_py(),
+                ),
             )
-            for row, kind, message in self.sink.unfit(records)
-        )
+        return tuple(rejects.values())
 
     def _tolerated(self, rejects: list[Reject], end: int) -> tuple[int, Failure | None]:
         """Where this batch ends: at `end`, or at the first record rejected that the document does not tolerate."""
@@ -147,11 +152,19 @@ class Passage:
         return first.offset, Failure.of(error)
 
     def _fresh(self, kept: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
-        """The records that are not in the target, and for each of `kept` whether it is there already."""
+        """The outputs that are not in the target, and for each of `kept` whether it is there already."""
         if self.item.found is None or not len(self.item.found.hits):
             return kept, np.zeros(len(kept), dtype=np.bool_)
-        already = self.item.found.present(kept.column("offset").to_numpy())
+        already = self.item.found.present(kept.column("offset").to_numpy(), ordinals(kept))
         return (kept.filter(pa.array(~already)) if already.any() else kept), already
+
+
+def _boundary(records: pa.RecordBatch, taken: int) -> int:
+    """The offset of the first record that was not taken."""
+    offsets = records.column("offset").to_numpy()
+    if taken and offsets[taken - 1] == offsets[taken]:
+        raise RuntimeError(f"a writer stopped between the outputs of one record, at offset {offsets[taken]}")
+    return int(offsets[taken])
 
 
 def _before(records: pa.RecordBatch, end: int) -> pa.RecordBatch:

@@ -1,8 +1,8 @@
 """Counts and digests of one range while a lane works through it: batches in, a receipt out.
 
 Pure but for the digests' state. The invariants of a receipt are kept here: a record is read, filtered, rejected or
-passed; a passed one is delivered now or was there already. All counts end at one place, `end`: what lies at or
-behind it is not in them.
+passed; each output of a passed one is delivered now or was there already. All counts end at one place, `end`: what lies
+at or behind it is not in them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from connect_core.contracts import Delivered, Floor, Gap, Json, OpenRange, Receipt, Reject, SourceBatch
 from connect_core.digest import RecordDigest
 from connect_core.found import Found
-from connect_core.records import Lineage
+from connect_core.records import Lineage, ordinals
 
 MAX_REJECTS_OF_A_RANGE = 1_000
 MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
@@ -25,7 +25,7 @@ MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Portion:
-    """What became of one source batch up to `end`: `read` are its rows, `kept` those the sink was given or had;
+    """What became of one source batch up to `end`: `read` are its rows, `kept` the outputs the sink was given or had;
     `left_out` counts, of the `filtered`, those that its source gave no row of."""
 
     end: int
@@ -50,6 +50,7 @@ class Tally:
     absent: int = 0
     filtered: int = 0
     passed: int = 0
+    emitted: int = 0
     already: int = 0
     possible_repeats: int = 0
     bytes_read: int = 0
@@ -66,7 +67,8 @@ class Tally:
         self.read += len(portion.read) + portion.left_out + unreadable
         self.absent += portion.absent
         self.filtered += portion.filtered
-        self.passed += len(portion.kept)
+        self.passed += _inputs(portion.kept)
+        self.emitted += len(portion.kept)
         self.already += portion.already
         self.possible_repeats += portion.possible_repeats
         self.bytes_read += _value_bytes(portion.read)
@@ -95,7 +97,7 @@ class Tally:
             filtered=self.filtered,
             rejected=len(self.rejects),
             passed=self.passed,
-            emitted=self.passed,
+            emitted=self.emitted,
             delivered=delivered.records,
             already=self.already,
             surplus=delivered.surplus + found.surplus(self.end),
@@ -168,6 +170,12 @@ def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]
         batch.doubtful[len(doubtful) :],
     )
     return SourceBatch(first, place, absent, before, left_out, doubtful), rest
+
+
+def _inputs(outputs: pa.RecordBatch) -> int:
+    """Of how many records these are all the outputs."""
+    numbers = ordinals(outputs)
+    return len(outputs) if numbers is None else int(np.count_nonzero(numbers == 0))
 
 
 def _value_bytes(records: pa.RecordBatch) -> int:

@@ -66,6 +66,14 @@ def test_partition_and_incarnation_count() -> None:
     assert digest(PLAIN, lineage=LINEAGE._replace(incarnation=1)) != digest(PLAIN)
 
 
+def test_outputs_of_one_record_count_by_their_ordinal() -> None:
+    assert digest({**PLAIN, "ordinal": 1}) != digest(PLAIN) == digest({**PLAIN, "ordinal": 0})
+    both = digest({**PLAIN, "ordinal": 0}, {**PLAIN, "ordinal": 1})
+    assert (
+        both == add_digests(digest(PLAIN), digest({**PLAIN, "ordinal": 1})) != add_digests(digest(PLAIN), digest(PLAIN))
+    )
+
+
 def test_swapped_bodies_are_noticed() -> None:
     assert digest({"offset": 1, "value": b"a"}, {"offset": 2, "value": b"b"}) != digest(
         {"offset": 1, "value": b"b"}, {"offset": 2, "value": b"a"}

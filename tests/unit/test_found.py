@@ -26,6 +26,28 @@ def test_slices_add_up_and_survive_the_ledger(first: list, second: list) -> None
     assert sorted(seen) == sorted(first + second)
 
 
+@given(rows, rows)
+def test_present_tells_outputs_apart(hits: list, asked: list) -> None:  # type: ignore[type-arg]
+    there = {(offset, ordinal) for offset, ordinal, _, _ in hits}
+    wanted = [*{row[:2] for row in asked}, *list(there)[::2]]
+    offsets, ordinals = np.array(wanted, dtype=np.int64).reshape(-1, 2).T
+    present = Found().merged(hits, {}, True).present(offsets, ordinals)
+    assert present.tolist() == [one in there for one in wanted]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), max_size=30))
+def test_a_record_is_whole_when_all_of_its_outputs_are_there(there: list[tuple[int, int]]) -> None:
+    """Copies count once. Here offset n has n % 3 + 1 outputs, and its trace is n + 1."""
+    hits = [Hit(n, i % (n % 3 + 1), "q", p, n + 1, n % 3 + 1) for p, (n, i) in enumerate(there)]
+    found = Found.decode(Found().merged(hits, {}, True).encode())
+    seen = {(hit.offset, hit.ordinal) for hit in hits}
+    whole = [n for n in range(10) if all((n, i) in seen for i in range(n % 3 + 1))]
+    assert found.whole().tolist() == whole
+    assert found.traced() == [(n, n + 1) for n in whole]
+    assert found.in_parts() == len([one for one in seen if one[0] not in whole])
+    assert found.records_below(5) == len({n for n, _ in seen if n < 5})
+
+
 @given(rows, st.integers(0, 2**40))
 def test_lowest_position_from_an_end(hits: list, end: int) -> None:  # type: ignore[type-arg]
     expected: dict[str, int] = {}
@@ -97,6 +119,14 @@ def test_without_a_hole_nothing_is_doubtful_however_it_is_shared_out() -> None:
     rows = [(n, 0, "a" if n < 9 else "b", n) for n in range(5, 12)]
     assert spread_over("a", "b", "c", rows=rows).doubtful_from(5, 12) == 12
     assert spread_over("a", "b", rows=[]).doubtful_from(5, 12) == 5
+
+
+def test_a_record_that_is_not_whole_is_doubtful_where_its_next_output_may_go() -> None:
+    both = [Hit(5, 0, "a", 0, 0, 2), Hit(5, 1, "a", 1, 0, 2)]
+    assert Found(spread=("a",)).merged(both, {}, True).doubtful_from(5, 6) == 6
+    assert Found(spread=("a",)).merged(both[:1], {}, True).doubtful_from(5, 6) == 5
+    behind = [*both[:1], Hit(9, 0, "a", 2)]
+    assert Found(spread=("a",)).merged(behind, {}, True).doubtful_from(5, 10) == 10, "what goes to a was written there"
 
 
 def test_the_targets_of_a_spread_range_are_kept() -> None:

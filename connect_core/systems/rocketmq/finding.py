@@ -54,11 +54,11 @@ class _Sought:
     def take(self, mark: Mark, target: str) -> None:
         if mark.position < self.begin:
             return
-        if self.doubtful and mark.offset > self.item.range.begin:
+        if self.doubtful and (mark.offset, mark.ordinal) > (self.item.range.begin, 0):
             raise _unknowable(target, self, _OUT_OF_ORDER)
         self.doubtful = 0
         if mark.offset >= self.item.range.begin:
-            self.rows.append(Hit(mark.offset, mark.ordinal, target, mark.position, mark.trace))
+            self.rows.append(Hit(mark.offset, mark.ordinal, target, mark.position, mark.trace, mark.outputs))
         elif self.settled_before:
             self.late += 1
 

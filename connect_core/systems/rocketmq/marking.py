@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.records import COORDINATES_PROPERTY, Lineage
+from connect_core.records import COORDINATES_PROPERTY, Lineage, ordinals, outputs
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UNIQUE_KEY
 
@@ -54,41 +54,31 @@ class Marker:
         own = hashlib.blake2b(prefix.encode(), digest_size=8).hexdigest().upper()
         self._id = own.encode()
         self._coordinates = f"\x02{COORDINATES_PROPERTY}\x01{prefix}".encode()
-        self._last = (-1, 0)
 
     def properties(self, records: pa.RecordBatch) -> pa.Array:
-        """One property string a row. Rows come in order over all calls: the outputs of one record are counted."""
+        """One property string a row."""
         offsets = records.column("offset").to_numpy()
         if not len(offsets):
             return pa.array([], type=pa.binary())
-        ordinals = self._ordinals(offsets)
-        self._last = (int(offsets[-1]), int(ordinals[-1]))
-        pieces = [_ID, *self._ids(records, offsets, ordinals), self._coordinates, _digits(offsets)]
-        pieces += [b":", _digits(ordinals)] if ordinals.any() else [b":0"]
-        pieces += [*_trace(records), _PAIR_END, *_born(records)]
+        numbers = ordinals(records)
+        pieces = [_ID, *self._ids(records, offsets, numbers), self._coordinates, _digits(offsets)]
+        pieces += [b":0"] if numbers is None else [b":", _digits(numbers)]
+        pieces += [*_further(records), _PAIR_END, *_born(records)]
         user = list(user_properties(records))
         own = _side_by_side(pieces, len(offsets))
         return joined(*user, own) if user else own
 
-    def _ids(self, records: pa.RecordBatch, offsets: Numbers, ordinals: Numbers) -> list[Piece]:
-        fourth = hex_digits(ordinals, 4) if ordinals.any() else b"0000"
+    def _ids(self, records: pa.RecordBatch, offsets: Numbers, numbers: Numbers | None) -> list[Piece]:
+        fourth = b"0000" if numbers is None else hex_digits(numbers, 4)
         made: list[Piece] = [self._id, hex_digits(offsets, 12), fourth]
         given = records.column("message_id")
         if given.null_count == len(given):
             return made
-        cells = cells_of(given) if isinstance(fourth, bytes) else None
-        if cells is not None:
+        if numbers is not None:
+            given = pc.if_else(pa.array(numbers == 0), given, pa.scalar(None, pa.binary()))
+        elif (cells := cells_of(given)) is not None:
             return [cells]
-        first = pc.if_else(pa.array(ordinals == 0), given, pa.scalar(None, pa.binary()))
-        return [pc.coalesce(first, _side_by_side(made, len(offsets)))]
-
-    def _ordinals(self, offsets: Numbers) -> Numbers:
-        """For each row how many rows right before it have the same offset."""
-        rows = np.arange(len(offsets))
-        starts = np.concatenate([[offsets[0] != self._last[0]], offsets[1:] != offsets[:-1]])
-        first_rows = np.maximum.accumulate(np.where(starts, rows, -1))
-        ordinals: Numbers = np.where(first_rows >= 0, rows - first_rows, rows + self._last[1] + 1)
-        return ordinals
+        return [pc.coalesce(given, _side_by_side(made, len(offsets)))]
 
 
 def joined(*pieces: pa.Array | bytes) -> pa.Array:
@@ -118,10 +108,14 @@ def cells_of(values: pa.Array) -> Cells | None:
     return np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]].reshape(-1, width)
 
 
-def _trace(records: pa.RecordBatch) -> list[Piece]:
-    """Nothing where no row has one; zeros in a row that has none."""
-    traces = records.column("trace")
-    return [] if traces.null_count == len(traces) else [b":", hex_digits(pc.fill_null(traces, 0).to_numpy(), 16)]
+def _further(records: pa.RecordBatch) -> list[Piece]:
+    """Traces, and how many outputs each input has: nothing where no row has more to say than the usual. Zeros in a row
+    without a trace."""
+    traces, many = records.column("trace"), outputs(records)
+    if traces.null_count == len(traces) and many is None:
+        return []
+    pieces: list[Piece] = [b":", hex_digits(pc.fill_null(traces, 0).to_numpy(), 16)]
+    return pieces if many is None else [*pieces, b":", _digits(many)]
 
 
 def _born(records: pa.RecordBatch) -> list[Piece]:
@@ -186,6 +180,7 @@ class Mark(NamedTuple):
     ordinal: int
     position: int
     trace: int = 0
+    outputs: int = 1
 
 
 def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iterator[Mark]:
@@ -202,4 +197,5 @@ def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iter
         lineage = known.get((fields[1], fields[2], fields[3])) if len(fields) >= 6 else None
         if lineage is not None:
             trace = int(fields[6], 16) if len(fields) > 6 else 0
-            yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset, trace)
+            several = int(fields[7]) if len(fields) > 7 else 1
+            yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset, trace, several)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from connect_core import clock
 from connect_core.contracts import Delivered, Limit, Writer
 from connect_core.errors import TargetChanged, Unreachable
-from connect_core.records import Lineage
+from connect_core.records import Lineage, whole_records
 from connect_core.rocketmq import Acknowledged, Client, ClientOptions, NoAnswer, Queue, SendUnknown, StoreStatus
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.system_names import BARRIER_TOPIC
@@ -170,11 +170,11 @@ class Slices:
         self._writer = writer
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
-        taken = 0
-        for begin in range(0, len(records), RECORDS):
-            part = records.slice(begin, RECORDS)
-            taken += self._writer.write(part, limit)
-            if taken < begin + len(part):
+        offsets, taken = records.column("offset").to_numpy(), 0
+        while taken < len(records):
+            end = whole_records(offsets, min(taken + RECORDS, len(records)))
+            taken += self._writer.write(records.slice(taken, end - taken), limit)
+            if taken < end:
                 break
         return taken
 

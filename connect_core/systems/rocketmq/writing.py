@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from connect_core.contracts import Delivered, Limit
-from connect_core.records import Lineage
+from connect_core.records import Lineage, whole_records
 from connect_core.rocketmq import Queue
 from connect_core.systems.rocketmq.appending import QueueAppender, Span
 from connect_core.systems.rocketmq.marking import Marker
@@ -86,12 +87,16 @@ class SpreadWriter:
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         """Takes whole rounds while there is time for one more."""
         taken = 0
+        offsets = records.column("offset").to_numpy()
         most_bytes = BATCH_BYTES * min(len(self._router.queues), MAX_AT_ONCE)
-        for rows in batch_sizes(message_bytes(records), ENCODED_RECORDS, most_bytes):
+        for end in np.cumsum(batch_sizes(message_bytes(records), ENCODED_RECORDS, most_bytes)).tolist():
+            if end <= taken:  # the outputs of one record were more than a round
+                continue
             if limit.quantum_left_s() <= 0 or limit.left_s() <= self._send_timeout_s:
                 break
-            self._send(records.slice(taken, rows), limit)
-            taken += rows
+            end = whole_records(offsets, end)
+            self._send(records.slice(taken, end - taken), limit)
+            taken = end
         return taken
 
     def flush(self, limit: Limit) -> Delivered:

@@ -51,21 +51,49 @@ def test_what_the_user_set_is_kept_and_cannot_replace_ours() -> None:
     assert (second["TAGS"], "KEYS" in second) == ("ü", False)
 
 
-def test_outputs_of_one_record_are_counted_over_all_batches() -> None:
-    marker = Marker(LINEAGE)
-    found: list[tuple[int, int]] = []
-    for offsets in ([1, 1, 2], [2, 2, 3], [4], [4, 5, 5]):
-        rows = records([b""] * len(offsets), offset=offsets)
-        for text in marker.properties(rows).to_pylist():
-            coordinates = Coordinates.parse(properties.decode(text)["WAYBILL"])
-            found.append((coordinates.offset, coordinates.ordinal))
-    assert found == [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (4, 0), (4, 1), (5, 0), (5, 1)]
+OUTPUTS = st.lists(
+    st.tuples(st.integers(0, 2**40), st.integers(0, 999), st.integers(1, 1000), st.one_of(st.none(), st.integers(1))),
+    min_size=1,
+)
+
+
+@given(OUTPUTS)
+def test_each_output_says_which_it_is_and_how_many_there_are(rows: list[tuple[int, int, int, int | None]]) -> None:
+    """Whatever part of them is written: of a record whose first output is there, a retry writes the others only."""
+    rows = [(offset, ordinal, outputs, trace and trace % 2**63) for offset, ordinal, outputs, trace in rows]
+    offset, ordinal, outputs, trace = map(list, zip(*rows, strict=True))
+    batch = records([b""] * len(rows), offset=offset, ordinal=ordinal, outputs=outputs, trace=trace)
+    texts = marks(LINEAGE, batch)
+    read = list(ours([stored(n, b"", text) for n, text in enumerate(texts)], [LINEAGE]))
+    assert read == [Mark(LINEAGE, o, i, n, trace or 0, many) for n, (o, i, many, trace) in enumerate(rows)]
+    ids = {properties.decode(text)["UNIQ_KEY"] for text in texts}
+    assert len(ids) == len({row[:2] for row in rows})
+
+
+def test_a_record_with_one_output_says_no_more_than_before_there_were_several() -> None:
+    (text,) = marks(LINEAGE, records([b"a"], 7, ordinal=[0], outputs=[1]))
+    assert coordinates(text) == f"{LINEAGE.prefix()}7:0"
+
+
+def test_the_id_that_a_record_brings_is_that_of_its_first_output() -> None:
+    rows = records([b"a", b"a"], offset=[7, 7], ordinal=[0, 1], outputs=[2, 2], message_id=[b"0A" * 16] * 2)
+    first, second = (properties.decode(text)["UNIQ_KEY"] for text in marks(LINEAGE, rows))
+    assert first == "0A" * 16 != second
 
 
 def test_marks_need_less_than_is_reckoned() -> None:
     longest = Lineage("f" * 32, "backfill-" + "9" * 60, "f" * 16, 10**9)
     born = [253_402_300_799_999]  # the end of the year 9999
-    (text,) = marks(longest, records([b"a"], first_offset=2**62, message_id=[b"F" * USUAL_ID_BYTES], timestamp=born))
+    rows = records(
+        [b"a"],
+        first_offset=2**62,
+        message_id=[b"F" * USUAL_ID_BYTES],
+        timestamp=born,
+        trace=[2**63 - 1],
+        ordinal=[0],
+        outputs=[1000],
+    )
+    (text,) = marks(longest, rows)
     assert len(text) + 22 + 120 < MARK_BYTES
 
 

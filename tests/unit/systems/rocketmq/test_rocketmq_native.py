@@ -87,9 +87,16 @@ class Recording:
 def test_it_is_handed_few_records_at_a_time_until_it_takes_no_more(most: int, taken: int, given: list[int]) -> None:
     inner = Recording(most)
     writer = Slices(inner)
-    assert writer.write(records(*({"value": b"x"} for _ in range(70))), FOREVER) == taken
+    assert writer.write(records(*({"value": b"x", "offset": n} for n in range(70))), FOREVER) == taken
     assert inner.given == given
     assert writer.flush(FOREVER).records == 7
+
+
+def test_the_outputs_of_one_record_are_handed_over_together() -> None:
+    inner = Recording(1_000)
+    rows = ({"value": b"x", "offset": n // 50, "ordinal": n % 50} for n in range(120))
+    assert Slices(inner).write(records(*rows), FOREVER) == 120
+    assert inner.given == [50, 50, 20]
 
 
 QUEUE = Queue("t", "b", 1)
