@@ -1,7 +1,7 @@
 """What happens to records between read and write: batch -> batch, no I/O, no clock, no chance.
 
-Today records pass as bytes, or are left out by a filter. Converters and transforms have their place here: each is one
-more step of `Pipeline.shape`, and the digest of a pipeline changes with its document and its code.
+Today records pass as bytes, are left out by a filter, and rules say where they go. Converters and transforms have their
+place here: each is one more step of `Pipeline.shape`, and the digest of a pipeline changes with its document and code.
 """
 
 from __future__ import annotations
@@ -9,22 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from connect_core.contracts import Json, Reject
 from connect_core.pipeline.choosing import chosen
+from connect_core.pipeline.rules import Rules
 
-_CODE = "bytes-through/1"
+_CODE, _RULES_CODE = "bytes-through/1", "rules/1"
 """Raised by whoever changes what a pipeline makes of a record: open ranges are pinned to it (rule 8)."""
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """`kept` goes on to the sink, `rejected` failed, `filtered` were left out on purpose (offsets of the rows)."""
+    """`kept` goes on to the sink, `rejected` failed, `filtered` were left out on purpose (offsets of the rows). `rows`
+    is how many of the rows were shaped, the first ones: fewer than all when more outputs would be too large a batch."""
 
     kept: pa.RecordBatch
+    rows: int
     rejected: tuple[Reject, ...] = ()
     filtered: tuple[int, ...] = ()
 
@@ -37,12 +42,33 @@ class Pipeline:
 
     def digest(self) -> str:
         text = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
-        return hashlib.blake2b(f"{_CODE}\n{text}".encode(), digest_size=8).hexdigest()
+        code = f"{_CODE} {_RULES_CODE}" if self._rules is not None else _CODE
+        return hashlib.blake2b(f"{code}\n{text}".encode(), digest_size=8).hexdigest()
 
     def shape(self, records: pa.RecordBatch) -> Shaped:
-        wanted = self.document.get("filter")
-        if not wanted or not len(records):
-            return Shaped(records)
-        passes = chosen(records, wanted.get("tags", ()), wanted.get("headers", {}), wanted.get("sql", ""))
-        left_out = records.column("offset").filter(pc.invert(passes))
-        return Shaped(records.filter(passes), filtered=tuple(left_out.to_pylist()))
+        """Filter first, then rules. At least one row, where there is one."""
+        kept, rows = records, len(records)
+        if rows and (wanted := self.document.get("filter")):
+            kept = kept.filter(chosen(kept, wanted.get("tags", ()), wanted.get("headers", {}), wanted.get("sql", "")))
+        if len(kept) and self._rules is not None:
+            outputs, passed, covered = self._rules.shaped(kept)
+            if covered < len(kept):
+                rows = int(np.searchsorted(_offsets(records), _offsets(kept)[covered]))
+            kept, passing = outputs, _offsets(kept)[:covered][passed]
+        else:
+            passing = _offsets(kept)
+        if len(passing) == rows:
+            return Shaped(kept, rows)
+        offsets = _offsets(records)[:rows]
+        return Shaped(kept, rows, filtered=tuple(offsets[~np.isin(offsets, passing)].tolist()))
+
+    @cached_property
+    def _rules(self) -> Rules | None:
+        """None where the document has none. Where all are disabled there are none either, and nothing passes."""
+        written = self.document.get("rules")
+        return None if written is None else Rules(written)
+
+
+def _offsets(records: pa.RecordBatch) -> NDArray[np.int64]:
+    offsets: NDArray[np.int64] = records.column("offset").to_numpy()
+    return offsets

@@ -3,6 +3,9 @@
 The grammar and the meaning are those of RocketMQ 5, its oddities included, so that a filter lets the same records pass
 here as it would at a broker. Properties are texts. One that is missing makes what it stands in unknown, and a text that
 should be a number and is none makes the whole condition fail: in neither case the record passes.
+
+Rules (`conditions`) use the same with names of their own, and with values that know what they are: numbers and truth
+values of a payload. A truth value may stand alone as a condition, and is not compared by size.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-Properties = Mapping[str, str]
+Properties = Mapping[str, Any]
 Evaluate = Callable[[Properties], Any]
 """The value of an expression: a text, a number, True, False, or None for unknown."""
 
@@ -46,7 +49,7 @@ COMPARISON: /[<>]=|>|<(?!>)/
 SEARCH: "CONTAINS"i | "STARTSWITH"i | "ENDSWITH"i
 TRUE: "TRUE"i
 FALSE: "FALSE"i
-NAME: /[a-z_$][a-z0-9_$]*/i
+NAME: /{names}/i
 FRACTION.2: /([0-9]+\.[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?|[0-9]+e[+-]?[0-9]+)/i
 WHOLE: /0|[1-9][0-9]*l?/i
 TEXT: /'(''|[^'])*'/
@@ -54,6 +57,7 @@ TEXT: /'(''|[^'])*'/
 %ignore /--[^\n\r]*/
 %ignore /\/\*.*?\*\//s
 """
+_PROPERTY = "[a-z_$][a-z0-9_$]*"
 _LEAST_FRACTION = 5e-324
 _INTEGER, _LONG = 1 << 31, 1 << 63
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -70,7 +74,7 @@ class Whole(NamedTuple):
         return _INTEGER if -_INTEGER <= self.value < _INTEGER else _LONG
 
 
-class _Incomparable(Exception):
+class Incomparable(Exception):
     """Ends the evaluation: the record does not pass."""
 
 
@@ -90,7 +94,7 @@ def condition(text: str) -> Callable[[Properties], bool]:
     def passes(properties: Properties) -> bool:
         try:
             return run(properties) is True
-        except _Incomparable:
+        except Incomparable:
             return False
 
     return passes
@@ -98,22 +102,38 @@ def condition(text: str) -> Callable[[Properties], bool]:
 
 @cache
 def _compiled(text: str) -> Evaluate:
+    return meaning(tree(text))
+
+
+def tree(text: str, names: str = _PROPERTY) -> Any:
+    """The condition as lark has it: a tree or a token. `names` is the regular expression of a name. Raises ValueError
+    for what cannot be read."""
     from lark.exceptions import UnexpectedInput
 
     try:
-        tree = _parser().parse(text)
+        return _parser(names).parse(text).children[0]
     except UnexpectedInput as error:
         ended = getattr(getattr(error, "token", None), "type", "") == "$END"
         place = "at its end" if ended else f"at character {error.column}"
         raise ValueError(f"is no condition: {place} it cannot be read on") from None
-    return _as_condition(_node(tree.children[0])).run
+
+
+def meaning(part: Any) -> Evaluate:
+    """Of a tree, or of a part of one where something must hold or not: True, False, None, or it raises Incomparable.
+    Raises ValueError for what does not fit together."""
+    return _as_condition(_node(part)).run
+
+
+def value_of(part: Any) -> Any:
+    """Of a part that names nothing. Raises ValueError."""
+    return _node(part).run({})
 
 
 @cache
-def _parser() -> Any:
+def _parser(names: str) -> Any:
     from lark import Lark
 
-    return Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
+    return Lark(_GRAMMAR.replace("{names}", names), parser="lalr", maybe_placeholders=False)
 
 
 # --------------------------------------------------------------------------------------------------- the tree's meaning
@@ -151,7 +171,7 @@ def _unquoted(text: str) -> str:
 def _as_condition(node: _Node) -> _Node:
     """What stands alone, or beside AND, OR and NOT. A property that is there is no truth value: it does not hold."""
     if node.kind == "property":
-        return _condition(lambda properties: None if node.run(properties) is None else False)
+        return _condition(lambda properties: None if (value := node.run(properties)) is None else value is True)
     if node.kind == "condition" or (node.kind == "constant" and _is_truth(node.constant)):
         return node
     raise ValueError("is no condition: a text or a number stands where something must hold or not")
@@ -239,7 +259,7 @@ def _comparing(left: _Node, sign: str, right: _Node) -> _Node:
     def run(properties: Properties) -> bool | None:
         first = left.run(properties)
         second = None if first is None else right.run(properties)
-        if first is None or second is None:
+        if _is_truth(first) or _is_truth(second):
             return None
         if isinstance(first, str) and isinstance(second, str):
             return holds(_order(_fraction(first), _fraction(second)))
@@ -354,7 +374,7 @@ def _ordered(left: Any, right: Any) -> int:
 def _beside_truth(left: bool, right: Any) -> int:
     """RocketMQ fails on a text to the right of a truth value."""
     if isinstance(right, str):
-        raise _Incomparable
+        raise Incomparable
     return _order(left, right) if isinstance(right, bool) else -1
 
 
@@ -367,7 +387,7 @@ def _whole(value: Whole | str, limit: int) -> int:
         return value.value
     number = int(value) if _WHOLE.fullmatch(value) else limit
     if not -limit <= number < limit:
-        raise _Incomparable
+        raise Incomparable
     return number
 
 
@@ -383,5 +403,5 @@ def _fraction(value: Whole | float | str) -> tuple[bool, float, float]:
 def _parsed(text: str) -> float:
     found = _FRACTION.fullmatch(text)
     if found is None or (found[3] is None and found[2] not in ("NaN", "Infinity")):
-        raise _Incomparable
+        raise Incomparable
     return float(text.rstrip("fFdD") if found[3] else text)

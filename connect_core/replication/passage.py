@@ -16,10 +16,10 @@ from connect_core import clock
 from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Reject, Sink, Source, SourceBatch, Writer
 from connect_core.errors import Failure, TooManyRejects, WaybillError
 from connect_core.observe import Step, reached
-from connect_core.pipeline import Pipeline
+from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import ordinals
 from connect_core.replication.pacing import Pacer
-from connect_core.replication.tally import Portion, Tally, split_at
+from connect_core.replication.tally import Portion, Tally, cut, split_at
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 """What is kept of a rejected record."""
@@ -88,8 +88,16 @@ class Passage:
 
     def take(self, batch: SourceBatch, writer: Writer) -> bool:
         """Hands one batch to the writer and counts it. True when the range ends here."""
+        rest: SourceBatch | None = batch
+        while rest is not None:
+            shaped = self.pipeline.shape(rest.records)
+            piece, rest = cut(rest, shaped.rows)
+            if self._take(piece, shaped, writer):
+                return True
+        return False
+
+    def _take(self, batch: SourceBatch, shaped: Shaped, writer: Writer) -> bool:
         self.clean = False  # from here on only a flush that returns says what is in the target
-        shaped = self.pipeline.shape(batch.records)
         unfit = self._unfit(shaped.kept)
         rejects = sorted((*batch.rejects, *shaped.rejected, *unfit), key=lambda r: (r.offset, r.ordinal))
         end, failure = self._tolerated(rejects, batch.next_offset)

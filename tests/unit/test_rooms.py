@@ -41,7 +41,8 @@ OWNERS = {
     "airflow": {"orchestration"},
     "httpx": {"orchestration"},
     "lark": {"pipeline"},
-    "paho": {"systems"},
+    "paho": {"systems", "pipeline"},  # there only its trie of topic filters, which knows no broker
+    "orjson": {"pipeline"},
 }
 
 

@@ -1,0 +1,198 @@
+"""The values that rules name, column by column: each is made once for a batch, whatever the number of rules. Pure.
+
+The payload of a record is parsed once, and only when something of it is asked for. What is not there, and anything of
+a payload that is no JSON, is missing; a JSON null is missing too. Objects and lists are texts: their JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from connect_core.pipeline.references import Reference
+from connect_core.records import decode_headers
+
+Value: TypeAlias = str | int | float | bool | None
+Flags = NDArray[np.bool_]
+
+_MQTT_TOPIC = r"(?:^|\x02)MQTT_TOPIC\x01(?P<topic>[^\x02]*)"
+"""The header in which a record that came from MQTT has its topic, wherever it is by now."""
+_NUMBERS, _TEXTS, _NOTHING = frozenset((int, float)), frozenset((str,)), type(None)
+_EXACT = 1 << 53
+"""Whole numbers up to here are the same as floating-point numbers."""
+
+
+class Column:
+    """One value for each row."""
+
+    def __init__(self, values: Sequence[Value] | pa.Array) -> None:
+        self._given = values
+
+    @cached_property
+    def values(self) -> list[Value]:
+        return self._given.to_pylist() if isinstance(self._given, pa.Array) else list(self._given)
+
+    @cached_property
+    def missing(self) -> Flags:
+        if isinstance(self._given, pa.Array):
+            flags: Flags = self._given.is_null().to_numpy(zero_copy_only=False)
+            return flags
+        return np.fromiter((value is None for value in self._given), dtype=np.bool_, count=len(self._given))
+
+    @cached_property
+    def some_missing(self) -> bool:
+        return bool(self.missing.any())
+
+    @cached_property
+    def encoded(self) -> tuple[pa.Array, NDArray[np.int32]] | None:
+        """The different texts, where every value is one, and which of them each row has: -1 for missing."""
+        if self.texts is None:
+            return None
+        found = self.texts.dictionary_encode()
+        return found.dictionary, pc.fill_null(found.indices, -1).to_numpy()
+
+    @cached_property
+    def texts(self) -> pa.Array | None:
+        """Where every value that is there is a text."""
+        if isinstance(self._given, pa.Array):
+            return self._given
+        return pa.array(self._given, pa.string()) if self._types <= _TEXTS else None
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64] | None:
+        """Where every value that is there is a number, and none of them loses anything by this form; NaN: missing."""
+        if isinstance(self._given, pa.Array) or not self._types <= _NUMBERS:
+            return None
+        if int in self._types and any(type(value) is int and abs(value) > _EXACT for value in self._given):
+            return None
+        numbers: NDArray[np.float64] = pa.array(self._given, pa.float64()).to_numpy(zero_copy_only=False)
+        return numbers
+
+    @cached_property
+    def _types(self) -> frozenset[type]:
+        return frozenset(map(type, self._given)) - {_NOTHING}
+
+    @cached_property
+    def written(self) -> pa.Array:
+        """As templates have it: what is missing is empty, numbers and truth values are as JSON writes them."""
+        if self.texts is not None:
+            return pc.fill_null(self.texts, "")
+        return pa.array([_written(value) for value in self.values], pa.string())
+
+
+class Fields:
+    """Of one batch of RECORD_SCHEMA."""
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        self._records = records
+        self._columns: dict[Reference, Column] = {}
+        self.memory: dict[Any, Any] = {}
+        """What somebody has worked out of these fields and may need again."""
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def column(self, wanted: Reference) -> Column:
+        if wanted not in self._columns:
+            self._columns[wanted] = Column(_MAKERS[wanted.kind](self, wanted))
+        return self._columns[wanted]
+
+    @cached_property
+    def topics(self) -> pa.Array:
+        """Where each record came from at first: the MQTT topic that it brings with it, else its own topic."""
+        topics, headers = self._records.column("topic"), self._records.column("headers")
+        if headers.null_count < len(headers):
+            brought = pc.struct_field(pc.extract_regex(headers, _MQTT_TOPIC), "topic")
+            if brought.null_count < len(brought):
+                topics = pc.coalesce(_as_text(brought), topics)
+        return pc.fill_null(topics, "")
+
+    @cached_property
+    def distinct_topics(self) -> tuple[list[str], NDArray[np.int64]]:
+        """The different topics, and for each row which of them it has."""
+        encoded = self.topics.dictionary_encode()
+        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
+
+    @cached_property
+    def _payloads(self) -> list[Any]:
+        return [_parsed(body) for body in self._records.column("value").to_pylist()]
+
+    @cached_property
+    def _headers(self) -> list[dict[str, str]]:
+        """Many rows have the same."""
+        known: dict[bytes | None, dict[str, str]] = {}
+        rows = self._records.column("headers").to_pylist()
+        for one in rows:
+            if one not in known:
+                known[one] = decode_headers(one)
+        return [known[one] for one in rows]
+
+    def _payload(self, wanted: Reference) -> list[Value]:
+        found: list[Any] = self._payloads
+        for step in wanted.steps:
+            if isinstance(step, str):
+                found = [one.get(step) if type(one) is dict else None for one in found]
+            else:
+                found = [_item(one, step) for one in found]
+        return [one if type(one) in _PLAIN else _plain(one) for one in found]
+
+    def _level(self, wanted: Reference) -> pa.Array:
+        topics, indices = self.distinct_topics
+        levels = [topic.split("/") for topic in topics]
+        named = [parts[wanted.level - 1] if len(parts) >= wanted.level else None for parts in levels]
+        return pa.array(named, pa.string()).take(pa.array(indices))
+
+    def _header(self, wanted: Reference) -> list[Value]:
+        return [one.get(wanted.name) or None for one in self._headers]
+
+    def _own(self, name: str) -> pa.Array:
+        """As RocketMQ has them: what is empty is not there."""
+        column = self._records.column(name)
+        return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+
+
+_MAKERS: Mapping[str, Callable[[Fields, Reference], Any]] = {
+    "payload": Fields._payload,
+    "topic": lambda fields, _: fields.topics,
+    "level": Fields._level,
+    "header": Fields._header,
+    "tags": lambda fields, _: fields._own("tags"),
+    "key": lambda fields, _: fields._own("key"),
+}
+_PLAIN = frozenset((str, int, bool, _NOTHING))
+
+
+def _plain(value: Any) -> Value:
+    """There is one zero. Objects and lists become texts."""
+    return value + 0.0 if type(value) is float else orjson.dumps(value).decode()
+
+
+def _item(value: Any, place: int) -> Any:
+    return value[place] if type(value) is list and -len(value) <= place < len(value) else None
+
+
+def _parsed(body: bytes | None) -> Any:
+    try:
+        return orjson.loads(body or b"")
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _written(value: Value) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([one and one.decode(errors="replace") for one in values.to_pylist()], pa.string())

@@ -1,0 +1,45 @@
+"""Templates: places that each record fills."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from connect_core.pipeline.fields import Fields
+from connect_core.pipeline.templates import template
+from connect_core.records import encode_headers
+from tests.unit.systems.driving import records
+
+ROWS = records(
+    [b'{"id": 7, "t": 21.50, "on": true, "o": {"a": [1]}, "a}b": "z"}', b"no json"],
+    topic=["site/kiln/temp", "x"],
+    headers=[encode_headers([("x-1", "v")]), None],
+    key=["k", None],
+    tags=["t", ""],
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        ("plain", "plain", "plain"),
+        ("{topic}", "site/kiln/temp", "x"),
+        ("{topic[2]}-{$.id}", "kiln-7", "-"),
+        ("{$.t} {$.on} {$.o}", '21.5 true {"a":[1]}', "  "),
+        ("{header:x-1}", "v", ""),
+        ("{KEYS}/{TAGS}", "k/t", "/"),
+        ("{{{$.id}}}", "{7}", "{}"),
+        ("{$['a}b']}", "z", ""),
+        ("", "", ""),
+    ],
+)
+def test_each_record_fills_its_places(text: str, first: str, second: str) -> None:
+    filled = template(text).filled(Fields(ROWS), pa.array([1, 0, 1]))
+    one = template(text)
+    assert ([one.fixed] * 3 if one.fixed is not None else filled.to_pylist()) == [second, first, second]
+
+
+@pytest.mark.parametrize("text", ["{", "a}", "{id}", "{topic[0]}", "{}", "{$}", "{$.a b}", "{header:}"])
+def test_a_place_that_names_nothing_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"names nothing|stands alone"):
+        template(text)
