@@ -14,9 +14,11 @@ from connect_core.rocketmq import Client, ClientOptions, Queue
 from connect_core.rocketmq.network import Network, accepted
 from connect_core.rocketmq.wire.commands import RequestCode
 from connect_core.rocketmq.wire.header import Command
+from tests.faults.kit.journeys import database_of
 from tests.faults.kit.processes import ended
 from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
 from tests.faults.kit.topics import fill
+from tests.faults.rows import FaultRow
 from tests.site import Site
 from tests.system.replication.test_topics import NAME, both, connector, read, stored
 
@@ -148,12 +150,21 @@ def test_groups_are_kept_in_step_by_the_runs(site: Site, client: Client) -> None
     assert stands() == {"billing": [60, 50], "east-team": [50, 50], "stranger": [None, None]}
 
 
-@pytest.mark.parametrize("step", ["executed", "confirmed", "half told"])
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    ("step", "when"),
+    [
+        ("executed", "before settle"),
+        ("confirmed", "when nothing is left to move"),
+        ("", "with one of two queues written"),
+    ],
+)
 def test_groups_kept_in_step_survive_a_killed_driver(
-    site: Site, client: Client, proxy: RocketMQProxy, step: str
+    site: Site, client: Client, proxy: RocketMQProxy, step: str, when: str, row: FaultRow
 ) -> None:
-    """Killed when nothing is settled, when there is nothing left to move, or with one of two queues written: the group
-    is not ahead of what is delivered, and the next run puts it where it belongs."""
+    """The group is never ahead of what is delivered, and the next run puts it where it belongs."""
+    row.describe(f"SIGKILL of the driver {when}; groups are kept in step", database=database_of(site))
+    row.where = "RocketMQ → RocketMQ"
     source, target = f"{site.topic}-in", f"{site.topic}-out"
     stored(site, source, 2, count=50)
     group = f"billing-{site.topic}"
@@ -169,16 +180,18 @@ def test_groups_kept_in_step_survive_a_killed_driver(
     assert stands() == [10, 20]
     stored(site, source, 2, count=50, begin=50)
     consumed(client, group, client.topics.read_queues(source), [80, 90])
-    if step == "half told":
-        proxy.set(Trap(tells(target), passes=1, forward=False, first=kill_sender))
-    else:
+    if step:
         site.fault(step)
+    else:
+        proxy.set(Trap(tells(target), passes=1, forward=False, first=kill_sender))
+    row.strikes()
     assert ended(site.start("run", NAME)) == -signal.SIGKILL
     client.barrier(queues[0].broker, deadline=time.monotonic() + 10)
     at, ends = stands(), [client.offsets.end(queue) for queue in queues]
-    assert at == ([80, 20] if step == "half told" else [10, 20])
+    assert at == ([10, 20] if step else [80, 20])
     assert all((place or 0) <= end for place, end in zip(at, ends, strict=True))
     site.waybill("run", NAME)
+    row.moves_again()
     assert stands() == [80, 90]
 
 
