@@ -21,23 +21,13 @@ import pytest
 from paho.mqtt.client import CallbackAPIVersion, Client
 from paho.mqtt.enums import MQTTProtocolVersion
 
-from connect_core.stack import jars, java, ports, processes
+from connect_core.stack import jars, ports, processes
+from connect_core.stack import mqtt_broker as kinds
 from connect_core.stack.processes import Launch, Process
 
-HIVEMQ = "hivemq-2025.5"
 _READY_S = 60.0
-_HIVEMQ_SETTINGS = """<?xml version="1.0"?><hivemq><listeners><tcp-listener><port>{port}</port>
-<bind-address>127.0.0.1</bind-address></tcp-listener><websocket-listener><port>{websocket_port}</port>
-<bind-address>127.0.0.1</bind-address><path>/mqtt</path><subprotocols><subprotocol>mqtt</subprotocol></subprotocols>
-</websocket-listener></listeners>
-<anonymous-usage-statistics><enabled>false</enabled></anonymous-usage-statistics></hivemq>
-"""
-_HIVEMQ_JVM = ("-Xms96m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-
-
-def mosquitto_program() -> str | None:
-    """Debian has it where only root looks."""
-    return shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
+_WEBSOCKETS = """<websocket-listener><port>{port}</port><bind-address>127.0.0.1</bind-address><path>/mqtt</path>
+<subprotocols><subprotocol>mqtt</subprotocol></subprotocols></websocket-listener>"""
 
 
 @dataclass
@@ -104,30 +94,17 @@ class MqttBroker(ABC):
 
 @dataclass
 class Mosquitto(MqttBroker):
-    """`settings` are lines of its configuration, in addition or instead of `USUAL` ones of the same name; of `plain`
-    there is a listener without password or TLS on `port`."""
+    """`settings` replace or extend those that the stack ships; `listeners` stand beside an open one on `port`."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
     listeners: str = ""
     kind = "Mosquitto"
     client_limit = 1000
 
-    USUAL: ClassVar[Mapping[str, str]] = {
-        "persistence": "true",
-        "autosave_on_changes": "true",
-        "autosave_interval": "1",
-        "max_queued_messages": "0",
-        "max_inflight_messages": "0",
-        "sys_interval": "1",
-    }
-
     def _launch(self) -> Launch:
-        settings = {**self.USUAL, **self.settings, "persistence_location": f"{self.folder}/", "user": "root"}
-        lines = [f"{name} {value}" for name, value in settings.items()]
-        lines += ["per_listener_settings true", f"listener {self.port} 127.0.0.1", "allow_anonymous true"]
         file = self.folder / "mosquitto.conf"
-        file.write_text("\n".join([*lines, self.listeners, ""]))
-        program = mosquitto_program()
+        file.write_text(kinds.mosquitto_document(self.folder, self.port, self.settings, self.listeners))
+        program = kinds.program()
         assert program is not None
         return Launch((program, "-c", str(file)), dict(os.environ), self._log())
 
@@ -141,28 +118,15 @@ class HiveMQ(MqttBroker):
     client_limit = 10
 
     def _launch(self) -> Launch:
-        for name in ("conf", "data", "extensions"):
-            (self.folder / name).mkdir(exist_ok=True)
-        (self.folder / "conf" / "config.xml").write_text(
-            _HIVEMQ_SETTINGS.format(port=self.port, websocket_port=self.websocket_port)
-        )
-        cache = jars.cache_folder()
-        lib = jars.fetch(HIVEMQ)
-        command = (
-            str(java.find(cache)),
-            *_HIVEMQ_JVM,
-            "-cp",
-            f"{lib}/*",
-            str(Path(__file__).with_name("HiveMQ.java")),
-            str(self.folder),
-        )
-        return Launch(command, dict(os.environ), self._log())
+        jars.fetch(kinds.HIVEMQ)
+        kinds.prepare_hivemq(self.folder, self.port, _WEBSOCKETS.format(port=self.websocket_port))
+        return Launch(kinds.hivemq_command(self.folder), dict(os.environ), self._log())
 
 
 @pytest.fixture(scope="module")
 def mosquitto(worker_folder: Path) -> Iterator[Mosquitto]:
     """One that saves every change. A test that stops it starts it again."""
-    if mosquitto_program() is None:
+    if kinds.program() is None:
         pytest.skip("mosquitto is not installed")
     yield from _running(Mosquitto(worker_folder / f"mosquitto-{uuid4().hex[:8]}"))
 

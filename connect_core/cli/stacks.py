@@ -14,14 +14,17 @@ from connect_core.errors import ConfigError, Unreachable
 if TYPE_CHECKING:
     from connect_core.stack import PartStatus, Stack
 
-app = typer.Typer(no_args_is_help=True, help="The local stack: RocketMQ, PostgreSQL, the engine, Airflow.")
+app = typer.Typer(no_args_is_help=True, help="The local stack: RocketMQ, PostgreSQL, engine, Airflow, MQTT broker.")
 
 Parts = Annotated[list[str], typer.Option("--only", help="Only this part; may be given several times.", metavar="PART")]
 
 
 @app.command()
 def up(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006  typer copies it
-    """Start what is not running yet, and make the ledger in it. Makes a home when there is none."""
+    """Start what is not running yet, and make the ledger in it. Makes a home when there is none.
+
+    The MQTT broker is started only when it is named: `--only mqtt-broker`.
+    """
     from connect_core import stack
     from connect_core.config import create_home
 
@@ -101,7 +104,7 @@ def _startable() -> tuple[str, ...]:
     from connect_core import stack
 
     parts = stack.startable()
-    if len(parts) < len(stack.ALL):
+    if not set(stack.AIRFLOW_PARTS) <= set(parts):
         output.notice("note: Airflow is not installed and not started (pip install 'waybill[airflow]')")
     return parts
 

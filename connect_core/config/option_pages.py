@@ -74,8 +74,9 @@ _HEAD = """# Options
 Generated from the option models (`make docs`); do not edit. `waybill options SYSTEM [KEY]` shows the same.
 
 Durations are written as `500ms`, `30s`, `5m`, `2h`, `1d` or a number of seconds; sizes as `64KiB`, `1GiB`, `10MB` or a
-number of bytes. Any option may hold a reference: `${env:NAME}`, `${file:PATH#KEY}`, `${stack:name_servers}`. Secrets
-must be references. `connection: NAME` takes further options from `conf/connections/NAME.yaml`.
+number of bytes. Any option may hold a reference: `${env:NAME}`, `${file:PATH#KEY}`, `${stack:name_servers}`,
+`${stack:mqtt_port}`. Secrets must be references. `connection: NAME` takes further options from
+`conf/connections/NAME.yaml`.
 """
 
 

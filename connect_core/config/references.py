@@ -24,7 +24,8 @@ _FORMS = {
     "file": re.compile(r"[^#]+(#.+)?", re.DOTALL),
     "stack": re.compile(r"[a-z_]+"),
 }
-FORMS = "${env:NAME}, ${file:PATH#KEY} and ${stack:name_servers}"
+STACK_FORMS = "${stack:name_servers} and ${stack:mqtt_port}"
+FORMS = f"${{env:NAME}}, ${{file:PATH#KEY}}, {STACK_FORMS}"
 
 Place = tuple[str | int, ...]
 

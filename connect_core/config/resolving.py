@@ -12,7 +12,7 @@ from connect_core.config.checking import injected_values
 from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.option_models import ROLES, Role, find, policy_fields
-from connect_core.config.references import resolve_stack
+from connect_core.config.references import STACK_FORMS, resolve_stack
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
 from connect_core.contracts import Json, Side
@@ -97,9 +97,11 @@ def stack_field(home: Path | None, field: str) -> str:
             where=f"${{stack:{field}}}",
             next_step="Start it with `waybill dev up`, or name the servers in conf/connections/main.yaml",
         )
-    if field != "name_servers":
-        raise ConfigError(f"${{stack:{field}}} is not known", next_step="There is ${stack:name_servers}")
-    return running.name_servers
+    if field == "name_servers":
+        return running.name_servers
+    if field == "mqtt_port":
+        return str(running.mqtt_port)
+    raise ConfigError(f"${{stack:{field}}} is not known", next_step=f"There are {STACK_FORMS}")
 
 
 def _pipeline(document: ConnectorDocument) -> Json:

@@ -1,7 +1,7 @@
 """The published jars of RocketMQ in a cache of the user: fetched once, every byte checked against a recorded digest.
 
 `fetch(version, cache)` gives the folder that holds exactly the jars of `rocketmq-<version>.sha256`; a version with a
-product before it (`hivemq-2025.5`) is that product's, for tests. They come through Maven where `mvn` is on the PATH,
+product before it (`hivemq-2025.5`) is that product's. They come through Maven where `mvn` is on the PATH,
 else through the Ivy that PySpark carries. Both are given the flat recorded list with transitive resolution off, so
 they cannot settle a version conflict in two ways. The set appears under its final name by one rename, so nobody ever
 sees half of it; what an interrupted fetch had loaded stays in the caches of Maven and Ivy, and the next one goes on

@@ -20,6 +20,7 @@ from pathlib import Path
 from connect_core.errors import Unreachable
 from connect_core.stack import airflow, processes, supervision
 from connect_core.stack.jars import Report, locked
+from connect_core.stack.mqtt_broker import MqttBroker
 from connect_core.stack.parts import Kind, Options, Site
 from connect_core.stack.postgresql import PostgreSQL
 from connect_core.stack.record import Part, Stack, load, save
@@ -27,7 +28,7 @@ from connect_core.stack.rocketmq import Broker, NameServer
 from connect_core.stack.spark_connect import SparkConnect
 
 _DATA: tuple[Kind, ...] = (NameServer(), Broker(), PostgreSQL(), SparkConnect())
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_DATA, *airflow.KINDS)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_DATA, *airflow.KINDS, MqttBroker())}
 """Each behind those it comes after."""
 ALL = tuple(KINDS)
 DATA_PARTS = tuple(kind.name for kind in _DATA)
@@ -56,14 +57,15 @@ class PartStatus:
 
 
 def startable() -> tuple[str, ...]:
-    """The parts whose programs are installed: Airflow is an extra of this package."""
-    return ALL if airflow.is_installed() else DATA_PARTS
+    """What is started unless parts are named: those whose programs are installed (Airflow is an extra of this package),
+    without the MQTT broker, which few need."""
+    return (*DATA_PARTS, *AIRFLOW_PARTS) if airflow.is_installed() else DATA_PARTS
 
 
 def up(
     home: Path,
     *,
-    parts: Iterable[str] = ALL,
+    parts: Iterable[str] = (*DATA_PARTS, *AIRFLOW_PARTS),
     supervise: bool = True,
     options: Options | None = None,
     report: Report = lambda _: None,

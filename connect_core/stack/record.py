@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from connect_core.errors import Unreachable
-from connect_core.stack.parts import API_SERVER, BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options
+from connect_core.stack.parts import API_SERVER, BROKER, ENGINE, MQTT_BROKER, NAME_SERVER, POSTGRESQL, Options
 from connect_core.stack.processes import Process
 
 _FORMAT = 1
@@ -51,6 +51,11 @@ class Stack:
     def name_servers(self) -> str:
         """RocketMQ's notation: `host:port`."""
         return f"127.0.0.1:{self.part(NAME_SERVER).ports['remoting']}"
+
+    @property
+    def mqtt_port(self) -> int:
+        """Of the MQTT broker, on 127.0.0.1."""
+        return self.part(MQTT_BROKER).ports["mqtt"]
 
     @property
     def broker_name(self) -> str:
@@ -100,7 +105,8 @@ class Stack:
         """`Unreachable` when that part was never started or was stopped."""
         found = self.parts.get(name)
         if found is None:
-            raise Unreachable(f"the local {name} is not running", where=str(self.home), next_step="waybill dev up")
+            step = f"waybill dev up --only {name}" if name == MQTT_BROKER else "waybill dev up"
+            raise Unreachable(f"the local {name} is not running", where=str(self.home), next_step=step)
         return found
 
     def having(self, part: Part) -> Stack:

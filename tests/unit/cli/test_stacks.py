@@ -39,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Asked:
 
 def test_every_part_is_started(waybill: Waybill, asked: Asked) -> None:
     waybill("dev", "up")
-    assert asked == [stack.ALL]
+    assert asked == [stack.startable()]
 
 
 def test_without_airflow_the_others_are_started_and_it_is_said(

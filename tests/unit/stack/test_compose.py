@@ -11,7 +11,7 @@ import yaml
 from sqlalchemy import make_url
 
 import connect_core
-from connect_core.stack import airflow, airflow_settings, jars, postgresql, rocketmq
+from connect_core.stack import airflow, airflow_settings, jars, mqtt_broker, postgresql, rocketmq
 from connect_core.stack.lifecycle import KINDS
 from connect_core.stack.parts import Kind
 
@@ -64,6 +64,17 @@ def test_postgresql_has_the_shipped_settings_and_the_ledger(compose: dict[str, A
     assert given == postgresql.postgresql_settings({}) | {"listen_addresses": "127.0.0.1"}
     assert service["image"] == f"postgres:{postgresql.VERSION}"
     assert service["environment"]["POSTGRES_DB"] == postgresql.DATABASE
+
+
+def test_the_mqtt_broker_is_asked_for_and_reads_the_shipped_settings(compose: dict[str, Any]) -> None:
+    service = compose["services"]["mqtt-broker"]
+    assert service["profiles"] == ["mqtt"]
+    source, target, _ = service["volumes"][0].split(":")
+    assert (ROOT / source).resolve() == rocketmq.SETTINGS / "mosquitto.conf"
+    assert target in service["command"][-1]
+    listener = f"listener {mqtt_broker.MqttBroker.well_known['mqtt']} 127.0.0.1"
+    assert listener in compose["configs"]["listener"]["content"].splitlines()
+    assert listener in mqtt_broker.mosquitto_document(Path("/tmp"), 1883).splitlines()
 
 
 def test_the_engine_is_started_by_the_same_code(compose: dict[str, Any]) -> None:
