@@ -31,6 +31,23 @@ class Hit(NamedTuple):
     outputs: int = 1
 
 
+class Prefix(NamedTuple):
+    """What a target tells that keeps progress rather than coordinates: each record of the range before the offset
+    `through` is there, `records` of them from the range's begin. Of those behind it the next `unsure` may be there too,
+    where the attempt that wrote them has died."""
+
+    through: int = 0
+    records: int = 0
+    unsure: int = 0
+
+    def within(self, begin: int, end: int) -> int:
+        """The offset in [begin, end] before which all are there."""
+        return max(begin, min(self.through, end))
+
+
+NO_PREFIX = Prefix()
+
+
 @dataclass(frozen=True)
 class Found:
     """The records of one range that are in its targets.
@@ -42,7 +59,8 @@ class Found:
     records they are (a file). `late` counts copies of records before the range, which were settled before these came:
     surplus. `spread` are the targets that the range's outputs are shared out among, in order within each of them but
     not over all; empty where it has one, and one output of each record. `possible_repeats` is how many records of the
-    range can at most have been there and be gone again, so that nobody knows whether they are delivered twice.
+    range can at most have been there and be gone again, so that nobody knows whether they are delivered twice. A
+    target that keeps progress has no hits but a `prefix`.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -55,6 +73,7 @@ class Found:
     traces: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     possible_repeats: int = 0
     outputs: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    prefix: Prefix = NO_PREFIX
 
     def merged(
         self,
@@ -91,9 +110,10 @@ class Found:
     def present(self, offsets: Numbers, ordinals: Numbers | None = None) -> NDArray[np.bool_]:
         """Boolean mask: which of these are there; `ordinals` are all 0 when left out."""
         if ordinals is None:
-            return np.isin(offsets, self.hits[self.hits[:, 1] == 0, 0])
+            return np.isin(offsets, self.hits[self.hits[:, 1] == 0, 0]) | (offsets < self.prefix.through)
         if not len(offsets) or not len(self.hits):
-            return np.zeros(len(offsets), dtype=np.bool_)
+            before: NDArray[np.bool_] = offsets < self.prefix.through
+            return before
         least, width = int(offsets.min()), int(max(ordinals.max(), self.hits[:, 1].max())) + 1
         near = self.hits[(self.hits[:, 0] >= least) & (self.hits[:, 0] <= offsets.max())]
         return np.isin((offsets - least) * width + ordinals, (near[:, 0] - least) * width + near[:, 1])
@@ -107,6 +127,10 @@ class Found:
         whole: Numbers = offsets[there >= rows[first, 2]]
         return whole
 
+    def there(self) -> int:
+        """How many outputs are there, each copy counted."""
+        return len(self.hits) + self.prefix.records
+
     def traced(self) -> list[tuple[int, int]]:
         """Offset and trace of the records that have one and are whole, in order; one with several copies once."""
         rows = np.column_stack([self.hits[:, 0], self.traces])[self.traces > 0]
@@ -119,18 +143,22 @@ class Found:
         return len(np.unique(rows[:, :2], axis=0))
 
     def count_below(self, end: int) -> int:
-        """How many different outputs of records below `end` are there."""
+        """How many different outputs of records below `end` are there; of a prefix all of them, since no `end` lies
+        within one."""
+        return self._hits_below(end) + self.prefix.records
+
+    def _hits_below(self, end: int) -> int:
         return len(np.unique(self.hits[self.hits[:, 0] < end][:, :2], axis=0))
 
     def records_below(self, end: int) -> int:
-        """How many records below `end` have an output there."""
-        return len(np.unique(self.hits[self.hits[:, 0] < end, 0]))
+        """How many records below `end` have an output there. A prefix counts outputs."""
+        return len(np.unique(self.hits[self.hits[:, 0] < end, 0])) + self.prefix.records
 
     def behind_highest(self, begin: int, end: int) -> int:
         """The offset behind the highest one in [begin, end) that is there; `begin` when none is."""
         offsets = self.hits[:, 0]
         within = offsets[(offsets >= begin) & (offsets < end)]
-        return int(within.max()) + 1 if len(within) else begin
+        return int(within.max()) + 1 if len(within) else self.prefix.within(begin, end)
 
     def doubtful_from(self, begin: int, end: int) -> int:
         """The first of the offsets in [begin, end) of which, when it is not there, nobody can say whether it was ever
@@ -152,7 +180,7 @@ class Found:
 
     def surplus(self, end: int) -> int:
         """Copies of records below `end` beyond the first, those of records before the range included."""
-        return int((self.hits[:, 0] < end).sum()) - self.count_below(end) + self.late
+        return int((self.hits[:, 0] < end).sum()) - self._hits_below(end) + self.late
 
     def lowest_from(self, end: int) -> dict[str, int]:
         """For each target, the lowest position of a record with offset >= `end`; targets without one are left out."""
@@ -169,6 +197,7 @@ class Found:
         head |= {"traced": 1} if traced else {}
         head |= {"fanned": 1} if fanned else {}
         head |= {"possible_repeats": self.possible_repeats} if self.possible_repeats else {}
+        head |= {"prefix": self.prefix} if self.prefix != NO_PREFIX else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         columns = np.ascontiguousarray(deltas).tobytes() + (self.traces.tobytes() if traced else b"")
         columns += self.outputs.tobytes() if fanned else b""
@@ -194,4 +223,5 @@ class Found:
             traces,
             values.get("possible_repeats", 0),
             outputs,
+            Prefix(*values.get("prefix", NO_PREFIX)),
         )

@@ -44,5 +44,6 @@ def _closed(inbox: Inbox, item: OpenRange) -> Receipt:
     found = item.found or Found()
     recovered = inbox.recovered(item.range, found)
     end = found.behind_highest(item.range.begin, item.range.end)
-    repeats = recovered.possible_repeats + found.possible_repeats + found.in_parts()
+    come_again = found.prefix.records + found.prefix.unsure  # in such a target: nothing of this was acknowledged
+    repeats = recovered.possible_repeats + found.possible_repeats + found.in_parts() + come_again
     return reconstructed(item, end, recovered.evidence, repeats)

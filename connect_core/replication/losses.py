@@ -49,7 +49,8 @@ class Loss:
 
     def _closes_at(self) -> int:
         """Where the receipt ends."""
-        return self._covered() if self._behind() else self.seen.begin
+        wanted, seen = self.item.range, self.seen.begin
+        return self._covered() if self._behind() else max(seen, self._found().prefix.within(wanted.begin, wanted.end))
 
     def unplaced(self) -> int:
         """Bytes in the target of which nobody can say whether they are of this range."""

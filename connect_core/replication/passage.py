@@ -161,7 +161,7 @@ class Passage:
 
     def _fresh(self, kept: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
         """The outputs that are not in the target, and for each of `kept` whether it is there already."""
-        if self.item.found is None or not len(self.item.found.hits):
+        if self.item.found is None or not self.item.found.there():
             return kept, np.zeros(len(kept), dtype=np.bool_)
         already = self.item.found.present(kept.column("offset").to_numpy(), ordinals(kept))
         return (kept.filter(pa.array(~already)) if already.any() else kept), already

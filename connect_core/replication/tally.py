@@ -109,7 +109,7 @@ class Tally:
             digest_sent=delivered.digest or self._sent_digest.text(),
             where=delivered.where,
             evidence=evidence,
-            floors=next_floors(item, delivered, self.end),
+            floors=next_floors(item, delivered, self.end, self.already),
             rejects=tuple(self.rejects),
             gaps=gaps,
         )
@@ -122,12 +122,15 @@ def empty_receipt(item: OpenRange) -> Receipt:
     return tally.receipt(item, nothing, item.range.evidence, item.range.gaps, seconds=0.0)
 
 
-def next_floors(item: OpenRange, delivered: Delivered, end: int) -> tuple[Floor, ...]:
+def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 0) -> tuple[Floor, ...]:
     """Rule 6: for each target the lowest position of a record of ours at or behind `end` that stands there already;
-    where there is none, behind everything that was scanned and written."""
+    where there is none, behind everything that was scanned and written. Targets that keep progress count records: of
+    one that is ahead of `end` the `already` ones before it are settled."""
     found = item.found or Found()
-    ahead = found.lowest_from(end)
     known = {floor.target: floor for floor in item.floors}
+    ahead = found.lowest_from(end)
+    if found.prefix.through > end:
+        ahead = {name: floor.position + already for name, floor in known.items()}
     floors = []
     for target in sorted({*known, *delivered.behind}):
         floor = known.get(target, Floor(item.range.partition.id, target, 0))

@@ -477,7 +477,7 @@ class TaskRun:
 
     def _tell_what_is_there(self, items: Sequence[OpenRange]) -> None:
         say = self.setting.listener.say
-        there = {item.id: len(item.found.hits) if item.found else 0 for item in items}
+        there = {item.id: item.found.there() if item.found else 0 for item in items}
         for item in items[:_RANGES_TOLD]:
             begin, key = item.range.begin, item.range.partition.key
             say(f"goes on from {begin:,}, {there[item.id]:,} records are there already: {key}")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.found import Found, Hit
+from connect_core.found import Found, Hit, Prefix
 
 rows = st.lists(
     st.tuples(st.integers(0, 2**40), st.integers(0, 3), st.sampled_from(["b/0", "b/1", "a/0"]), st.integers(0, 2**40)),
@@ -146,3 +146,15 @@ def test_without_traces_the_stored_form_is_what_it_was_before_there_were_any() -
     assert b"traced" not in stored
     found = Found.decode(stored)
     assert (found.hits.tolist(), found.traces.tolist(), found.traced()) == ([[3, 0, 0, 5]], [0], [])
+
+
+def test_a_prefix_is_there_as_a_whole_and_survives_the_ledger() -> None:
+    found = Found.decode(Found({"b": 9}, True, prefix=Prefix(40, 7, 3)).encode())
+    assert found.prefix == Prefix(40, 7, 3)
+    assert found.present(np.array([10, 39, 40, 41])).tolist() == [True, True, False, False]
+    assert (found.there(), found.count_below(40), found.surplus(40)) == (7, 7, 0)
+    assert (found.behind_highest(10, 100), found.behind_highest(10, 30), found.behind_highest(50, 90)) == (40, 30, 50)
+
+
+def test_without_a_prefix_the_stored_form_is_what_it_was() -> None:
+    assert b"prefix" not in Found().encode()

@@ -7,10 +7,14 @@ from dataclasses import replace
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import OPEN_END, Gap
+from connect_core.contracts import OPEN_END, Bounds, Gap, OpenRange
 from connect_core.errors import EngineFailed, OffsetGone, TooManyRejects
+from connect_core.found import Found, Prefix
+from connect_core.records import Partition
+from connect_core.replication import inboxes
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import World
+from tests.unit.systems.driving import range_of
 
 
 def test_a_batch_is_acknowledged_when_it_is_durable(world: World, inbox: MemoryInbox) -> None:
@@ -108,3 +112,14 @@ def test_a_lost_session_is_a_gap_by_the_policy(world: World, inbox: MemoryInbox)
 
 def gaps_of(world: World) -> list[Gap]:
     return [row.gap for row in world.ledger.gaps(world.connector.uid)]
+
+
+def test_what_a_target_only_counts_comes_again_and_is_told(inbox: MemoryInbox) -> None:
+    """Nothing of it was acknowledged: 7 records that are there for certain, and 3 that may be."""
+    wanted = replace(range_of(Partition("inbox"), Bounds(0, 0, 0, 0)), end=OPEN_END)
+    found = Found({}, True, prefix=Prefix(through=7, records=7, unsure=3))
+    [outcome] = inboxes.left(inbox, [OpenRange(1, wanted, (), inherited=True, found=found)])
+    assert outcome.receipt is not None
+    of_the_inbox = inbox.recovered(wanted, found).possible_repeats
+    assert (outcome.receipt.end, outcome.receipt.already) == (7, 7)
+    assert outcome.receipt.possible_repeats == of_the_inbox + 10

@@ -1,0 +1,46 @@
+"""A target that keeps progress instead of coordinates: what its word is worth in receipts and floors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connect_core.contracts import Bounds, Delivered, Floor, OpenRange
+from connect_core.found import Found, Prefix
+from connect_core.records import Partition
+from connect_core.replication.losses import losses
+from connect_core.replication.tally import next_floors
+from tests.unit.systems.driving import range_of
+
+PARTITION = Partition("p")
+FOUND = Found({"broker": 130}, True, prefix=Prefix(through=60, records=30, unsure=8), possible_repeats=4)
+ITEM = OpenRange(
+    1, range_of(PARTITION, Bounds(0, 20, 0, 100)), (Floor(PARTITION.id, "broker", 100),), inherited=True, found=FOUND
+)
+NOTHING = Delivered(0, 0, {}, {})
+
+
+def test_a_range_that_closes_before_what_is_there_leaves_its_floor_ahead() -> None:
+    [floor] = next_floors(ITEM, NOTHING, 40, already=12)
+    assert (floor.position, floor.ahead) == (112, True)
+
+
+def test_a_range_that_closes_behind_it_has_settled_all_of_it() -> None:
+    [floor] = next_floors(ITEM, replace(NOTHING, behind={"broker": 150}), 80, already=30)
+    assert (floor.position, floor.ahead) == (150, False)
+    [floor] = next_floors(ITEM, NOTHING, 60, already=30)
+    assert (floor.position, floor.ahead) == (130, False)
+
+
+def test_what_the_source_has_lost_is_settled_from_the_target() -> None:
+    """Lost up to 50, there up to 60: no gap, and nothing to deliver before 60."""
+    [loss] = losses([ITEM], {PARTITION: Bounds(0, 50, 50, 100)})
+    assert loss.gaps() == ()
+    receipt = loss.receipt()
+    assert (receipt.end, receipt.already, receipt.possible_repeats, receipt.reconstructed) == (60, 30, 4, True)
+    assert [(floor.position, floor.ahead) for floor in receipt.floors] == [(130, False)]
+
+
+def test_what_neither_has_is_a_gap_behind_what_is_there() -> None:
+    [loss] = losses([ITEM], {PARTITION: Bounds(0, 70, 70, 100)})
+    assert [(gap.begin, gap.end) for gap in loss.gaps()] == [(60, 70)]
+    assert loss.receipt().end == 60
