@@ -20,6 +20,7 @@ from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.option_models import ROLES, Role
 from connect_core.config.pairing import misfit, unfit_schedule
+from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written, read_paths
 from connect_core.contracts import Json
@@ -79,8 +80,8 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
             data[role] = {end.system: end.own}
             ends.append(end)
     faults += _engine_faults(data, home, written)
-    if len(ends) == len(ROLES) and not faults and (wrong := misfit(*ends)):
-        faults.append(fault_at(*wrong, written))
+    if len(ends) == len(ROLES) and not faults:
+        faults += _misfits(data, ends[0], ends[1], written)
     if ends and (wrong := unfit_schedule(ends[0], data.get("schedule"))):
         faults.append(fault_at(*wrong, written))
     if faults:
@@ -128,6 +129,14 @@ def _document_faults(data: Json, written: Written) -> list[Fault]:
     return []
 
 
+def _misfits(data: Json, source: End, sink: End, written: Written) -> Iterator[Fault]:
+    """Of a document whose parts are sound by themselves."""
+    if wrong := misfit(source, sink):
+        yield fault_at(*wrong, written)
+    rules = ConnectorDocument.model_validate(data).rules
+    yield from (fault_at(*wrong, written) for wrong in unfit_rules(rules, source, sink))
+
+
 def _engine_faults(data: Json, home: Path | None, written: Written) -> Iterator[Fault]:
     name = data.get("engine")
     if not isinstance(name, str) or not name:
@@ -150,6 +159,7 @@ def _twins(checked: Sequence[Checked]) -> Iterator[Fault]:
 def _advice(document: ConnectorDocument) -> Iterator[str]:
     if document.schedule.window:
         yield "schedule.window: a run with a window holds its slot and one of the engine's for that long"
+    yield from advice(document.rules)
     if lacking := _lacking_client(document.sink):
         yield f"{lacking.where}: {lacking.what}. {lacking.next_step}"
 

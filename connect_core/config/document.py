@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
 from connect_core.contracts import Json
+from connect_core.pipeline import conditions
 from connect_core.pipeline.sql import condition
+from connect_core.pipeline.templates import template
+from connect_core.systems.mqtt import filters as mqtt_filters
 
 MAX_NAME_LENGTH = 100
 ALL = -1
@@ -38,6 +41,31 @@ def check_condition(sql: str) -> str:
     if sql:
         condition(sql)
     return sql
+
+
+def check_rule_name(name: str) -> str:
+    """The name itself when it may name a rule."""
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
+        raise ValueError(f"{name!r} cannot name a rule: use 1 to {MAX_NAME_LENGTH} of A-Z a-z 0-9 . _ -")
+    return name
+
+
+def check_filter(topic_filter: str) -> str:
+    """The filter itself when it is empty or legal."""
+    return mqtt_filters.check(topic_filter) if topic_filter else topic_filter
+
+
+def check_when(when: str) -> str:
+    """The text itself when it is empty or a condition of rules."""
+    if when:
+        conditions.compiled(when)
+    return when
+
+
+def check_template(text: str) -> str:
+    """The text itself when each of its places names something."""
+    template(text)
+    return text
 
 
 def parse_tolerance(value: object) -> int:
@@ -86,6 +114,31 @@ class Filter(_Part):
         description="Records for which this holds, as RocketMQ reads SQL92 conditions: `amount > 100 AND region IN "
         "('eu', 'us')`. The names are those of headers; TAGS and KEYS are there as well.",
     )
+
+
+class Rule(_Part):
+    """Which records it matches, and what each of them becomes. A record gives one output for each rule it matches."""
+
+    name: Annotated[str, AfterValidator(check_rule_name)] = Field(description="Unique among the rules.")
+    filter: Annotated[str, AfterValidator(check_filter)] = Field(
+        default="",
+        description="MQTT topic filter, with + and #, for the topic that a record came from; empty: whatever it is.",
+    )
+    when: Annotated[str, AfterValidator(check_when)] = Field(
+        default="",
+        description="A condition, as `filter.sql` has it, on `$.name` of a JSON payload, `topic[1]`, `header:NAME`, "
+        "TAGS and KEYS; empty: always.",
+    )
+    to: Annotated[str, AfterValidator(check_template)] | None = Field(
+        default=None, min_length=1, description="Topic of the target; left out: the one that the sink has for it."
+    )
+    tags: Annotated[str, AfterValidator(check_template)] | None = Field(
+        default=None, description="Template of the tags, as `{topic[2]}-{$.unit}`; left out: those of the record."
+    )
+    keys: Annotated[str, AfterValidator(check_template)] | None = Field(
+        default=None, description="Template of the key, as `{$.id}`; left out: that of the record."
+    )
+    enabled: bool = Field(default=True, strict=True, description="Whether it counts.")
 
 
 class Limits(_Part):
@@ -146,8 +199,23 @@ class ConnectorDocument(_Part):
     )
     limits: Limits = Field(default_factory=Limits, description="How much one range may hold.")
     filter: Filter = Field(default_factory=Filter, description="Which records pass; all of them when left out.")
+    rules: list[Rule] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="What records become and where they go; those that match none are filtered. Without rules all of "
+        "them pass as they are.",
+    )
     transforms: list[Json] = Field(
         default_factory=list, max_length=0, description="Must be empty: this version passes records as they are."
     )
     errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")
     alerts: Alerts = Field(default_factory=Alerts, description="When the connector counts as late.")
+
+    @field_validator("rules")
+    @classmethod
+    def _unlike_each_other(cls, rules: list[Rule]) -> list[Rule]:
+        names = [rule.name for rule in rules]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f'two rules have the name "{name}"')
+        return rules

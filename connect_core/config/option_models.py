@@ -36,6 +36,13 @@ def title(system: str) -> str:
     return SYSTEMS[system].title
 
 
+def rule_targets(system: str) -> str:
+    """What rules may name with `to` when this is the sink: `none`, `named` or `any`."""
+    from connect_core.systems import SYSTEMS
+
+    return SYSTEMS[system].rule_targets
+
+
 def written_fields(model: type[BaseModel]) -> list[str]:
     """The options that a document may give, in the order of the model."""
     hidden = injected_fields(model)

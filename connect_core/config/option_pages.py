@@ -113,8 +113,10 @@ def _options(model: type[BaseModel], system: str, role: str, prefix: str = "") -
         inner = _model_in(field.annotation)
         if inner is not None and inner is not Endpoint:
             yield from _options(inner, system, role, f"{prefix}{name}.")
-        else:
-            yield _option(field, system, role, f"{prefix}{name}", name in option_models.path_fields(model))
+            continue
+        yield _option(field, system, role, f"{prefix}{name}", name in option_models.path_fields(model))
+        if (item := _item_model(field.annotation)) is not None:
+            yield from _options(item, system, role, f"{prefix}{name}[].")
 
 
 def _option(field: FieldInfo, system: str, role: str, name: str, is_path: bool) -> Option:
@@ -203,6 +205,11 @@ def _default_words(field: FieldInfo) -> str:
     if words == "duration":
         return show_seconds(value)
     return "none" if words.startswith("none") else _example(list(value) if isinstance(value, tuple) else value)
+
+
+def _item_model(annotation: Any) -> type[BaseModel] | None:
+    """Of a list of mappings."""
+    return _model_in(get_args(annotation)[0]) if get_origin(annotation) is list else None
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

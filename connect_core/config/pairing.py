@@ -46,13 +46,10 @@ def _needs_topics(source: End, sink: End) -> tuple[Place, str] | None:
 def _unfit_target(source: End, sink: End) -> tuple[Place, str] | None:
     """By the topics that are named, and one topic for each pattern."""
     place = ("sink", "rocketmq", "topic")
-    read = RocketMQSourceOptions.model_construct(
-        topics=_names(source.options.get("topics")), exclude=_names(source.options.get("exclude"))
-    )
+    read = read_by(source)
     written = RocketMQSinkOptions.model_construct(
         topic=str(sink.options.get("topic")), rename=dict(sink.options.get("rename") or {})
     )
-    same_cluster = source.options.get("name_servers") == sink.options.get("name_servers")
     for topic in read.topics:
         sample = topic.replace("*", "x").replace("?", "x")
         try:
@@ -61,9 +58,21 @@ def _unfit_target(source: End, sink: End) -> tuple[Place, str] | None:
             if is_pattern(topic):  # told when there is such a topic
                 continue
             return place, f"makes a name of {topic} that {error}; give that one a name with `rename`"
-        if same_cluster and read.reads(sample) and read.reads(target):
+        if same_cluster(source, sink) and read.reads(sample) and read.reads(target):
             return place, "is a topic that the source reads, in the same cluster"
     return None
+
+
+def same_cluster(source: End, sink: End) -> bool:
+    """Of two ends of RocketMQ."""
+    return bool(source.options.get("name_servers") == sink.options.get("name_servers"))
+
+
+def read_by(source: End) -> RocketMQSourceOptions:
+    """What it says of topics, unchecked: other options may hold references."""
+    return RocketMQSourceOptions.model_construct(
+        topics=_names(source.options.get("topics")), exclude=_names(source.options.get("exclude"))
+    )
 
 
 def _names(written: Any) -> tuple[str, ...]:

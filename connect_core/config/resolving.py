@@ -13,6 +13,7 @@ from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.option_models import ROLES, Role, find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
+from connect_core.config.ruling import enabled, rule_topics
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
 from connect_core.contracts import Json, Side
@@ -47,7 +48,12 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
     for role in ROLES:
         endpoint: Endpoint = getattr(document, role)
         known = injected_values(uid, document.name, document.tasks)
-        injected = {**known, "send_timeout_s": settings.send_timeout_s, "sink_system": document.sink.system}
+        injected = {
+            **known,
+            "send_timeout_s": settings.send_timeout_s,
+            "sink_system": document.sink.system,
+            "rule_topics": rule_topics(document.rules),
+        }
         around = Surroundings(home, settings.files_roots)
         end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))
         faults += end.faults
@@ -105,6 +111,7 @@ def stack_field(home: Path | None, field: str) -> str:
 
 
 def _pipeline(document: ConnectorDocument) -> Json:
-    """What open ranges are pinned to: without a filter the same as before there were any."""
+    """What open ranges are pinned to: without a filter and rules the same as before there were any."""
     wanted = document.filter.model_dump(exclude_defaults=True)
-    return {"transforms": document.transforms} | ({"filter": wanted} if wanted else {})
+    rules = {"rules": enabled(document.rules)} if document.rules else {}
+    return {"transforms": document.transforms} | ({"filter": wanted} if wanted else {}) | rules

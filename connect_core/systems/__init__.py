@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -31,12 +31,16 @@ from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQS
 
 ENTRY_POINTS = "waybill.systems"
 
+RuleTargets = Literal["none", "named", "any"]
+
 
 @dataclass(frozen=True)
 class System:
     """One kind of thing on the other side. A system without a source has no `source_options`; likewise for sinks.
 
-    `open_source` and `open_sink` take an instance of the options and the caller's resources.
+    `rule_targets` says what a rule may name with `to`: nothing; topics by name, which the sink is told of before a
+    range is planned (an injected option `rule_topics`); or any text for each record (its column `to`). `open_source`
+    and `open_sink` take an instance of the options and the caller's resources.
     """
 
     name: str
@@ -45,6 +49,7 @@ class System:
     sink_options: type[BaseModel] | None = None
     open_source: Callable[[Any, ExitStack | None], Source] | None = None
     open_sink: Callable[[Any, ExitStack | None], Sink] | None = None
+    rule_targets: RuleTargets = "none"
 
 
 def injected(options: type[BaseModel]) -> frozenset[str]:
@@ -150,6 +155,7 @@ _OWN = {
             RocketMQSinkOptions,
             _rocketmq_source,
             _rocketmq_sink,
+            rule_targets="named",
         ),
     )
 }

@@ -6,9 +6,9 @@ partition stand in order in each queue that they go to, so the first coordinate 
 ours can be among it. Where none is left, `on_unknown` says whether the range is delivered again; how many of its
 records may be there twice then is counted in the messages that were deleted.
 
-A range by key has a floor, and is looked for, in every queue that it pinned. What is there is any subset of it: one
-queue may be ahead of another by any number of records. Within a queue it is the first of what was to go there, since
-no batch follows one that is not stored.
+A range by key, or of a connector with rules, has a floor, and is looked for, in every queue that it pinned. What is
+there is any subset of it: one queue may be ahead of another by any number of records. Within a queue it is the first of
+what was to go there, since no batch follows one that is not stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue
 from connect_core.systems.rocketmq.connecting import queue_of
 from connect_core.systems.rocketmq.marking import Mark, ours
-from connect_core.systems.rocketmq.routing import queues_of
+from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
 
 BARRIER_S = 5.0
 SEND_QUEUE_S = 0.25
@@ -92,7 +92,7 @@ def find(client: Client, search: Search, on_unknown: OnUnknown = "fail") -> dict
 
 def _shared_out(item: OpenRange) -> tuple[str, ...]:
     queues = queues_of(item.range)
-    return tuple(str(queue) for queue in queues) if len(queues) > 1 else ()
+    return tuple(map(str, queues)) if len(queues) > 1 or has_rules(item.range.pins.target) else ()
 
 
 def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
@@ -102,7 +102,7 @@ def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
         scanned = item.found.scanned if item.found else {}
         for floor in item.floors:
             queue = queue_of(floor.target)
-            if queue.topic == item.range.pins.target["topic"]:
+            if queue.topic in by_topic(item.range.pins.target):
                 begin = max(floor.position, scanned.get(floor.target, 0))
                 doubtful = scanned.get(_doubt(queue), 0)
                 queues.setdefault(queue, []).append(

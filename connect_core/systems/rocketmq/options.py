@@ -63,6 +63,13 @@ def is_pattern(topic: str) -> bool:
     return "*" in topic or "?" in topic
 
 
+def check_target(name: str) -> str:
+    """The name itself when it is that of one topic that may be written. Raises ValueError."""
+    if TOPIC in name:
+        raise ValueError(f"must be the name of a topic, without {TOPIC}")
+    return _target_topic(name)
+
+
 def _target_topic(name: str) -> str:
     if TOPIC in name:
         _topic(name.replace(TOPIC, "x"))
@@ -290,6 +297,12 @@ class RocketMQSinkOptions(ClusterOptions):
         le=8 * 1024 * 1024,
         description="A message with a larger body is rejected; at most the brokers' maxMessageSize",
         examples=["1MiB"],
+    )
+    rule_topics: tuple[str, ...] | None = Field(
+        default=None,
+        description="The topics that rules name; none at all where there are no rules",
+        examples=[["alarms"]],
+        json_schema_extra={"injected": True},
     )
     send_timeout_s: float = Field(
         default=3.0,

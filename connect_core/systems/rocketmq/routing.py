@@ -3,11 +3,14 @@
 By partition and by queue there is one, for good. By key a record's queue is chosen by a hash among those that the
 range pinned, in their order: a retry routes as the first attempt did, however many queues the topic has by then, on
 any machine and under any version of Python. A record without a key goes to the queue that its partition has anyway.
+
+Where rules may send a record to other topics, the range pins all of these with their queues (`to`). In each of them
+queues are chosen in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -38,26 +41,52 @@ def pins_of(topic: str, queues: Sequence[Queue], order: str) -> Json:
     return pins | {"order": order} | ({"hash": HASH} if order in _BY_KEY else {})
 
 
+def with_rules(pins: Json, topics: Mapping[str, Json]) -> Json:
+    """The same where there are rules. `topics` are what would be pinned of each that they name; often none."""
+    return pins | {"to": {topic: own["queues"] for topic, own in topics.items()}}
+
+
+def has_rules(target: Json) -> bool:
+    """Whether a record may have several outputs."""
+    return "to" in target
+
+
+def by_topic(target: Json) -> dict[str, Json]:
+    """What is pinned of each topic that an output can go to. The first is for those that no rule sends elsewhere."""
+    own = {name: value for name, value in target.items() if name != "to"}
+    others = {topic: own | {"topic": topic, "queues": queues} for topic, queues in target.get("to", {}).items()}
+    return {target["topic"]: own} | others
+
+
 def pinned(target: Json) -> list[Queue]:
+    """All of its queues, in all of its topics."""
+    return [queue for own in by_topic(target).values() for queue in _pinned(own)]
+
+
+def _pinned(target: Json) -> list[Queue]:
     return [Queue(target["topic"], broker, number) for broker, number in target["queues"]]
 
 
 def spreads(target: Json) -> bool:
-    """Whether the records of one range can stand in several queues."""
+    """Whether the records of one range can stand in several queues of a topic."""
     return target.get("order") in _BY_KEY and len(target["queues"]) > 1
 
 
 def home_queue(partition: Partition, slot: int, target: Json) -> Queue:
-    """Where the records of a partition go, by key those without one."""
-    queues = pinned(target)
+    """Where the records of a partition go in the topic, by key those without one."""
+    queues = _pinned(target)
     if target.get("order") == "queue":
         return _same_queue(queue_of(partition.key), queues)
     return queues[slot % len(queues)]
 
 
 def queues_for(partition: Partition, slot: int, target: Json) -> list[Queue]:
-    """Every queue that a record of the partition can go to."""
-    return pinned(target) if spreads(target) else [home_queue(partition, slot, target)]
+    """Every queue that an output of a record of the partition can go to."""
+    return [
+        queue
+        for own in by_topic(target).values()
+        for queue in (_pinned(own) if spreads(own) else [home_queue(partition, slot, own)])
+    ]
 
 
 def queues_of(wanted: Range) -> list[Queue]:
@@ -72,22 +101,44 @@ class Routed(NamedTuple):
 
 
 class Router:
-    """For one range that `spreads`."""
+    """For one range whose outputs can go to several queues, or of which a record can have several."""
 
     def __init__(self, wanted: Range) -> None:
-        target = wanted.pins.target
-        self.queues = pinned(target)
-        self._order = target["order"]
-        self._home = self.queues.index(home_queue(wanted.partition, wanted.slot, target))
+        self.queues = queues_of(wanted)
+        self._first = wanted.pins.target["topic"]
+        self._by_topic = {topic: _TopicRouter(wanted, own) for topic, own in by_topic(wanted.pins.target).items()}
 
     def routed(self, records: pa.RecordBatch) -> Iterator[Routed]:
         """Each row once, by queue; queues that get nothing are left out."""
-        places = places_of(_keys(records, self._order), len(self.queues), self._home)
+        to = records.column("to")
+        if to.null_count == len(to):
+            yield from self._by_topic[self._first].routed(records)
+            return
+        encoded = pc.fill_null(to, self._first).dictionary_encode()
+        for place, topic in enumerate(encoded.dictionary.to_pylist()):
+            rows = np.flatnonzero(encoded.indices.to_numpy() == place)
+            for queue, chosen in self._by_topic[topic].routed(records.take(pa.array(rows))):
+                yield Routed(queue, rows[chosen])
+
+
+class _TopicRouter:
+    """In one topic."""
+
+    def __init__(self, wanted: Range, target: Json) -> None:
+        self._home = home_queue(wanted.partition, wanted.slot, target)
+        self._queues = _pinned(target) if spreads(target) else [self._home]
+        self._order = target.get("order", "")
+
+    def routed(self, records: pa.RecordBatch) -> Iterator[Routed]:
+        if len(self._queues) == 1:
+            yield Routed(self._home, np.arange(len(records)))
+            return
+        places = places_of(_keys(records, self._order), len(self._queues), self._queues.index(self._home))
         by_place = np.argsort(places, kind="stable")
-        counts = np.bincount(places, minlength=len(self.queues))
+        counts = np.bincount(places, minlength=len(self._queues))
         ends = np.cumsum(counts)
         for place in np.flatnonzero(counts):
-            yield Routed(self.queues[place], by_place[ends[place] - counts[place] : ends[place]])
+            yield Routed(self._queues[place], by_place[ends[place] - counts[place] : ends[place]])
 
 
 def places_of(keys: pa.Array, queues: int, home: int) -> NDArray[np.int64]:

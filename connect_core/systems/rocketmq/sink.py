@@ -30,7 +30,7 @@ from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
 from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
-from connect_core.systems.rocketmq.routing import Router, pinned, pins_of, queues_of
+from connect_core.systems.rocketmq.routing import Router, has_rules, pinned, pins_of, queues_of, with_rules
 from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 LOOK_BACK = 10_000
@@ -65,12 +65,17 @@ class RocketMQSink:
         return ()
 
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
-        """What the pins of a range say: its topic, the queues of it there are, and how one of them is chosen."""
+        """What the pins of a range say: its topic, the queues of it there are, and how one of them is chosen; with
+        rules the same of the topics that they name."""
+        named = self._options.rule_topics or ()
         with self._connecting.client() as client:
-            wanted = self._wanted(topics)
+            wanted = dict.fromkeys(named, sum(topics.values())) | self._wanted(topics)
             found = {topic: self._target(client, topic, partitions, floors) for topic, partitions in wanted.items()}
-        by_topic = {topic: found[self._options.target_for(topic)] for topic in topics}
-        return Targets(found.get(self._options.topic, {}), by_topic=by_topic)
+        pins = found
+        if self._options.rule_topics is not None:
+            pins = {topic: with_rules(own, {one: found[one] for one in named}) for topic, own in found.items()}
+        by_topic = {topic: pins[self._options.target_for(topic)] for topic in topics}
+        return Targets(pins.get(self._options.topic, {}), by_topic=by_topic)
 
     def _wanted(self, topics: Mapping[str, int]) -> dict[str, int]:
         """The target topics, and of how many partitions the records come that each has to take. Raises ConfigError for
@@ -156,7 +161,7 @@ class RocketMQSink:
             def opened(queue: Queue) -> QueueAppender:
                 return open_queues.enter_context(self._appender(client, queue, lineage, wanted))
 
-            if len(queues) == 1:
+            if len(queues) == 1 and not has_rules(wanted.range.pins.target):
                 yield self._paced(QueueWriter(opened(queues[0]), lineage, timeout_s, most_bytes))
                 return
             with telling_who_is_away(client, {queue.broker for queue in queues}):
@@ -266,12 +271,17 @@ def _near(settled: int, end: int) -> int:
 
 
 def _check_writable(client: Client, queues: Sequence[Queue]) -> None:
-    """Before anything is written: a range by key whose queues are not all there cannot be finished."""
-    there = set(client.topics.write_queues(queues[0].topic))
+    """Before anything is written: a range whose queues are not all there cannot be finished."""
+    for topic in dict.fromkeys(queue.topic for queue in queues):
+        _check_writable_in(client, topic, [queue for queue in queues if queue.topic == topic])
+
+
+def _check_writable_in(client: Client, topic: str, queues: Sequence[Queue]) -> None:
+    there = set(client.topics.write_queues(topic))
     gone = [queue for queue in queues if queue not in there]
     if not gone:
         return
-    check_registered(client, {queue.broker for queue in gone}, queues[0].topic)
+    check_registered(client, {queue.broker for queue in gone}, topic)
     if not there:
         client.sender(gone[0])  # refused: the topic may not be written
     raise TargetChanged(

@@ -1,7 +1,8 @@
 """Records -> messages of one queue, or of several, in order in each: the RocketMQ sink's hot path.
 
 A range by partition, or by queue, has one queue: at most one batch is outstanding, the next one is encoded meanwhile.
-A range by key has several: each of them has at most one batch outstanding, those of different queues overlap.
+A range by key, or with rules, has several: each of them has at most one batch outstanding, those of different queues
+overlap.
 """
 
 from __future__ import annotations
@@ -60,10 +61,11 @@ class QueueWriter:
 
 
 class SpreadWriter:
-    """A `contracts.Writer` for a range whose records go to several queues, each by its key. `opened` gives the way
-    into a queue when the first record goes there: most ranges of a window have few.
+    """A `contracts.Writer` for a range whose records go to several queues, or have several outputs. `opened` gives the
+    way into a queue when the first record goes there: most ranges of a window have few.
 
-    What is taken is always the first of what was given, over all queues: a round is sent as a whole or not begun.
+    What is taken is always the first of what was given, over all queues: a round is sent as a whole or not begun, and
+    holds all outputs of its records.
     Within a queue records stand in order, and what is there is the first of what was to go there (`appending`). So a
     record that is missing in a queue has no later one of its range behind it: the next attempt's copies of what is
     missing stand behind what is there, and in order with it. Of two queues one may be ahead by any number of records.

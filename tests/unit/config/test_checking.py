@@ -312,3 +312,90 @@ def test_no_document_is_a_fault(home: Path, settings: Settings) -> None:
     empty.mkdir()
     with pytest.raises(ConfigError, match="There is no document"):
         check_paths([empty], home, settings)
+
+
+RULED = """\
+version: 1
+name: x
+source: {file: {path: a}}
+sink: {SINK}
+rules:
+- {RULE}
+"""
+TO_ROCKETMQ = "rocketmq: {connection: main, topic: b}"
+
+
+def ruled(rule: str, sink: str = TO_ROCKETMQ) -> str:
+    return RULED.replace("{SINK}", f"{{{sink}}}").replace("{RULE}", f"{{{rule}}}")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "name: a",
+        "name: a, filter: 'site/+/temp/#', when: \"$.value > 30 AND topic[1] = 'site'\", to: alarms, enabled: false",
+        "name: a, tags: '{topic[2]}-{$.unit}', keys: '{header:id}', when: ''",
+    ],
+)
+def test_rules(rule: str, faults: Faults) -> None:
+    assert faults(ruled(rule)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        ("filter: a", "rules.0.name: line 6: is missing"),
+        ("name: a b", "rules.0.name: line 6: 'a b' cannot name a rule"),
+        ("name: a, filter: 'a/#/b'", "rules.0.filter: line 6: # may be the last level only"),
+        ("name: a, filter: 'a+'", "rules.0.filter: line 6: + and # stand for whole levels"),
+        ("name: a, filter: '$share/g/a'", "rules.0.filter: line 6: is a shared subscription"),
+        ("name: a, when: '$.a >'", "rules.0.when: line 6: is no condition: at its end"),
+        ("name: a, when: \"$.a > 'x'\"", "rules.0.when: line 6: > compares numbers only"),
+        ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
+        ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 stands alone"),
+        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: which queues"),
+        ("name: a, to: 'a/b'", "rules.0.to: line 6: must be 1 to 127 of the characters"),
+        ("name: a, to: WAYBILL_BARRIER", "rules.0.to: line 6: is a topic that RocketMQ or Waybill uses for itself"),
+        ("name: a, enabled: 'no'", "rules.0.enabled: line 6: input should be a valid boolean"),
+        ("name: a, want: b", 'rules.0.want: line 6: unknown key "want"'),
+    ],
+)
+def test_a_rule_that_means_nothing(rule: str, fault: str, faults: Faults) -> None:
+    (told,) = faults(ruled(rule))
+    assert told.startswith(fault), told
+
+
+def test_two_rules_with_one_name(faults: Faults) -> None:
+    assert faults(ruled("name: a") + "- {name: a}\n") == ['rules: line 5: two rules have the name "a"']
+
+
+def test_a_sink_without_topics_takes_none(faults: Faults) -> None:
+    told = faults(ruled("name: a, to: b", "file: {path: b}"))
+    assert told == ["rules.0.to: line 6: names a topic, and file has none: leave it out"]
+    assert faults(ruled("name: a, tags: b", "file: {path: b}")) == []
+
+
+def test_a_rule_does_not_feed_its_own_source(faults: Faults) -> None:
+    text = ruled("name: a, to: alarms").replace("file: {path: a}", "rocketmq: {connection: main, topics: ['al*']}")
+    assert faults(text) == ["rules.0.to: line 6: is a topic that the source reads, in the same cluster"]
+    assert faults(text.replace("'al*'", "'or*'")) == []
+    other = text.replace("connection: main, topic: b", "name_servers: ['other:9876'], topic: b")
+    assert faults(other) == []
+
+
+def test_groups_are_not_kept_in_step_through_rules(faults: Faults) -> None:
+    text = ruled("name: a", "rocketmq: {name_servers: ['other:9876'], topic: b, groups: [g]}")
+    text = text.replace("file: {path: a}", "rocketmq: {connection: main, topics: [a]}")
+    (told,) = faults(text)
+    assert told.startswith("sink.rocketmq.groups: line 4: cannot be kept in step through rules")
+
+
+def test_rules_that_are_all_disabled_are_legal_and_told(home: Path, settings: Settings) -> None:
+    def notices(text: str) -> tuple[str, ...]:
+        return check(read_text(text, where="x")[0], home, settings).notices
+
+    off = ruled("name: a, enabled: false")
+    assert notices(off) == ("rules: all are disabled, so that every record is filtered",)
+    assert (
+        notices(off + "- {name: b}\n") == notices(RULED.split("rules")[0].replace("{SINK}", f"{{{TO_ROCKETMQ}}}")) == ()
+    )

@@ -93,3 +93,22 @@ def test_a_document_of_another_version_is_told() -> None:
     with pytest.raises(ConfigError, match="The document is not valid") as raised:
         load_document({"version": 9, "name": "x", "source": {"file": {}}, "sink": {"file": {}}}, "connector x")
     assert "version: input should be 1" in str(raised.value)
+
+
+def test_rules_are_pinned_as_far_as_they_count(home: Path, settings: Settings) -> None:
+    rules = "rules: [{name: a, when: '$.a > 1', to: hot}, {name: b, to: cold, enabled: false}, {name: c, tags: ''}]\n"
+    resolved = resolve(_checked(TEXT + rules, home, settings).document, home, settings, "u")
+    assert resolved.pipeline["rules"] == [
+        {"name": "a", "when": "$.a > 1", "to": "hot"},
+        {"name": "c", "tags": ""},
+    ]
+    assert resolved.sink.options["rule_topics"] == ["hot"]
+
+
+def test_without_an_enabled_rule_a_run_still_has_rules(home: Path, settings: Settings) -> None:
+    resolved = resolve(
+        _checked(TEXT + "rules: [{name: b, enabled: false}]", home, settings).document, home, settings, "u"
+    )
+    assert (resolved.pipeline["rules"], resolved.sink.options["rule_topics"]) == ([], [])
+    bare = resolve(_checked(TEXT, home, settings).document, home, settings, "u")
+    assert (bare.pipeline, bare.sink.options["rule_topics"]) == ({"transforms": []}, None)

@@ -12,6 +12,7 @@ from connect_core.found import Found
 from connect_core.records import Lineage, Partition
 from connect_core.rocketmq import Queue, StoredMessage
 from connect_core.systems.rocketmq.finding import OnUnknown, find
+from connect_core.systems.rocketmq.routing import with_rules
 from tests.unit.systems.driving import UID, range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
@@ -166,3 +167,44 @@ def test_a_doubt_is_kept_from_slice_to_slice() -> None:
     item = replace(item, found=search(cluster, item)[1])
     with pytest.raises(TargetChanged, match="deleted by retention"):
         search(cluster, item)
+
+
+ALARMS = Queue("alarms", "broker-a", 0)
+
+
+def ruled_range(begin: int, floors: dict[Queue, int]) -> OpenRange:
+    """By partition: one queue in each topic."""
+    item = open_range(1, begin, {})
+    pins = with_rules(PINS, {"alarms": {"queues": [["broker-a", 0]]}})
+    wanted = replace(item.range, pins=replace(item.range.pins, target=pins))
+    stand = tuple(Floor(wanted.partition.id, str(queue), position) for queue, position in floors.items())
+    return replace(item, range=wanted, floors=stand)
+
+
+def test_outputs_are_looked_for_in_all_topics_that_rules_name() -> None:
+    item = ruled_range(10, {QUEUES[0]: 0, ALARMS: 1})
+    mine = lineage(item)
+    cluster = MemoryCluster(
+        {
+            QUEUES[0]: MemoryQueue([marked(0, mine, 10, outputs=2), marked(1, mine, 11)], 0),
+            ALARMS: MemoryQueue([marked(0, mine, 9), marked(1, mine, 10, ordinal=1, outputs=2)], 0),
+        }
+    )
+    found = search(cluster, item)[1]
+    assert found.hits[:, :2].tolist() == [[10, 0], [10, 1], [11, 0]]
+    assert (found.whole().tolist(), found.spread) == ([10, 11], (str(QUEUES[0]), str(ALARMS)))
+
+
+def test_with_rules_one_queue_is_as_doubtful_as_several() -> None:
+    """The last record in it may lack an output."""
+    item = ruled_range(10, {QUEUES[0]: 0})
+    item = replace(item, range=replace(item.range, pins=replace(item.range.pins, target=PINS | {"to": {}})))
+    found = search(cluster_of([marked(0, lineage(item), 10, outputs=2)]), item)[1]
+    assert (found.spread, found.doubtful_from(10, 11)) == ((str(QUEUES[0]),), 10)
+
+
+def test_a_later_output_of_the_first_record_does_not_tell_that_nothing_was_deleted_before_it() -> None:
+    item = ruled_range(10, {QUEUES[0]: 0})
+    messages = [marked(3, lineage(item), 10, ordinal=1, outputs=2)]
+    with pytest.raises(TargetChanged, match="deleted by retention"):
+        search(cluster_of(messages, begin=3), item)

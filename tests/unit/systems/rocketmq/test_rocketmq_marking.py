@@ -21,8 +21,8 @@ def marks(lineage: Lineage, rows: pa.RecordBatch) -> list[bytes]:
     return texts
 
 
-def marked(position: int, lineage: Lineage, offset: int, *, ordinal: int = 0) -> StoredMessage:
-    text = Coordinates(lineage, offset, ordinal).text()
+def marked(position: int, lineage: Lineage, offset: int, *, ordinal: int = 0, outputs: int = 1) -> StoredMessage:
+    text = Coordinates(lineage, offset, ordinal).text() + (f":{0:016x}:{outputs}" if outputs > 1 else "")
     return stored(position, b"", f"color\x01red\x02WAYBILL\x01{text}\x02CLUSTER\x01c\x02".encode())
 
 
@@ -73,12 +73,6 @@ def test_each_output_says_which_it_is_and_how_many_there_are(rows: list[tuple[in
 def test_a_record_with_one_output_says_no_more_than_before_there_were_several() -> None:
     (text,) = marks(LINEAGE, records([b"a"], 7, ordinal=[0], outputs=[1]))
     assert coordinates(text) == f"{LINEAGE.prefix()}7:0"
-
-
-def test_the_id_that_a_record_brings_is_that_of_its_first_output() -> None:
-    rows = records([b"a", b"a"], offset=[7, 7], ordinal=[0, 1], outputs=[2, 2], message_id=[b"0A" * 16] * 2)
-    first, second = (properties.decode(text)["UNIQ_KEY"] for text in marks(LINEAGE, rows))
-    assert first == "0A" * 16 != second
 
 
 def test_marks_need_less_than_is_reckoned() -> None:

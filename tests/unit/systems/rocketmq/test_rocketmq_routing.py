@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from connect_core.contracts import Bounds, Range
 from connect_core.records import Partition, encode_headers
 from connect_core.rocketmq import Queue
-from connect_core.systems.rocketmq.routing import Router, home_queue, pins_of, places_of, queues_of
+from connect_core.systems.rocketmq.routing import (
+    Router,
+    has_rules,
+    home_queue,
+    pinned,
+    pins_of,
+    places_of,
+    queues_of,
+    with_rules,
+)
 from tests.unit.systems.driving import range_of, records
 
 QUEUES = [Queue("out", f"broker-{name}", number) for name in "ab" for number in range(2)]
@@ -114,3 +123,50 @@ def test_a_range_goes_on_where_it_was_pinned_when_the_topic_has_grown() -> None:
     rows = records([b"x"] * 30, key=[f"k{n}" for n in range(30)])
     assert {queue for queue, _ in Router(wanted).routed(rows)} == set(QUEUES[:2])
     assert home_queue(wanted.partition, 3, wanted.pins.target) == QUEUES[1]
+
+
+ALARMS = [Queue("alarms", "broker-a", 0), Queue("alarms", "broker-b", 0), Queue("alarms", "broker-b", 1)]
+
+
+def with_alarms(order: str, slot: int = 0) -> Range:
+    wanted = by(order, slot=slot)
+    pins = with_rules(wanted.pins.target, {"alarms": pins_of("alarms", ALARMS, order)})
+    return replace(wanted, pins=replace(wanted.pins, target=pins))
+
+
+def test_a_range_with_rules_has_queues_in_all_of_their_topics() -> None:
+    assert queues_of(with_alarms("partition", slot=5)) == [QUEUES[1], ALARMS[2]]
+    assert queues_of(with_alarms("key")) == [*QUEUES, *ALARMS]
+    assert pinned(with_alarms("partition").pins.target) == [*QUEUES, *ALARMS]
+    assert has_rules(with_alarms("key").pins.target)
+    assert not has_rules(by("key").pins.target)
+
+
+@pytest.mark.parametrize("order", ["partition", "key"])
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([None, "out", "alarms"]), st.sampled_from(["a", "b", "c", None])), min_size=1
+    )
+)
+def test_each_output_goes_to_the_topic_of_its_rule_in_order(
+    order: str, rows: list[tuple[str | None, str | None]]
+) -> None:
+    """In each topic to the queue that it would have there if there were no other; a topic of the sink may be named."""
+    batch = records([b""] * len(rows), to=[to for to, _ in rows], key=[key for _, key in rows])
+    found = {queue: places.tolist() for queue, places in Router(with_alarms(order)).routed(batch)}
+    expected: dict[Queue, list[int]] = {}
+    for topic, queues in (("out", QUEUES), ("alarms", ALARMS)):
+        mine = [row for row, (to, _) in enumerate(rows) if (to or "out") == topic]
+        wanted = by(order)
+        alone = replace(wanted, pins=replace(wanted.pins, target=pins_of(topic, queues, order)))
+        theirs = records([b""] * len(mine), key=[rows[row][1] for row in mine])
+        expected |= {queue: [mine[place] for place in places] for queue, places in Router(alone).routed(theirs)}
+    assert found == {queue: places for queue, places in expected.items() if places}
+
+
+def test_what_named_a_topic_of_the_sink_stands_in_order_with_what_named_none() -> None:
+    batch = records([b""] * 4, to=["out", None, "alarms", "out"])
+    assert [(queue, rows.tolist()) for queue, rows in Router(with_alarms("partition")).routed(batch)] == [
+        (QUEUES[0], [0, 1, 3]),
+        (ALARMS[0], [2]),
+    ]
