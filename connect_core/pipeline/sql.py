@@ -298,9 +298,16 @@ def _in(parts: Sequence[Any]) -> _Node:
 
     def run(properties: Properties) -> bool | None:
         value = node.run(properties)
-        return None if value is None else value in wanted
+        return None if value is None else _written(value) in wanted
 
     return _condition(run)
+
+
+def _written(value: Any) -> str:
+    """As JSON writes it: properties are texts, values of a payload need not be."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value.value if isinstance(value, Whole) else value)
 
 
 def _searched(parts: Sequence[Any], *, wanted: bool = True) -> _Node:

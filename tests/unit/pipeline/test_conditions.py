@@ -112,6 +112,7 @@ ROW = (b'{"temp": 21.5, "unit": "C", "on": true, "n": 7, "list": [1, {"x": "y"}]
         "$.temp > 20",
         "$.temp BETWEEN 21 AND 22 AND $.n = 7",
         "$.unit = 'C' AND $.unit IN ('C', 'F')",
+        "$.n IN ('7') AND $.temp IN ('21.5') AND $.on IN ('true') AND $.n = '7'",
         "$.on",
         "$.on = TRUE",
         "$.list[1].x = 'y' AND $.list[-2] = 1",
