@@ -19,6 +19,7 @@ from connect_core.cli import (
     history,
     offsets,
     peeking,
+    rules,
     runs,
     stacks,
 )
@@ -67,3 +68,4 @@ app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(engines.app, name="engine")
 app.add_typer(databases.app, name="db")
 app.add_typer(groups.app, name="groups")
+app.add_typer(rules.app, name="rules")

@@ -35,7 +35,7 @@ def peek(
     elif side.system == "rocketmq":
         messages = _messages(side.options, side.options["topic"], last)
     elif side.system == "file":
-        messages = _lines(Path(side.options["path"]), last)
+        messages = [{"value": output.shown_bytes(line)} for line in last_lines(Path(side.options["path"]), last)]
     else:
         raise ConfigError(f"peek cannot look into {side.system}", next_step="It looks into rocketmq and file")
     told = {"name": name, "messages": messages}
@@ -108,7 +108,7 @@ def _told(queue: str, row: dict[str, Any]) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------------- files
 
 
-def _lines(path: Path, last: int) -> list[dict[str, Any]]:
+def last_lines(path: Path, last: int) -> list[bytes]:
     """The last lines, of at most the last MiB."""
     try:
         with path.open("rb") as file:
@@ -116,7 +116,7 @@ def _lines(path: Path, last: int) -> list[dict[str, Any]]:
             begin = file.seek(max(0, size - _TAIL_BYTES))
             text = file.read()
     except OSError as error:
-        raise Unreachable(f"the target cannot be read: {error.strerror}", where=str(path)) from None
+        raise Unreachable(f"the file cannot be read: {error.strerror}", where=str(path)) from None
     lines = text.split(b"\n")
     lines = lines[1 if begin else 0 : -1 if text.endswith(b"\n") else None]
-    return [{"value": output.shown_bytes(line)} for line in lines[-last:]]
+    return lines[-last:]

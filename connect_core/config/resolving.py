@@ -65,7 +65,7 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
         uid=uid,
         source=_located(sides["source"], home),
         sink=_located(sides["sink"], home),
-        pipeline=_pipeline(document),
+        pipeline=pipeline_of(document),
         tasks=document.tasks,
         range_records=document.limits.range_records,
         range_bytes=document.limits.range_bytes,
@@ -110,7 +110,7 @@ def stack_field(home: Path | None, field: str) -> str:
     raise ConfigError(f"${{stack:{field}}} is not known", next_step=f"There are {STACK_FORMS}")
 
 
-def _pipeline(document: ConnectorDocument) -> Json:
+def pipeline_of(document: ConnectorDocument) -> Json:
     """What open ranges are pinned to: without a filter and rules the same as before there were any."""
     wanted = document.filter.model_dump(exclude_defaults=True)
     rules = {"rules": enabled(document.rules)} if document.rules else {}

@@ -80,6 +80,10 @@ class Rules:
         passed[matches.rows] = True
         return self._outputs(records, fields, matches), passed, rows
 
+    def names(self, records: pa.RecordBatch) -> list[str]:
+        """The rule of each output of these rows, in order."""
+        return [self.rules[place].name for place in self.matches(Fields(records)).rules]
+
     def matches(self, fields: Fields) -> Matches:
         found = [self._matched_by_topic(fields)]
         for place in self._unfiltered:

@@ -1,0 +1,160 @@
+"""rules try: what the newest records of a source, or one that is typed, would become. Reads only, writes nothing."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connect_core.cli import output, session
+from connect_core.cli.output import JsonFlag
+from connect_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from connect_core.config import ConnectorDocument
+    from connect_core.contracts import Side
+
+_LAST = 20
+_BY_HAND = """type one: --topic site/1/temp --payload '{"value": 1}'"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("try")(try_)
+
+
+def try_(
+    name: Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")],
+    last: Annotated[int, typer.Option("--last", min=1, max=1000, help="How many, the newest.")] = _LAST,
+    payload: Annotated[str | None, typer.Option("--payload", help="A record typed by hand, instead.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Its topic.")] = None,
+    tags: Annotated[str | None, typer.Option("--tags", help="Its tags.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Its key.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", help="One of its headers. Repeat it.", metavar="NAME=VALUE")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what each of the last 20 records of the source would become. Nothing is written or acknowledged."""
+    from connect_core.config import load_document
+
+    with session.reading() as opened:
+        connector = opened.ledger.connector(name)
+        document = load_document(connector.document, f"connector {name}")
+        if payload is None and topic is None:
+            side = opened.resolved(connector).source
+    if not document.rules:
+        raise ConfigError(f"{name} has no rules", next_step=f"Add one: waybill rules add {name} RULE")
+    typed = {"value": (payload or "").encode(), "topic": topic, "tags": tags, "key": key}
+    records = _newest(side, last) if payload is None and topic is None else _typed(typed, header or [], document)
+    told = _became(document, records)
+    output.emit(as_json, {"connector": name, "records": told}, lambda: _show(told))
+
+
+# ------------------------------------------------------------------------------------------------------ where they are
+
+
+def _newest(side: Side, last: int) -> pa.RecordBatch:
+    if side.system == "rocketmq":
+        return _messages(side, last)
+    if side.system == "file":
+        return _lines(side.options["path"], last)
+    raise ConfigError(f"the records of {side.system} cannot be looked at without taking them", next_step=_BY_HAND)
+
+
+def _messages(side: Side, last: int) -> pa.RecordBatch:
+    """The newest over all topics and queues, oldest of them first."""
+    import pyarrow as pa
+
+    from connect_core import systems
+    from connect_core.config import revealed
+    from connect_core.records import empty_records
+    from connect_core.systems.rocketmq.clusters import ClusterOptions
+    from connect_core.systems.rocketmq.peeking import peek
+
+    shown = revealed(side)
+    source = systems.source(shown)
+    topics = sorted({source.topic(partition) for partition in source.partitions([])})
+    cluster = ClusterOptions.of(shown.options)
+    found = [batch for topic in topics for batch in peek(cluster, topic, last).values()]
+    table = pa.Table.from_batches(found or [empty_records()]).sort_by([("timestamp", "ascending")])
+    return _one_batch(table.slice(max(len(table) - last, 0)))
+
+
+def _lines(pattern: str, last: int) -> pa.RecordBatch:
+    """The last lines of the file that was written last."""
+    from connect_core.cli.peeking import last_lines
+
+    paths = sorted(glob.glob(pattern, recursive=True), key=os.path.getmtime)
+    return _batch([{"value": line} for line in last_lines(Path(paths[-1]), last)] if paths else [])
+
+
+def _typed(given: dict[str, Any], headers: list[str], document: ConnectorDocument) -> pa.RecordBatch:
+    from connect_core.records import encode_headers
+
+    pairs = [one.partition("=")[::2] for one in headers]
+    if wrong := [one for one in headers if "=" not in one]:
+        raise ConfigError(f"--header {wrong[0]!r} is not NAME=VALUE")
+    if document.source.system == "mqtt":  # as its source makes them
+        given = given | {"key": given["key"] or given["topic"]}
+        pairs = [("MQTT_TOPIC", given["topic"] or ""), *pairs]
+    return _batch([given | {"headers": encode_headers(pairs)}])
+
+
+def _batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    from connect_core.records import OPERATION_NONE, RECORD_SCHEMA
+
+    full = [row | {"offset": n, "operation": OPERATION_NONE} for n, row in enumerate(rows)]
+    return pa.RecordBatch.from_pylist(full, schema=RECORD_SCHEMA)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    """With offsets that tell the rows of several queues apart."""
+    import pyarrow as pa
+
+    from connect_core.records import RECORD_SCHEMA
+
+    columns = [
+        pa.array(range(len(table)), pa.int64()) if name == "offset" else table.column(name).combine_chunks()
+        for name in RECORD_SCHEMA.names
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
+
+# ----------------------------------------------------------------------------------------------------- what they become
+
+
+def _became(document: ConnectorDocument, records: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Of each record what it is, and what comes of it: nothing where it is filtered."""
+    from connect_core.config.resolving import pipeline_of
+    from connect_core.replication.trial import outputs_of
+
+    told = [_told(row) | {"becomes": list[dict[str, Any]]()} for row in records.to_pylist()]
+    for rule, row in outputs_of(pipeline_of(document), records):
+        becomes = {name: row[name] for name in ("to", "tags", "key")}
+        told[row["offset"]]["becomes"].append({"rule": rule, **becomes})
+    return told
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: row[name] for name in ("topic", "tags", "key")}
+    return known | {"value": output.shown_bytes(row["value"] or b"")}
+
+
+def _show(records: list[dict[str, Any]]) -> None:
+    for one in records:
+        output.line(f"{one['topic'] or ''} {one['value']}".strip())
+        for became in one["becomes"]:
+            said = [f"{name} {became[name]}" for name in ("to", "tags", "key") if became[name]]
+            output.line(f"  -> {became['rule']}" + (f": {', '.join(said)}" if said else ""))
+        if not one["becomes"]:
+            output.line("  filtered")
+    if not records:
+        output.line("nothing is there")

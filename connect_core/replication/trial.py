@@ -1,0 +1,23 @@
+"""What records would become: the pipeline of a document without a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from connect_core.contracts import Json
+from connect_core.pipeline import Pipeline
+from connect_core.pipeline.rules import Rules
+
+
+def outputs_of(pipeline: Json, records: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rule and the row of each output, in order; `pipeline` is one with rules."""
+    passed = Pipeline({name: value for name, value in pipeline.items() if name != "rules"}).shape(records).kept
+    rules = Rules(pipeline["rules"])
+    names = rules.names(passed)
+    while len(passed):
+        outputs, _, covered = rules.shaped(passed)
+        yield from ((names.pop(0), row) for row in outputs.to_pylist())
+        passed = passed.slice(covered)

@@ -1,0 +1,148 @@
+"""rules list, add, set, enable, disable, delete, try: revisions of a document, and a look at what would come of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Typed, Waybill
+
+MQTT = """\
+version: 1
+name: devices
+source: {mqtt: {host: nowhere.invalid, filters: [site/#]}}
+sink: {rocketmq: {name_servers: ['nowhere.invalid:9876'], topic: readings}}
+"""
+
+
+def rules(waybill: Waybill, name: str = "copy") -> list[dict[str, Any]]:
+    typed = waybill("rules", "list", name, "--json")
+    assert typed.code == 0
+    found: list[dict[str, Any]] = typed.json["rules"]
+    return found
+
+
+def done(typed: Typed) -> Any:
+    assert typed.code == 0, typed.err
+    return typed
+
+
+def test_a_rule_from_first_to_last(waybill: Waybill, applied: Path) -> None:
+    assert "no rules: every record passes as it is" in waybill("rules", "list", "copy").out
+    added = done(waybill("rules", "add", "copy", "hot", "--when", "$.temp > 30", "--why", "too many alarms"))
+    assert added.out.splitlines() == [
+        "copy: changed, revision 2",
+        '  + rules: ["hot"]',
+        "  + rules[hot].when: $.temp > 30",
+    ]
+    done(waybill("rules", "add", "copy", "first", "--before", "hot", "--disabled"))
+    assert [one["name"] for one in rules(waybill)] == ["first", "hot"]
+    changed = done(waybill("rules", "set", "copy", "hot", "--keys", "{$.id}", "--unset", "when"))
+    assert changed.out.splitlines()[1:] == ["  + rules[hot].keys: {$.id}", "  - rules[hot].when: $.temp > 30"]
+    done(waybill("rules", "enable", "copy", "first"))
+    done(waybill("rules", "disable", "copy", "hot"))
+    assert rules(waybill) == [{"name": "first"}, {"name": "hot", "keys": "{$.id}", "enabled": False}]
+    off = done(waybill("rules", "disable", "copy", "first"))
+    assert "all are disabled, so that every record is filtered" in off.err
+    done(waybill("rules", "delete", "copy", "first"))
+    last = done(waybill("rules", "delete", "copy", "hot"))
+    assert "no rule is left: every record passes as it is" in last.err
+    history = waybill("connectors", "show", "copy", "--revisions", "--json").json["revisions"]
+    assert len(history) == 9
+    assert {one["who"] for one in history} == {"ann"}
+    assert "too many alarms" in {one["why"] for one in history}
+    assert "rules" not in waybill("connectors", "show", "copy", "--json").json["document"]
+
+
+def test_the_list_shows_what_each_rule_says(waybill: Waybill, applied: Path) -> None:
+    done(waybill("rules", "add", "copy", "hot", "--filter", "site/+", "--when", "$.temp > 30", "--tags", "{topic[1]}"))
+    (heading, row) = waybill("rules", "list", "copy").out.splitlines()
+    assert heading.split() == ["NAME", "ENABLED", "FILTER", "WHEN", "TO", "TAGS", "KEYS"]
+    assert row.split() == ["hot", "yes", "site/+", "$.temp", ">", "30", "-", "{topic[1]}", "-"]
+
+
+def test_nothing_is_written_by_a_dry_run(waybill: Waybill, applied: Path) -> None:
+    told = done(waybill("rules", "add", "copy", "hot", "--dry-run", "--json")).json
+    assert (told["applied"], told["revision"], told["difference"]) == (False, 1, ['+ rules: ["hot"]'])
+    assert rules(waybill) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["add", "copy", "hot"], "has a rule hot already"),
+        (["add", "copy", "new", "--before", "hut"], "has no rule hut"),
+        (["add", "copy", "a b"], "cannot name a rule"),
+        (["add", "copy", "new", "--filter", "a/#/b"], "rules.1.filter: # may be the last level only"),
+        (["add", "copy", "new", "--when", "$.a >"], "rules.1.when: is no condition: at its end"),
+        (["add", "copy", "new", "--to", "alarms"], "rules.1.to: names a topic, and file has none"),
+        (["set", "copy", "hot"], "there is nothing to change"),
+        (["set", "copy", "hot", "--unset", "name"], "--unset name cannot be"),
+        (["set", "copy", "hot", "--keys", "{id}"], "rules.0.keys: 'id' names nothing"),
+        (["set", "copy", "hut", "--keys", "x"], "has no rule hut"),
+        (["enable", "copy", "hut"], "It has hot"),
+        (["disable", "cpoy", "hot"], "'copy'"),
+        (["delete", "copy", "hut"], "has no rule hut"),
+        (["list", "cpoy"], "'copy'"),
+        (["try", "cpoy"], "'copy'"),
+        (["try", "copy", "--payload", "{}", "--header", "x"], "is not NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_is_said_and_changes_nothing(
+    words: list[str], said: str, waybill: Waybill, applied: Path
+) -> None:
+    done(waybill("rules", "add", "copy", "hot"))
+    typed = waybill("rules", *words)
+    assert (typed.code, said in typed.err) == (2, True), typed.err
+    assert rules(waybill) == [{"name": "hot"}]
+
+
+def test_what_the_last_lines_would_become(waybill: Waybill, applied: Path) -> None:
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(40)) + "no json\n"
+    (applied / "logs" / "b.log").write_text(lines)
+    done(waybill("rules", "add", "copy", "big", "--when", "$.n > 37", "--keys", "{$.n}"))
+    done(waybill("rules", "add", "copy", "all", "--when", "$.n > 38", "--tags", "x"))
+    told = done(waybill("rules", "try", "copy", "--json")).json["records"]
+    assert [one["value"] for one in told] == [*(f'{{"n": {n}}}' for n in range(21, 40)), "no json"]
+    assert [len(one["becomes"]) for one in told] == [*[0] * 17, 1, 2, 0]
+    assert told[-2]["becomes"] == [
+        {"rule": "big", "to": None, "tags": None, "key": "39"},
+        {"rule": "all", "to": None, "tags": "x", "key": None},
+    ]
+    shown = done(waybill("rules", "try", "copy", "--last", "2")).out.splitlines()
+    assert shown == ['{"n": 39}', "  -> big: key 39", "  -> all: tags x", "no json", "  filtered"]
+    assert not list((applied / "out").iterdir())
+
+
+def test_a_filter_of_the_document_comes_first(waybill: Waybill, applied: Path) -> None:
+    text = (applied / "copy.yaml").read_text()
+    (applied / "copy.yaml").write_text(f"{text}filter: {{tags: [a]}}\nrules: [{{name: one}}]\n")
+    done(waybill("apply", "copy.yaml"))
+    for tags, count in (("a", 1), ("b", 0)):
+        (told,) = done(waybill("rules", "try", "copy", "--payload", "x", "--tags", tags, "--json")).json["records"]
+        assert len(told["becomes"]) == count
+
+
+def test_without_rules_there_is_nothing_to_try(waybill: Waybill, applied: Path) -> None:
+    typed = waybill("rules", "try", "copy")
+    assert (typed.code, "copy has no rules" in typed.err) == (2, True)
+
+
+def test_what_an_mqtt_broker_has_cannot_be_looked_at_but_a_record_can_be_typed(waybill: Waybill, applied: Path) -> None:
+    (applied / "devices.yaml").write_text(MQTT)
+    done(waybill("apply", "devices.yaml"))
+    words = ["--filter", "site/+/temp", "--when", "$.value > 30", "--to", "alarms", "--tags", "{topic[2]}"]
+    done(waybill("rules", "add", "devices", "hot", *words))
+    refused = waybill("rules", "try", "devices")
+    assert refused.code == 2
+    assert "cannot be looked at without taking them" in refused.err
+    assert "--topic site/1/temp --payload" in refused.err
+    typed = done(waybill("rules", "try", "devices", "--topic", "site/kiln/temp", "--payload", '{"value": 31}'))
+    assert typed.out.splitlines() == [
+        'site/kiln/temp {"value": 31}',
+        "  -> hot: to alarms, tags kiln, key site/kiln/temp",
+    ]
+    cold = done(waybill("rules", "try", "devices", "--topic", "site/kiln/temp", "--payload", '{"value": 30}'))
+    assert cold.out.splitlines()[-1] == "  filtered"
