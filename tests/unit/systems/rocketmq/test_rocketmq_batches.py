@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect_core.contracts import Limit
+from connect_core.rocketmq import Queue
 from connect_core.systems.rocketmq.appending import uncovered
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
-from connect_core.systems.rocketmq.parcels import BATCH_BYTES, batch_sizes, message_bytes
+from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Parcel, batch_sizes, message_bytes
+from connect_core.systems.rocketmq.routing import Router
 from connect_core.systems.rocketmq.sink import RocketMQSink
+from connect_core.systems.rocketmq.writing import SpreadWriter
 from tests.unit.systems.driving import records
+from tests.unit.systems.rocketmq.test_rocketmq_routing import with_alarms
 
 
 def unfit(sink_options: dict[str, object], rows: object) -> list[tuple[int, str]]:
@@ -61,3 +70,41 @@ def test_what_no_span_covers(begin: int, end: int, ends: list[tuple[int, int]]) 
     rest = uncovered(begin, end, spans)
     assert [place for span in rest for place in range(*span)] == [n for n in range(begin, end) if n not in covered]
     assert all(low < high for low, high in rest)
+
+
+@dataclass
+class Taken:
+    """The way into a queue, without one: it takes what it is given."""
+
+    rows: int = 0
+
+    def send(self, parcel: Parcel, limit: Limit) -> None:
+        self.rows += parcel.rows
+
+
+@dataclass
+class Rounds:
+    """A limit that is over after so many looks at it."""
+
+    left: int
+
+    def quantum_left_s(self) -> float:
+        self.left -= 1
+        return float(self.left >= 0)
+
+    def left_s(self) -> float:
+        return 60.0
+
+
+@pytest.mark.parametrize(
+    ("outputs", "rounds", "taken"), [(10, 1, 4_009), (9_000, 1, 12_999), (1, 1, 4_000), (10, 3, 6_009)]
+)
+def test_a_round_holds_all_outputs_of_its_records(outputs: int, rounds: int, taken: int) -> None:
+    """The record at offset 3,999 has them, the others one. A round has about 4,000 rows, and may end in its midst."""
+    offsets = [*range(3_999), *[3_999] * outputs, *range(4_000, 6_000)]
+    rows = records([b"x"] * len(offsets), offset=offsets, to=["alarms" if n % 3 else None for n in offsets])
+    into: dict[Queue, Taken] = defaultdict(Taken)
+    wanted = with_alarms("partition")
+    writer = SpreadWriter(Router(wanted), into.__getitem__, wanted.lineage("uid"), 3.0, 1 << 22)  # type: ignore[arg-type]
+    assert writer.write(rows, Rounds(rounds)) == taken  # type: ignore[arg-type]
+    assert sum(one.rows for one in into.values()) == taken
