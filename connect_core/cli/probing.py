@@ -54,7 +54,7 @@ def _files(role: Role, options: Json) -> Iterator[Seen]:
 def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
     from connect_core.rocketmq import Client
     from connect_core.systems.rocketmq.clusters import ClusterOptions
-    from connect_core.systems.rocketmq.options import TOPIC, RocketMQSourceOptions
+    from connect_core.systems.rocketmq.options import RocketMQSourceOptions
 
     cluster = ClusterOptions.of(options)
     with Client(cluster.client_options()) as client:
@@ -67,15 +67,19 @@ def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
         return
     if options.get("client") == "native":
         yield _native_client()
-    topic, there = options["topic"], options["topic"] in topics
-    made = options.get("create", True)
+    for topic in (options["topic"], *(options.get("rule_topics") or ())):
+        yield _topic_written(topic, topic in topics, options.get("create", True))
+
+
+def _topic_written(topic: str, there: bool, made: bool) -> Seen:
+    from connect_core.systems.rocketmq.options import TOPIC
+
     if TOPIC in topic:
-        yield _seen(
+        return _seen(
             True, f"sink: a topic {topic} for each of the source; missing ones {'will' if made else 'may not'} be made"
         )
-        return
     words = "is there" if there else "will be created" if made else "does not exist"
-    yield _seen(there or made, f"sink: topic {topic} {words}")
+    return _seen(there or made, f"sink: topic {topic} {words}")
 
 
 def _effect(client: Client) -> list[Seen]:

@@ -206,15 +206,13 @@ def _between(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
 def _equal(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
     right = children[1]
     if getattr(right, "type", "") == "TEXT":
-        wanted = sql.value_of(right)
-        return _textual(lambda texts: pc.equal(texts, wanted))
+        return _one_of([sql.value_of(right)])
     number = _number(right)
     return _none(children) if number is None else _numeric(("=", number))
 
 
 def _in(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
-    wanted = pa.array([sql.value_of(one) for one in children[1:]], pa.string())
-    return _textual(lambda texts: pc.is_in(texts, wanted))
+    return _one_of([sql.value_of(one) for one in children[1:]])
 
 
 def _searched(children: Sequence[Any], holds: bool = True) -> Callable[[Column], Codes | None]:
@@ -223,7 +221,7 @@ def _searched(children: Sequence[Any], holds: bool = True) -> Callable[[Column],
     if not sought:
         return _none(children)
 
-    return _textual(lambda texts: pc.equal(search(texts, sought), holds), missing=FALSE)
+    return _found(lambda texts: pc.equal(search(texts, sought), holds))
 
 
 _COLUMN_OPERATIONS: Mapping[str, Callable[[Sequence[Any]], Callable[[Column], Codes | None]]] = {
@@ -244,23 +242,41 @@ def _numeric(*comparisons: tuple[str, float]) -> Callable[[Column], Codes | None
         holds = _SIGNS[comparisons[0][0]](numbers, comparisons[0][1])
         for sign, value in comparisons[1:]:
             holds &= _SIGNS[sign](numbers, value)
-        codes: Codes = holds.view(np.int8)
-        if column.some_missing:
-            codes[column.missing] = UNKNOWN
-        return codes
+        return _known(column, holds)
 
     return run
 
 
-def _textual(search: Callable[[pa.Array], pa.Array], missing: int = UNKNOWN) -> Callable[[Column], Codes | None]:
-    """`search` is asked once of each different text."""
+def _one_of(wanted: Sequence[str]) -> Callable[[Column], Codes | None]:
+    def run(column: Column) -> Codes | None:
+        if column.encoded is None:
+            return None
+        indices = column.encoded[1]
+        holds = np.zeros(len(indices), dtype=np.bool_)
+        for text in wanted:
+            if (place := column.places.get(text)) is not None:
+                holds |= indices == place
+        return _known(column, holds)
+
+    return run
+
+
+def _known(column: Column, holds: Flags) -> Codes:
+    codes: Codes = holds.view(np.int8)
+    if column.some_missing:
+        codes[column.missing] = UNKNOWN
+    return codes
+
+
+def _found(search: Callable[[pa.Array], pa.Array]) -> Callable[[Column], Codes | None]:
+    """`search` is asked once of each different text. False for what is missing."""
 
     def run(column: Column) -> Codes | None:
         if column.encoded is None:
             return None
         texts, indices = column.encoded
         found = search(texts).to_numpy(zero_copy_only=False).astype(np.int8)
-        codes: Codes = np.append(found, np.int8(missing))[indices]
+        codes: Codes = np.append(found, np.int8(FALSE))[indices]
         return codes
 
     return run

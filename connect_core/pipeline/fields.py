@@ -59,6 +59,12 @@ class Column:
         return found.dictionary, pc.fill_null(found.indices, -1).to_numpy()
 
     @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each of the different texts stands among them."""
+        texts = self.encoded[0].to_pylist() if self.encoded is not None else []
+        return {text: place for place, text in enumerate(texts)}
+
+    @cached_property
     def texts(self) -> pa.Array | None:
         """Where every value that is there is a text."""
         if isinstance(self._given, pa.Array):

@@ -18,6 +18,7 @@ from tests.bench.freshness import freshness, through_airflow
 from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
 from tests.bench.parsing import parse
 from tests.bench.place import Place, own_place
+from tests.bench.rules import rules
 from tests.bench.starts import RUNS, starts
 from tests.bench.telling import Row
 
@@ -33,6 +34,7 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "data-source": lambda place, chosen: data_source(place, MESSAGES, chosen.repeats),
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
+    "rules": lambda place, chosen: rules(place, chosen.repeats),
     "fresh": lambda place, chosen: freshness(place),
     "parse": lambda place, chosen: parse(place, chosen.repeats),
 }
