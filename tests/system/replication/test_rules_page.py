@@ -1,0 +1,39 @@
+"""The example of docs/rules.md: each block of commands, run in a fresh folder, prints what the block behind it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.site import Site
+
+pytestmark = pytest.mark.server
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "rules.md"
+BLOCKS = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def test_the_page_is_what_happens(site: Site) -> None:
+    assert len(BLOCKS) == PAGE.read_text().count("```sh\n") == 4
+    environment = site.environment()
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    for commands, expected in BLOCKS:
+        script = ["bash", "-euo", "pipefail", "-c", commands]
+        done = subprocess.run(script, cwd=site.folder, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert _as_told(expected).fullmatch(_lines(done.stdout)), f"{done.stdout}\n--- the page says ---\n{expected}"
+
+
+def _as_told(text: str) -> re.Pattern[str]:
+    """`...` stands for anything, also for lines."""
+    return re.compile(re.escape(_lines(text)).replace(re.escape("..."), ".*"), re.DOTALL)
+
+
+def _lines(text: str) -> str:
+    """Tables are as wide as what stands in them."""
+    return "\n".join(re.sub(r"(?<=\S) {2,}", "  ", line).rstrip() for line in text.strip().splitlines())
