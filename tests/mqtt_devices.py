@@ -1,15 +1,18 @@
-"""Devices: publish with QoS 0, 1 or 2, and know what the broker has acknowledged."""
+"""Devices: publish with QoS 0, 1 or 2, and know what the broker has acknowledged; and those who listen to topics."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-from paho.mqtt.client import Client
+from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from tests.mqtt_brokers import MqttBroker
 
@@ -54,6 +57,51 @@ class Devices:
 @contextmanager
 def devices(broker: MqttBroker) -> Iterator[Devices]:
     made = Devices(broker)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Listener:
+    """Somebody who has subscribed, and gets each message once: in a session of QoS 2 that the broker keeps."""
+
+    def __init__(self, broker: MqttBroker, topic_filter: str) -> None:
+        self._client = Client(
+            CallbackAPIVersion.VERSION2, f"listener-{uuid4().hex[:8]}", protocol=MQTTProtocolVersion.MQTTv5
+        )
+        self._client.on_message = lambda client, data, message: self.messages.append(message)
+        self._client.on_subscribe = lambda *_: self._subscribed.set()
+        self._client.reconnect_delay_set(1, 1)
+        self.messages: list[MQTTMessage] = []
+        self._subscribed = threading.Event()
+        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.SessionExpiryInterval = 3600
+        self._client.connect(broker.host, broker.port, clean_start=False, properties=properties)
+        self._client.subscribe(topic_filter, 2)
+        self._client.loop_start()
+        assert self._subscribed.wait(_LIMIT_S)
+
+    def heard(self, count: int = 0, quiet_s: float = 0.5) -> list[MQTTMessage]:
+        """All messages, when there are `count` of them and no more have come for a while."""
+        until, before = time.monotonic() + _LIMIT_S, -1
+        while len(self.messages) < count or len(self.messages) != before:
+            assert time.monotonic() < until, f"{len(self.messages)} of {count} have come"
+            before = len(self.messages)
+            time.sleep(quiet_s if before >= count else 0.01)
+        return list(self.messages)
+
+    def payloads(self, count: int = 0, quiet_s: float = 0.5) -> list[bytes]:
+        return [bytes(message.payload) for message in self.heard(count, quiet_s)]
+
+    def close(self) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+
+@contextmanager
+def listening(broker: MqttBroker, topic_filter: str) -> Iterator[Listener]:
+    made = Listener(broker, topic_filter)
     try:
         yield made
     finally:

@@ -29,7 +29,7 @@ def probe_side(role: Role, side: Side) -> list[Seen]:
     """A line for each thing looked at; an end whose system nothing is known of has none."""
     from connect_core.config import reveal
 
-    looks = {"file": _files, "rocketmq": _rocketmq}
+    looks = {"file": _files, "mqtt": _mqtt, "rocketmq": _rocketmq}
     look = looks.get(side.system)
     try:
         return list(look(role, reveal(side.options))) if look else []
@@ -49,6 +49,19 @@ def _files(role: Role, options: Json) -> Iterator[Seen]:
     folder = Path(path).parent
     writable = os.access(path if os.path.exists(path) else folder, os.W_OK)
     yield _seen(writable, f"sink: {path} can {'' if writable else 'not '}be written")
+
+
+def _mqtt(role: Role, options: Json) -> Iterator[Seen]:
+    """Connects as nobody who has anything there."""
+    if role == "source":
+        return
+    from connect_core.systems.mqtt.probing import facts, missing
+    from connect_core.systems.mqtt.sink_options import MqttSinkOptions
+
+    given = MqttSinkOptions.model_validate(options)
+    seen = facts(given)
+    yield _seen(True, f"sink: the broker {given.where} answers; {seen.told()}")
+    yield from (_seen(False, f"sink: {what}") for what in missing(given, seen))
 
 
 def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:

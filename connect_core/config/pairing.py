@@ -9,7 +9,13 @@ from typing import Any
 
 from connect_core.config.endpoints import End
 from connect_core.config.written import Place
+from connect_core.systems.mqtt.filters import overlap
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
+from connect_core.systems.mqtt.templates import Named, Template
 from connect_core.systems.rocketmq.options import TOPIC, RocketMQSinkOptions, RocketMQSourceOptions, is_pattern
+
+_SHARED = re.compile(r"^\$share/[^/]+/")
+"""What stands before the filter of a shared subscription."""
 
 
 def misfit(source: End, sink: End) -> tuple[Place, str] | None:
@@ -18,6 +24,8 @@ def misfit(source: End, sink: End) -> tuple[Place, str] | None:
         return _needs_topics(source, sink)
     if source.system != sink.system:
         return None
+    if source.system == "mqtt":
+        return _own_messages(source, sink)
     if source.system == "file" and matches(str(sink.options.get("path")), str(source.options.get("path"))):
         return ("sink", "file", "path"), f"is one of the files that the source reads ({source.options['path']})"
     return _unfit_target(source, sink) if source.system == "rocketmq" else None
@@ -40,6 +48,23 @@ def _needs_topics(source: End, sink: End) -> tuple[Place, str] | None:
         return ("sink", "rocketmq", "order"), f"queue needs a source of queues, and {source.system} is none"
     if sink.options.get("groups"):
         return ("sink", "rocketmq", "groups"), f"are those of a RocketMQ source, and {source.system} is none"
+    return None
+
+
+def _own_messages(source: End, sink: End) -> tuple[Place, str] | None:
+    """By a topic for each filter; what the sink keeps for itself is one too."""
+    if any(source.options.get(name) != sink.options.get(name) for name in ("host", "port")):
+        return None
+    given = {name: str(sink.options[name]) for name in ("topic", "progress_topic") if name in sink.options}
+    options, read = MqttSinkOptions.model_construct(None, **given), source.options.get("filters") or ()
+    filters = [_SHARED.sub("", str(one)) for one in ([read] if isinstance(read, str) else read)]
+    for one in filters:
+        name = one.replace("+", "x").replace("#", "x")
+        target = Template.parse(options.topic).fill(Named(name, "x", name, {"MQTT_TOPIC": name}))
+        if any(isinstance(target, str) and overlap(another, target) for another in filters):
+            return ("sink", "mqtt", "topic"), "is a topic that the source reads, at the same broker"
+        if overlap(one, f"{options.progress_topic}/x/x"):
+            return ("sink", "mqtt", "progress_topic"), "begins a topic that the source reads, at the same broker"
     return None
 
 

@@ -27,6 +27,7 @@ from connect_core.contracts import Side, Sink, Source
 from connect_core.errors import ConfigError, Fault
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
 
 ENTRY_POINTS = "waybill.systems"
@@ -113,6 +114,12 @@ def _mqtt_source(options: MqttSourceOptions, resources: ExitStack | None) -> Sou
     return MqttSource(options, resources)
 
 
+def _mqtt_sink(options: MqttSinkOptions, resources: ExitStack | None) -> Sink:
+    from connect_core.systems.mqtt.sink import MqttSink
+
+    return MqttSink(options, resources)
+
+
 def _rocketmq_source(options: RocketMQSourceOptions, resources: ExitStack | None) -> Source:
     from connect_core.systems.rocketmq.source import RocketMQSource
 
@@ -147,7 +154,7 @@ _OWN = {
     system.name: system
     for system in (
         System("file", "Files of lines", FileSourceOptions, FileSinkOptions, _file_source, _file_sink),
-        System("mqtt", "MQTT", MqttSourceOptions, None, _mqtt_source, None),
+        System("mqtt", "MQTT", MqttSourceOptions, MqttSinkOptions, _mqtt_source, _mqtt_sink),
         System(
             "rocketmq",
             "Apache RocketMQ",

@@ -12,10 +12,15 @@ from connect_core.contracts import Side, Sink, Source
 from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batch
 from connect_core.rocketmq.wire.properties import KEYS, value_of
 from connect_core.systems import sink, source
+from tests.mqtt_brokers import MqttBroker
+from tests.mqtt_devices import listening
 
 
 class SystemCase(ABC):
     """A fresh place in one system. `source` and `sink` build anew each time, as driver and worker do."""
+
+    exactly_once = True
+    """Else what an attempt wrote that was neither flushed nor settled may be there twice."""
 
     @abstractmethod
     def source(self) -> Source: ...
@@ -112,3 +117,27 @@ class RocketMQByKeyCase(RocketMQCase):
             numbers = [int(message.body) for message in stored if message.queue_id == queue]
             assert numbers == sorted(numbers)
         return sorted((bytes(message.body) for message in stored), key=int)
+
+
+class MqttCase(SystemCase):
+    """Of the sink alone: a source that pushes has a suite of its own."""
+
+    exactly_once = False
+
+    def __init__(self, broker: MqttBroker, resources: ExitStack) -> None:
+        self._topic = f"contract/{uuid.uuid4().hex[:12]}"
+        self._options = {"host": broker.host, "port": broker.port, "topic": self._topic, "progress_every": 16}
+        self._options |= {"uid": uuid.uuid4().hex[:12]}
+        self._listener = resources.enter_context(listening(broker, self._topic))
+
+    def source(self) -> Source:
+        raise NotImplementedError
+
+    def sink(self) -> Sink:
+        return sink(Side("mqtt", self._options))
+
+    def append(self, values: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        return self._listener.payloads(quiet_s=0.3)[behind:]

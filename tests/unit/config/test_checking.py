@@ -187,6 +187,18 @@ def test_all_faults_are_told_at_once(faults: Faults) -> None:
             "sink: {rocketmq: {connection: main, topic: '{topic}-copy', rename: {a: b}}}",
             "is a topic that the source reads",
         ),
+        (
+            "source: {mqtt: {host: a, filters: ['d/+']}}\nsink: {mqtt: {host: a, topic: 'd/{tags}'}}",
+            "sink.mqtt.topic: line 4: is a topic that the source reads, at the same broker",
+        ),
+        (
+            "source: {mqtt: {host: a, filters: ['d/#']}}\nsink: {mqtt: {host: a, topic: '{header:MQTT_TOPIC|topic}'}}",
+            "is a topic that the source reads, at the same broker",
+        ),
+        (
+            "source: {mqtt: {host: a, filters: ['way/#']}}\nsink: {mqtt: {host: a, topic: b, progress_topic: way/b}}",
+            "sink.mqtt.progress_topic: line 4: begins a topic that the source reads",
+        ),
     ],
 )
 def test_a_connector_may_not_feed_itself(ends: str, fault: str, faults: Faults) -> None:
@@ -206,6 +218,8 @@ def test_a_connector_may_not_feed_itself(ends: str, fault: str, faults: Faults) 
         "sink: {rocketmq: {connection: main, topic: '{topic}-copy', order: queue, queues: 0}}",
         "source: {rocketmq: {connection: main, topics: ['*']}}\n"
         "sink: {rocketmq: {name_servers: ['other:9876'], topic: '{topic}', rename: {a: b}}}",
+        "source: {mqtt: {host: a, filters: ['d/+']}}\nsink: {mqtt: {host: a, topic: 'copy/{topic}'}}",
+        "source: {mqtt: {host: a, filters: ['#']}}\nsink: {mqtt: {host: b, topic: '{topic}'}}",
     ],
 )
 def test_ends_that_do_not_meet_are_sound(ends: str, faults: Faults) -> None:

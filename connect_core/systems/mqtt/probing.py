@@ -1,0 +1,33 @@
+"""What a broker says of itself to whoever connects, and what of it a sink misses: for runs and for `check --probe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from uuid import uuid4
+
+from connect_core.systems.mqtt.connecting import BrokerFacts
+from connect_core.systems.mqtt.publishing import Publisher
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
+
+NOT_KEPT = "the broker keeps no retained messages, and how far the sink has come is kept as one"
+
+
+def looking_as(options: MqttSinkOptions) -> str:
+    """The client id of somebody who only looks, and throws nobody out."""
+    return f"waybill-{options.uid}-look-{uuid4().hex[:8]}"
+
+
+def facts(options: MqttSinkOptions) -> BrokerFacts:
+    """Raises what `Publisher` raises."""
+    with closing(Publisher(options, looking_as(options))) as publisher:
+        return publisher.facts
+
+
+def missing(options: MqttSinkOptions, seen: BrokerFacts) -> Iterator[str]:
+    """What the sink needs and the broker does not grant, a sentence each."""
+    needed = max(options.composer.qos or 1, 1)
+    if seen.max_qos < needed:
+        yield f"the broker grants QoS {seen.max_qos} at most, needed is {needed}"
+    if seen.keeps_retained is False:
+        yield f"{NOT_KEPT}: it says that they are not available"

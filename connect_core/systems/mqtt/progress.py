@@ -1,0 +1,127 @@
+"""How far a partition has come in the target: what the retained message `PREFIX/UID/PARTITION` says, and what follows
+from it (delivery rule 19). Pure.
+
+A writer sends it before the first record of a range that an earlier attempt left, behind each group of acknowledged
+publishes, and when it is flushed. So an attempt that dies has sent at most one group behind the `position` that is
+kept: those records may be there, and are sent again. How often each of them may be there is kept as well, so that
+attempts that die one after the other are all counted.
+
+Records are told by `count`, not by position alone: positions go back when a person sets them back, and begin anew with
+an incarnation. The count of the ledger (a floor's position) and the one that is kept differ by what was delivered and
+not settled.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from connect_core.contracts import LIVE, OpenRange, Range
+from connect_core.errors import TargetChanged
+from connect_core.found import Prefix
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Every record of `incarnation` with an offset in [since, position) is delivered, so far `count` of the partition
+    in all. `unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
+    them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
+    since the last settle. `epoch` is that of the lease it was written under, for people."""
+
+    incarnation: int
+    since: int
+    position: int
+    count: int = 0
+    unsure: tuple[int, ...] = ()
+    repeats: int = 0
+    group: int = 0
+    epoch: int = 0
+
+    def encode(self) -> bytes:
+        return json.dumps({"version": 1, **asdict(self)}).encode()
+
+    @classmethod
+    def decode(cls, payload: bytes, topic: str) -> Progress:
+        """Raises TargetChanged for anything that `encode` has not made."""
+        try:
+            given = json.loads(payload)
+            fields = {name: given[name] for name in cls.__dataclass_fields__}
+            return cls(**{**fields, "unsure": tuple(map(int, fields["unsure"]))})
+        except (ValueError, TypeError, KeyError):
+            raise TargetChanged(
+                "the retained message there is not the progress of a connector",
+                where=topic,
+                next_step="Find out who publishes to this topic. Cleared (an empty retained message), what an attempt "
+                "left open is delivered again, and counted",
+            ) from None
+
+    def advanced(self, records: int, position: int) -> Progress:
+        """Behind so many records more, which end at `position`."""
+        doubtful = sum(min(one, records) for one in self.unsure)
+        left = tuple(one - records for one in self.unsure if one > records)
+        return replace(
+            self, position=position, count=self.count + records, unsure=left, repeats=self.repeats + doubtful
+        )
+
+
+def topic_of(prefix: str, uid: str, stream: str, partition_id: str) -> str:
+    """Backfills and replays have one of their own."""
+    return f"{prefix}/{uid}/{partition_id}" + ("" if stream == LIVE else f"/{stream}")
+
+
+def covered(kept: Progress | None, wanted: Range, settled: int, group: int) -> Prefix:
+    """What of the range is in the target, where an attempt that sent groups of `group` has left it. `settled` is the
+    count of the ledger. Of a progress that is lost, or older than what was settled, nothing follows."""
+    if kept is None or kept.count < settled:
+        return Prefix(wanted.begin, 0, wanted.max_records)
+    unsure = max((*kept.unsure, kept.group, group))
+    if kept.count > settled and _reaches(kept, wanted):
+        return Prefix(max(kept.position, wanted.begin), kept.count - settled, unsure)
+    return Prefix(wanted.begin, 0, unsure)
+
+
+def repeated(kept: Progress | None, wanted: Range, settled: int) -> int:
+    """How many records may have been delivered twice since the last settle, by what is kept."""
+    if kept is None or kept.count <= settled:
+        return 0
+    again = 0 if _reaches(kept, wanted) or kept.incarnation < wanted.incarnation else kept.count - settled
+    return kept.repeats + again
+
+
+def begun(kept: Progress | None, item: OpenRange, settled: int, group: int, epoch: int) -> Progress:
+    """Where a writer of this range begins; `repeats` counts from there. Raises TargetChanged where the target holds
+    records that the ledger does not know of, and nobody has looked for them."""
+    wanted, lost = item.range, kept is None or kept.count < settled
+    if not item.inherited and item.found is None:
+        if kept is not None and kept.count > settled:
+            raise _unknown_records(wanted, kept.count - settled)
+        unsure: tuple[int, ...] = () if kept is None or lost else kept.unsure
+    elif kept is None or lost:
+        unsure = (wanted.max_records,)
+    else:
+        unsure = (*kept.unsure, max(kept.group, group))
+    prefix = covered(kept, wanted, settled, group)
+    goes_on = kept is not None and not lost and _reaches(kept, wanted) and kept.position <= prefix.through
+    return Progress(
+        incarnation=wanted.incarnation,
+        since=kept.since if kept is not None and goes_on else wanted.begin,
+        position=prefix.through,
+        count=max(kept.count, settled) if kept is not None else settled,
+        unsure=tuple(one for one in unsure if one > 0),
+        group=group,
+        epoch=epoch,
+    )
+
+
+def _reaches(kept: Progress, wanted: Range) -> bool:
+    """Whether what was delivered without a hole begins at or before the range."""
+    return kept.incarnation == wanted.incarnation and kept.since <= wanted.begin
+
+
+def _unknown_records(wanted: Range, count: int) -> TargetChanged:
+    return TargetChanged(
+        f"the target holds {count} records more than the ledger knows of: it was restored from a backup, or somebody "
+        "else writes under this connector's id",
+        where=f"partition {wanted.partition.key}, stream {wanted.stream}",
+        next_step="After a restore say so, `waybill db restored`: then the next run looks before it writes",
+    )

@@ -1,0 +1,216 @@
+"""Rows of RECORD_SCHEMA -> publishes: the inverse of `records`. Pure.
+
+The value is the payload, byte for byte. Headers that the MQTT source writes become again what they were made of; the
+others, key (KEYS) and tags (TAGS) become user properties. 3.1.1 has no properties: there they are left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from connect_core.records import decode_headers
+from connect_core.systems.mqtt.filters import MAX_BYTES
+from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
+from connect_core.systems.mqtt.templates import Named, Template, Unfit
+
+MAX_PACKET_BYTES = 268_435_455 + 5
+"""What four bytes of length allow, and the fixed header (MQTT 5, section 2.1.4)."""
+_MAX_EXPIRY_S = 0xFFFFFFFF
+_PREFIX, _USER = "MQTT_", "MQTT_USER_"
+_ALL_USER = "MQTT_USER_PROPERTIES"
+_ABOUT_DELIVERY = frozenset({"MQTT_TOPIC", "MQTT_QOS", "MQTT_RETAIN", "MQTT_DUP"})
+
+
+class Publication(NamedTuple):
+    """One PUBLISH. `packet_bytes` is at least what it takes on the wire."""
+
+    topic: str
+    payload: bytes
+    qos: int
+    retain: bool
+    properties: Properties
+    packet_bytes: int
+
+
+class _Illegal(ValueError):
+    """A header does not hold what its name says."""
+
+
+@dataclass(frozen=True)
+class Composer:
+    """What the options say, None where each record says itself; a topic that a rule names for a record goes before the
+    template. `reserved` is a topic under which no record may go, `properties` whether there are any (MQTT 5)."""
+
+    template: Template
+    reserved: str
+    qos: int | None = None
+    retain: bool | None = None
+    expiry_s: int | None = None
+    content_type: str | None = None
+    properties: bool = True
+
+    def compose(self, records: pa.RecordBatch, most_bytes: int = MAX_PACKET_BYTES) -> Iterator[Publication | Unfit]:
+        """One for each row, in order."""
+        names = ("to", "topic", "tags", "key", "headers", "value")
+        for to, topic, tags, key, headers, value in zip(*(records.column(n).to_pylist() for n in names), strict=True):
+            template = self.template if to is None else Template("", (to,))
+            yield self._composed(template, topic, tags, key, headers, value or b"", most_bytes)
+
+    def _composed(
+        self,
+        template: Template,
+        topic: str | None,
+        tags: str | None,
+        key: str | None,
+        encoded: bytes | None,
+        payload: bytes,
+        most: int,
+    ) -> Publication | Unfit:
+        try:
+            headers = decode_headers(encoded) if encoded else {}
+            record = Named(topic, tags, key, headers)
+            target = template.fill(record)
+            if isinstance(target, Unfit):
+                return target
+            if target.startswith(self.reserved):
+                return Unfit("IllegalTopic", "The topic made of the record is the one of this connector's progress")
+            properties = self._properties(record) if self.properties else NO_PROPERTIES
+            qos, retain = self._qos(headers), self._retain(headers)
+        except UnicodeDecodeError:
+            return Unfit("IllegalProperty", "The headers are not UTF-8")
+        except _Illegal as illegal:
+            return Unfit("IllegalProperty", str(illegal))
+        return _checked(Publication(target, payload, qos, retain, properties, 0), most)
+
+    def _qos(self, headers: Mapping[str, str]) -> int:
+        if self.qos is not None:
+            return self.qos
+        text = headers.get("MQTT_QOS", "1")
+        return _number("MQTT_QOS", text, 2)
+
+    def _retain(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("MQTT_RETAIN") == "1" if self.retain is None else self.retain
+
+    def _properties(self, record: Named) -> Properties:
+        headers = record.headers
+        correlation = headers.get("MQTT_CORRELATION_DATA")
+        kind, expiry = headers.get("MQTT_PAYLOAD_FORMAT"), headers.get("MQTT_EXPIRY_S")
+        own = None if expiry is None else _number("MQTT_EXPIRY_S", expiry, _MAX_EXPIRY_S)
+        return Properties(
+            self.content_type or headers.get("MQTT_CONTENT_TYPE"),
+            headers.get("MQTT_RESPONSE_TOPIC"),
+            None if correlation is None else _binary(correlation),
+            None if kind is None else _number("MQTT_PAYLOAD_FORMAT", kind, 1),
+            own if self.expiry_s is None else self.expiry_s,
+            tuple(_user(record)),
+        )
+
+
+def _user(record: Named) -> Iterator[tuple[str, str]]:
+    """A key that is the topic of the MQTT message it came with says nothing more."""
+    headers = record.headers
+    if record.key and record.key != headers.get("MQTT_TOPIC"):
+        yield "KEYS", record.key
+    if record.tags:
+        yield "TAGS", record.tags
+    whole = headers.get(_ALL_USER)
+    if whole is not None:
+        yield from _pairs(whole)
+    for name, value in headers.items():
+        if name.startswith(_USER):
+            if whole is None:
+                yield name.removeprefix(_USER), value
+        elif name not in _KNOWN:
+            yield name, value
+
+
+_KNOWN = _ABOUT_DELIVERY | {
+    f"{_PREFIX}{name}" for name in ("CONTENT_TYPE", "RESPONSE_TOPIC", "CORRELATION_DATA", "PAYLOAD_FORMAT", "EXPIRY_S")
+}
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        pairs = [(name, value) for name, value in json.loads(text)]
+    except (ValueError, TypeError):
+        raise _Illegal(f"{_ALL_USER} is not a JSON list of pairs") from None
+    if not all(isinstance(one, str) for pair in pairs for one in pair):
+        raise _Illegal(f"{_ALL_USER} holds something else than text")
+    return pairs
+
+
+def _binary(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise _Illegal("MQTT_CORRELATION_DATA is not base64") from None
+
+
+def _number(name: str, text: str, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= most):
+        raise _Illegal(f"{name} is not a number from 0 to {most}")
+    return int(text)
+
+
+def _checked(one: Publication, most_bytes: int) -> Publication | Unfit:
+    """With its size. A packet has at most 5 bytes before the variable header, 4 for the length of its properties, and
+    5 for each property (MQTT 5, sections 2.2.2 and 3.3)."""
+    size = 5 + 2 + len(one.topic.encode()) + 2 + len(one.payload)
+    if one.properties != NO_PROPERTIES:
+        texts = list(_texts(one.properties))
+        wrong = next(filter(None, map(_wrong, texts)), "") or _wrong_about(one)
+        if wrong:
+            return Unfit("IllegalProperty", wrong)
+        size += 4 + 2 + 5 + sum(5 + len(text.encode()) for text in texts)
+        size += 5 + len(one.properties.correlation_data or b"")
+    if size > most_bytes:
+        return Unfit("MessageTooLarge", f"The packet would have {size} bytes, the broker takes {most_bytes}")
+    return one._replace(packet_bytes=size)
+
+
+def _texts(properties: Properties) -> Iterator[str]:
+    yield from (one for one in (properties.content_type, properties.response_topic) if one is not None)
+    for pair in properties.user:
+        yield from pair
+
+
+def _wrong(text: str) -> str:
+    if "\0" in text:
+        return "A property holds the character NUL"
+    try:
+        return f"A property has more than {MAX_BYTES} bytes" if len(text.encode()) > MAX_BYTES else ""
+    except UnicodeEncodeError:
+        return "A property is not text"
+
+
+def _wrong_about(one: Publication) -> str:
+    about: list[tuple[Callable[[], bool], str]] = [
+        (
+            lambda: "+" in (one.properties.response_topic or "") or "#" in (one.properties.response_topic or ""),
+            "MQTT_RESPONSE_TOPIC holds a wildcard, + or #",
+        ),
+        (
+            lambda: len(one.properties.correlation_data or b"") > MAX_BYTES,
+            f"MQTT_CORRELATION_DATA has more than {MAX_BYTES} bytes",
+        ),
+        (
+            lambda: one.properties.payload_format == 1 and not _is_text(one.payload),
+            "MQTT_PAYLOAD_FORMAT says that the payload is text, and it is not UTF-8",
+        ),
+    ]
+    return next((message for is_wrong, message in about if is_wrong()), "")
+
+
+def _is_text(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,171 @@
+"""Publishes over one connection, many at a time, and who has acknowledged them; retained messages read back.
+
+The only module of the sink that knows paho's client. It is driven from one thread. paho takes a refusal in a PUBREC for
+an acceptance; `_Client` looks at it with three private names of it (`_handle_pubrec`, `_in_packet`, `_do_on_publish`),
+so its version is pinned and a test watches them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from paho.mqtt.client import Client, MQTTMessage
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties as PahoProperties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from connect_core.systems.mqtt.connecting import Connection
+from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
+from connect_core.systems.mqtt.publications import Publication
+from connect_core.systems.mqtt.refusals import no_subscription, refusal
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
+
+_MOST_BYTES = 8 * 1024 * 1024
+"""So much is at most under way: what a small broker has to hold, and what is repeated when it is gone."""
+_FAILURE = 0x80
+_MISSING_S = 0.5
+"""How long a broker may take to send a retained message after it has granted the subscription to it."""
+
+
+class _Client(Client):
+    """A PUBREC that refuses ends the exchange (MQTT 5, section 4.3.3): no PUBREL follows it."""
+
+    def _handle_pubrec(self) -> MQTTErrorCode:
+        packet = self._in_packet["packet"]
+        if len(packet) > 2 and packet[2] >= _FAILURE:
+            packet_id = int.from_bytes(packet[:2], "big")
+            if packet_id in self._out_messages:
+                reason = ReasonCode(PacketTypes.PUBREC, identifier=packet[2])
+                code: MQTTErrorCode = self._do_on_publish(packet_id, reason, PahoProperties(PacketTypes.PUBREC))  # type: ignore[no-untyped-call]
+                return code
+        accepted: MQTTErrorCode = super()._handle_pubrec()
+        return accepted
+
+
+class Publisher:
+    """Connected when it is made. Raises what `Connection` raises."""
+
+    def __init__(self, options: MqttSinkOptions, client_id: str) -> None:
+        self._options, self._client_id = options, client_id
+        self._five = options.protocol == "5"
+        self._under_way: dict[int, tuple[int, str, int]] = {}
+        self._bytes = 0
+        self._refused: tuple[int, str, ReasonCode] | None = None
+        self._answers: dict[int, Any] = {}
+        self._retained: dict[str, bytes] = {}
+        self._connection = Connection(options, client_id, self._made)
+        self.facts = self._connection.facts
+        self._window = min(options.in_flight, self.facts.receive_maximum or options.in_flight)
+
+    def _made(self) -> Client:
+        client = _Client(
+            CallbackAPIVersion.VERSION2,
+            self._client_id,
+            clean_session=None if self._five else True,
+            protocol=MQTTProtocolVersion.MQTTv5 if self._five else MQTTProtocolVersion.MQTTv311,
+            transport="websockets" if self._options.websockets else "tcp",
+        )
+        client.max_inflight_messages_set(0)  # counted here
+        client.max_queued_messages_set(0)
+        client.on_publish = self._on_publish
+        client.on_subscribe = client.on_unsubscribe = self._on_answer
+        client.on_message = self._on_message
+        return client
+
+    @property
+    def where(self) -> str:
+        return self._connection.where
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a packet."""
+        return min(int(self._options.max_packet_bytes), self.facts.max_packet_bytes or self._options.max_packet_bytes)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # ------------------------------------------------------------------------------------------------------- publishing
+
+    def has_room(self, size: int) -> bool:
+        """Whether one more of this size may be sent now."""
+        if self._connection.client.want_write():
+            return False
+        return len(self._under_way) < self._window and (not self._under_way or self._bytes + size <= _MOST_BYTES)
+
+    @property
+    def under_way(self) -> int:
+        """How many publishes are not acknowledged; one more while something waits to be sent."""
+        return len(self._under_way) + self._connection.client.want_write()
+
+    def publish(self, one: Publication, offset: int) -> None:
+        """Hands it over; `offset` is for messages. Raises what has ended the connection."""
+        qos = min(one.qos, self.facts.max_qos)
+        told = self._connection.client.publish(
+            one.topic, one.payload, qos, one.retain, properties=_packed(one.properties) if self._five else None
+        )
+        if told.rc not in (MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_AGAIN):
+            raise self._connection.lost() or self._connection.unreachable("a PUBLISH could not be sent")
+        if qos:
+            self._under_way[told.mid] = (offset, one.topic, one.packet_bytes)
+            self._bytes += one.packet_bytes
+
+    def turn(self, limit_s: float) -> None:
+        """Takes in acknowledgements; waits at most `limit_s` for one. Raises RefusedPublish for the first one that
+        was refused, or what has ended the connection."""
+        self._connection.turn(limit_s)
+        self.require_accepted()
+
+    def require_accepted(self) -> None:
+        """Raises RefusedPublish for the first publish that was refused."""
+        if self._refused is not None:
+            raise refusal(*self._refused, where=self.where)
+
+    def finish(self, limit_s: float) -> None:
+        """Waits until nothing is under way, accepted or refused. Raises Unreachable when that takes longer, and what
+        has ended the connection."""
+        self._connection.until(lambda: self.under_way == 0, "it does not acknowledge", limit_s)
+
+    def _on_publish(self, client: Client, data: Any, packet_id: int, reason: ReasonCode, properties: Any) -> None:
+        """PUBACK, PUBCOMP, or a PUBREC that refuses; of QoS 0 that it was sent."""
+        offset, topic, size = self._under_way.pop(packet_id, (0, "", 0))
+        self._bytes -= size
+        if reason.is_failure and self._refused is None:
+            self._refused = (offset, topic, reason)
+
+    # --------------------------------------------------------------------------------------------------------- retained
+
+    def retained(self, topic_filter: str, *, expected: bool) -> Mapping[str, bytes]:
+        """The retained messages of the topics that match. One that is `expected` is waited for longer."""
+        self._retained.clear()
+        client = self._connection.client
+        [reason] = self._connection.asked(lambda: client.subscribe(topic_filter, 1), self._answers, "SUBSCRIBE")
+        if reason.is_failure:
+            raise no_subscription(topic_filter, reason, where=self.where)
+        until = time.monotonic() + (self._options.connect_timeout_s if expected else _MISSING_S)
+        while time.monotonic() < until and not (expected and self._retained):
+            self._connection.turn(0.05)
+        self._connection.asked(lambda: client.unsubscribe(topic_filter), self._answers, "UNSUBSCRIBE")
+        return dict(self._retained)
+
+    def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
+        self._answers[packet_id] = reasons
+
+    def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:
+        if message.retain:
+            self._retained[message.topic] = bytes(message.payload)
+
+
+def _packed(given: Properties) -> PahoProperties | None:
+    if given == NO_PROPERTIES:
+        return None
+    made = PahoProperties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    names = ("ContentType", "ResponseTopic", "CorrelationData", "PayloadFormatIndicator", "MessageExpiryInterval")
+    for name, value in zip(names, given, strict=False):
+        if value is not None:
+            setattr(made, name, value)
+    if given.user:
+        made.UserProperty = list(given.user)
+    return made

@@ -1,0 +1,44 @@
+"""What a broker says against a publish or a subscription, as errors of our tree (MQTT 5, sections 3.4.2.1, 3.5.2.1,
+3.9.3). 0x10, that nobody has subscribed, is no refusal. None of this is said in 3.1.1: such a broker acknowledges what
+it drops, or closes the connection."""
+
+from __future__ import annotations
+
+from paho.mqtt.reasoncodes import ReasonCode
+
+from connect_core.errors import DataError, Refused, Retriable, WaybillError
+
+
+class RefusedPublish(Exception):
+    """The record at `offset` was refused; `error` is for whoever runs the connector."""
+
+    def __init__(self, offset: int, error: WaybillError) -> None:
+        super().__init__(offset, error)
+        self.offset, self.error = offset, error
+
+
+_KINDS: dict[int, tuple[type[WaybillError], str]] = {
+    0x83: (Retriable, "Look at the broker's log"),
+    0x87: (Refused, "Let this user publish and subscribe to it, or change the sink's topic"),
+    0x90: (Refused, "The broker does not take this topic: change the sink's topic, or filter such records out"),
+    0x91: (Retriable, "Try again; if it stays, look at the broker's log"),
+    0x95: (DataError, "Set max_packet_bytes to what the broker takes: larger records are rejected then"),
+    0x97: (Retriable, "Wait, raise the broker's quota, or move less: limits.records_per_second"),
+    0x99: (DataError, "The payload is not what its format indicator says: mend the source, or filter such records out"),
+    0x9A: (Refused, "Let the broker keep retained messages, or set retain: false"),
+    0x9B: (Refused, "Lower qos"),
+}
+
+
+def refusal(offset: int, topic: str, reason: ReasonCode, *, where: str) -> RefusedPublish:
+    kind, advice = _KINDS.get(reason.value, (Retriable, "Look at the broker's log"))
+    what = f"the broker refuses a message for topic {topic}: {reason}"
+    return RefusedPublish(offset, kind(what, where=f"{where}, offset {offset}", next_step=advice))
+
+
+def no_subscription(topic: str, reason: ReasonCode, *, where: str) -> Refused:
+    return Refused(
+        f"the broker does not grant a subscription to {topic}: {reason}",
+        where=where,
+        next_step="Let this user publish and subscribe to it, or change progress_topic",
+    )

@@ -1,0 +1,165 @@
+"""The MQTT sink: each record a publish, at least once; after a crash at most the publishes between two progress
+messages are repeated (delivery rule 19).
+
+A partition in a stream has a client id of its own and connects with it whenever it is written or looked at: the broker
+throws out whoever had it before, and takes nothing more from there. So what is kept as its progress then is final. A
+floor's target is the broker, its position the number of records delivered (`progress`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+
+import pyarrow as pa
+
+from connect_core import clock
+from connect_core.contracts import Floor, Json, Lane, Limit, OpenRange, Range, Search, Targets, Writer
+from connect_core.errors import ConfigError
+from connect_core.found import Found
+from connect_core.systems.mqtt import progress
+from connect_core.systems.mqtt.packets import NO_PROPERTIES
+from connect_core.systems.mqtt.probing import NOT_KEPT, looking_as, missing
+from connect_core.systems.mqtt.progress import Progress
+from connect_core.systems.mqtt.publications import Publication
+from connect_core.systems.mqtt.publishing import Publisher
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
+from connect_core.systems.mqtt.templates import Unfit
+from connect_core.systems.mqtt.writing import ANSWER_S, PublishWriter
+
+_KEEP_ADVICE = (
+    "Let the broker grant QoS 1 and keep retained messages, at least under progress_topic, and let this user publish "
+    "and subscribe to them"
+)
+
+
+class MqttSink:
+    """A `contracts.Sink`."""
+
+    tells_records = False
+
+    def __init__(self, options: MqttSinkOptions, resources: ExitStack | None = None) -> None:
+        self._options = options
+        self._most_bytes = int(options.max_packet_bytes)
+        self._known: Mapping[str, bytes] | None = None
+
+    def exclusive(self, task: int) -> tuple[str, ...]:
+        """None: many may publish to one topic, and each partition has a progress of its own."""
+        return ()
+
+    def claimed(self, target: Json) -> tuple[str, ...]:
+        return ()
+
+    def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
+        with self._looking() as publisher:
+            self._check(publisher)
+        return Targets({"broker": self._options.where})
+
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        """The first of a partition has its progress kept before anything is planned: one that is missing later was
+        lost. What is kept already was written by runs that the ledger may have forgotten."""
+        target = wanted.pins.target["broker"]
+        standing = tuple(floor for floor in known if floor.target == target)
+        if standing:
+            return standing
+        kept = self._kept_before(wanted)
+        if kept is None:
+            self._make(wanted)
+            return (Floor(wanted.partition.id, target, 0),)
+        count = 0 if restored else kept.count
+        return (Floor(wanted.partition.id, target, count, ahead=restored),)
+
+    def find(self, search: Search) -> dict[int, Found]:
+        return {item.id: self._found(item, search.uid) for item in search.ranges}
+
+    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        composed = enumerate(self._options.composer.compose(records, self._most_bytes))
+        return [(row, one.kind, one.message) for row, one in composed if isinstance(one, Unfit)]
+
+    @contextmanager
+    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
+        with self._connected(wanted.range) as publisher:
+            self._most_bytes = publisher.most_bytes
+            topic, settled = self._topic(wanted.range), _settled(wanted)
+            kept = self._read(publisher, topic)
+            begun = progress.begun(kept, wanted, settled, self._options.progress_every, lane.epoch)
+            writer = PublishWriter(publisher, self._options.composer, _target(wanted), topic, begun)
+            if wanted.inherited or wanted.found is not None or kept is None or kept.count < settled:
+                writer.keep(_limit_of(lane))
+            yield writer
+
+    # --------------------------------------------------------------------------------------------------------- progress
+
+    def _found(self, item: OpenRange, uid: str) -> Found:
+        group, settled = self._options.progress_every, _settled(item)
+        with self._connected(item.range) as publisher:
+            kept = self._read(publisher, self._topic(item.range))
+        return Found(
+            scanned={_target(item): max(kept.count if kept else 0, settled)},
+            complete=True,
+            prefix=progress.covered(kept, item.range, settled, group),
+            possible_repeats=progress.repeated(kept, item.range, settled),
+        )
+
+    def _read(self, publisher: Publisher, topic: str) -> Progress | None:
+        payload = publisher.retained(topic, expected=True).get(topic)
+        return Progress.decode(payload, topic) if payload else None
+
+    def _kept_before(self, wanted: Range) -> Progress | None:
+        """Of a partition that the ledger has no floor of. All are asked for at once, when the first one is."""
+        if self._known is None:
+            with self._looking() as publisher:
+                self._known = publisher.retained(self._topic_of_all(), expected=False)
+        topic = self._topic(wanted)
+        payload = self._known.get(topic)
+        return Progress.decode(payload, topic) if payload else None
+
+    def _make(self, wanted: Range) -> None:
+        """Raises ConfigError when the broker does not keep it."""
+        topic, group = self._topic(wanted), self._options.progress_every
+        first = Progress(wanted.incarnation, wanted.begin, wanted.begin, group=group)
+        with self._looking() as publisher:
+            publisher.publish(Publication(topic, first.encode(), 1, True, NO_PROPERTIES, 0), wanted.begin)
+            publisher.finish(ANSWER_S)
+            publisher.require_accepted()
+            if self._read(publisher, topic) is None:
+                raise ConfigError(NOT_KEPT, where=publisher.where, next_step=_KEEP_ADVICE)
+
+    def _topic(self, wanted: Range) -> str:
+        return progress.topic_of(self._options.progress_topic, self._options.uid, wanted.stream, wanted.partition.id)
+
+    def _topic_of_all(self) -> str:
+        return f"{self._options.progress_topic}/{self._options.uid}/#"
+
+    # ------------------------------------------------------------------------------------------------------ connections
+
+    @contextmanager
+    def _connected(self, wanted: Range) -> Iterator[Publisher]:
+        """As the one who has this partition: nobody else has it from here on."""
+        client_id = self._options.sink_client_id(wanted.stream, wanted.partition.id)
+        with closing(Publisher(self._options, client_id)) as publisher:
+            yield publisher
+
+    @contextmanager
+    def _looking(self) -> Iterator[Publisher]:
+        with closing(Publisher(self._options, looking_as(self._options))) as publisher:
+            yield publisher
+
+    def _check(self, publisher: Publisher) -> None:
+        for what in missing(self._options, publisher.facts):
+            raise ConfigError(what, where=publisher.where, next_step=_KEEP_ADVICE)
+
+
+def _settled(item: OpenRange) -> int:
+    """The number of records that the ledger knows to be delivered."""
+    return next((floor.position for floor in item.floors if floor.target == _target(item)), 0)
+
+
+def _target(item: OpenRange) -> str:
+    return str(item.range.pins.target["broker"])
+
+
+def _limit_of(lane: Lane) -> Limit:
+    """For what is sent before the first record. Without a deadline in drills: as long as an answer may take."""
+    deadline_ns = lane.deadline_ns or clock.now_ns() + int(ANSWER_S * 1e9)
+    return Limit(deadline_ns, deadline_ns)

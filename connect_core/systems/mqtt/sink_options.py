@@ -1,0 +1,124 @@
+"""Options of the MQTT sink, as a document gives them once its references are resolved."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, ByteSize, Field
+
+from connect_core.contracts import LIVE
+from connect_core.systems.mqtt.filters import MAX_BYTES
+from connect_core.systems.mqtt.options import MqttBrokerOptions
+from connect_core.systems.mqtt.publications import MAX_PACKET_BYTES, Composer
+from connect_core.systems.mqtt.templates import Template
+
+RECORD: Final = "record"
+"""Each record says itself."""
+
+
+def _template(text: str) -> str:
+    Template.parse(text)
+    return text
+
+
+def _prefix(text: str) -> str:
+    if not text or any(one in text for one in "+#\0") or text[0] in "$/" or text[-1] == "/" or len(text) > MAX_BYTES:
+        raise ValueError("must be a topic, without + and #, not beginning with / or $ and not ending with /")
+    return text
+
+
+def _text(text: str) -> str:
+    if "\0" in text or len(text.encode()) > MAX_BYTES:
+        raise ValueError(f"must have at most {MAX_BYTES} bytes and no NUL")
+    return text
+
+
+class MqttSinkOptions(MqttBrokerOptions):
+    """Publishes each record to a topic."""
+
+    topic: Annotated[str, AfterValidator(_template)] = Field(
+        description="The topic of each publish. `{topic}`, `{tags}`, `{key}` and `{header:NAME}` stand for what the "
+        "record has, `{header:MQTT_TOPIC|topic}` for the first of these that it has: where it came from. A record "
+        "without it, or whose topic cannot be one (`+`, `#`, `$` at its begin), is rejected",
+        examples=["devices/{key}/cmd"],
+    )
+    qos: Literal["record", 0, 1, 2] = Field(
+        default=RECORD,
+        description="Quality of service; `record`: what the header `MQTT_QOS` says, else 1; at most what the broker "
+        "grants. With 0 the broker may drop a message without a word",
+        examples=[1],
+    )
+    retain: Literal["record"] | bool = Field(
+        default=RECORD,
+        description="Whether brokers keep the last message of each topic; `record`: what the header `MQTT_RETAIN` says",
+        examples=[True],
+    )
+    expiry_s: int | None = Field(
+        default=None,
+        ge=1,
+        le=0xFFFFFFFF,
+        description="After how many seconds brokers may drop a message that was not delivered (MQTT 5); empty: what "
+        "the header `MQTT_EXPIRY_S` says, else never",
+        examples=[3600],
+    )
+    content_type: Annotated[str, AfterValidator(_text)] = Field(
+        default="",
+        description="Content type of all messages (MQTT 5); empty: what the header `MQTT_CONTENT_TYPE` says",
+        examples=["application/json"],
+    )
+    progress_every: int = Field(
+        default=1000,
+        ge=1,
+        le=65_535,
+        description="After so many acknowledged publishes of a partition its progress is kept at the broker: the most "
+        "that is repeated after a crash",
+        examples=[100],
+    )
+    progress_topic: Annotated[str, AfterValidator(_prefix)] = Field(
+        default="waybill",
+        description="Progress is a retained message of the topic `waybill/UID/PARTITION`; this is its first part. The "
+        "user must be allowed to publish and to subscribe to it",
+        examples=["bridge/waybill"],
+    )
+    in_flight: int = Field(
+        default=1000,
+        ge=1,
+        le=32_767,
+        description="How many publishes of a partition may be under way without acknowledgement; at most the broker's "
+        "receive maximum, which 3.1.1 does not tell",
+        examples=[20],
+    )
+    max_packet_bytes: ByteSize = Field(
+        default=ByteSize(MAX_PACKET_BYTES),
+        ge=128,
+        le=MAX_PACKET_BYTES,
+        description="A record whose packet would be larger is rejected; at most the broker's maximum packet size, "
+        "which 3.1.1 does not tell",
+        examples=["256KiB"],
+    )
+    uid: str = Field(
+        default="",
+        description="The connector's, for client ids and the topics of its progress",
+        examples=["0123456789ab"],
+        json_schema_extra={"injected": True},
+    )
+
+    def sink_client_id(self, stream: str, partition_id: str) -> str:
+        """Of one partition in one stream, the same for ever: whoever goes on with it throws out who had it before."""
+        words = ["waybill", self.uid, "sink", partition_id]
+        words += [] if stream == LIVE else [hashlib.blake2b(stream.encode(), digest_size=4).hexdigest()]
+        return "-".join(words)
+
+    @cached_property
+    def composer(self) -> Composer:
+        return Composer(
+            Template.parse(self.topic),
+            f"{self.progress_topic}/{self.uid}/",
+            None if self.qos == RECORD else int(self.qos),
+            None if self.retain == RECORD else bool(self.retain),
+            self.expiry_s,
+            self.content_type or None,
+            self.protocol == "5",
+        )

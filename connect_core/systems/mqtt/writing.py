@@ -1,0 +1,124 @@
+"""Records -> acknowledged publishes, in groups with the progress behind each of them: the MQTT sink's hot path."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pyarrow as pa
+
+from connect_core.contracts import Delivered, Limit
+from connect_core.errors import DataError, Retriable, WaybillError
+from connect_core.systems.mqtt.packets import NO_PROPERTIES
+from connect_core.systems.mqtt.progress import Progress
+from connect_core.systems.mqtt.publications import Composer, Publication
+from connect_core.systems.mqtt.publishing import Publisher
+from connect_core.systems.mqtt.refusals import RefusedPublish
+from connect_core.systems.mqtt.templates import Unfit
+
+ANSWER_S = 10.0
+"""For so long a broker may acknowledge nothing."""
+_MARGIN_S = 0.5
+"""Before the moment at which the kernel ends the worker, it ends by itself and says why."""
+_TURN_S = 0.05
+
+
+class PublishWriter:
+    """A `contracts.Writer` for one range. `begun` is what is kept at the broker, or has to be before the first record
+    is sent."""
+
+    def __init__(self, publisher: Publisher, composer: Composer, target: str, topic: str, begun: Progress) -> None:
+        self._publisher, self._composer = publisher, composer
+        self._target, self._topic = target, topic
+        self._begun = self._kept = begun
+        self._group: list[int] = []
+        """The offsets that were sent behind what is kept."""
+        self._bytes = 0
+
+    def write(self, records: pa.RecordBatch, limit: Limit) -> int:
+        """Takes one record after the other while there is time. A group ends between records."""
+        offsets = records.column("offset").to_pylist()
+        outputs = records.column("outputs").to_pylist()
+        last = None
+        for taken, one in enumerate(self._composer.compose(records, self._publisher.most_bytes)):
+            if offsets[taken] != last:
+                if limit.quantum_left_s() <= 0 or limit.left_s() <= _MARGIN_S:
+                    return taken
+                self._make_room(outputs[taken] or 1, limit)
+                last = offsets[taken]
+            if isinstance(one, Unfit):
+                raise DataError(one.message, where=f"offset {offsets[taken]}")  # `unfit` has let it pass
+            self._send(one, offsets[taken], limit)
+        return len(offsets)
+
+    def flush(self, limit: Limit) -> Delivered:
+        if self._group:
+            self.keep(limit)
+        before, now = self._begun, self._kept
+        records = now.count - before.count
+        return Delivered(
+            records=records,
+            bytes=self._bytes,
+            behind={self._target: now.count} if records else {},
+            where={self._target: [[before.count, now.count]]} if records else {},
+            possible_repeats=now.repeats - before.repeats,
+        )
+
+    def keep(self, limit: Limit) -> None:
+        """Waits until all that was sent is acknowledged, and has the broker keep how far that is."""
+        self._wait(lambda: self._publisher.under_way == 0, limit)
+        self._tell(len(self._group))
+        self._wait(lambda: self._publisher.under_way == 0, limit)
+
+    def _make_room(self, outputs: int, limit: Limit) -> None:
+        """For all outputs of one record, in this group or the next."""
+        if self._group and len(self._group) + outputs > self._begun.group:
+            self.keep(limit)
+
+    def _send(self, one: Publication, offset: int, limit: Limit) -> None:
+        self._wait(lambda: self._publisher.has_room(one.packet_bytes), limit)
+        self._publisher.publish(one, offset)
+        self._group.append(offset)
+        self._bytes += len(one.payload)
+
+    def _tell(self, records: int) -> None:
+        """The first so many of the group are delivered."""
+        if records:
+            self._kept = self._kept.advanced(records, self._group[records - 1] + 1)
+        del self._group[:records]
+        payload = self._kept.encode()
+        size = len(payload) + len(self._topic) + 16
+        self._publisher.publish(Publication(self._topic, payload, 1, True, NO_PROPERTIES, size), self._kept.position)
+
+    def _wait(self, condition: Callable[[], bool], limit: Limit) -> None:
+        """Raises Retriable when there is no time left, and what the publisher raises."""
+        silent_since, before = time.monotonic(), self._publisher.under_way
+        while not condition():
+            if limit.left_s() <= _MARGIN_S:
+                raise _late("no time was left to wait for the broker's acknowledgements", self._publisher)
+            if time.monotonic() - silent_since > ANSWER_S:
+                raise _late(f"the broker has acknowledged nothing for {ANSWER_S:.0f} s", self._publisher)
+            try:
+                self._publisher.turn(_TURN_S)
+            except RefusedPublish as refused:
+                self._keep_before(refused.offset)
+                raise refused.error from None
+            if self._publisher.under_way != before:
+                silent_since, before = time.monotonic(), self._publisher.under_way
+
+    def _keep_before(self, offset: int) -> None:
+        """What stands before a record that was refused is delivered: the next attempt need not send it again."""
+        with suppress(WaybillError):
+            self._publisher.finish(ANSWER_S / 5)
+            self._tell(sum(one < offset for one in self._group))
+            self._publisher.finish(ANSWER_S / 5)
+
+
+def _late(what: str, publisher: Publisher) -> Retriable:
+    return Retriable(
+        what,
+        where=publisher.where,
+        next_step="The next attempt goes on behind the last group that was kept. A slow broker: lower in_flight and "
+        "progress_every",
+    )

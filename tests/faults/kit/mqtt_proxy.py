@@ -1,0 +1,141 @@
+"""A line in front of an MQTT broker that a test can break at any packet: cut before, behind or in the middle of it, or
+the process that sends it killed. `seconds_a_packet` makes the broker slow to hear.
+
+Everything else is forwarded as it came, packet by packet. What happens to a packet is said before it comes: a `Strike`
+waits for it. Threads block on sockets; `close` ends them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tests.faults.kit.processes import kill
+from tests.faults.kit.proxy import Line, hang_up
+
+CONNECT, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = 1, 3, 4, 5, 6, 7
+_CHUNK_BYTES = 1 << 16
+Action = Literal["cut before", "cut behind", "cut within", "kill before", "kill behind"]
+
+
+@dataclass
+class Strike:
+    """What is done at a packet of that type, after `passes` others of it, whoever sends it."""
+
+    packet: int
+    action: Action
+    passes: int = 0
+    struck: threading.Event = field(default_factory=threading.Event)
+
+    def matches(self, packet: bytes) -> bool:
+        if packet[0] >> 4 != self.packet or self.struck.is_set():
+            return False
+        self.passes -= 1
+        return self.passes < 0
+
+    def forwarded(self, packet: bytes) -> bytes:
+        if self.action == "cut within":
+            return packet[: len(packet) // 2]
+        return packet if self.action.endswith("behind") else b""
+
+
+class MqttProxy:
+    """`host` and `port` are what a connector is given."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._broker = (host, port)
+        self.seconds_a_packet = 0.0
+        self._strike: Strike | None = None
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.host, self.port = self._listener.getsockname()
+        self._lines: list[Line] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def set(self, strike: Strike) -> Strike:
+        self._strike = strike
+        return strike
+
+    def close(self) -> None:
+        hang_up(self._listener)
+        self._threads[0].join()
+        for line in self._lines:
+            line.close()
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                broker = socket.create_connection(self._broker)
+            except OSError:  # the broker is down, and so is its front
+                client.close()
+                continue
+            line = Line(client, broker)
+            self._lines.append(line)
+            for origin, target, slow in ((client, broker, True), (broker, client, False)):
+                thread = threading.Thread(target=self._pump, args=(line, origin, target, slow))
+                self._threads.append(thread)
+                thread.start()
+
+    def _pump(self, line: Line, origin: socket.socket, target: socket.socket, slow: bool) -> None:
+        with contextlib.suppress(OSError):
+            for packet in _packets(origin):
+                if slow and self.seconds_a_packet:
+                    time.sleep(self.seconds_a_packet)
+                strike = self._strike_at(packet)
+                if strike is None:
+                    target.sendall(packet)
+                    continue
+                self._do(strike, packet, line, target)
+                return
+        for one in (line.client, line.server):
+            hang_up(one)
+
+    def _strike_at(self, packet: bytes) -> Strike | None:
+        with self._lock:
+            strike = self._strike
+            return strike if strike is not None and strike.matches(packet) else None
+
+    def _do(self, strike: Strike, packet: bytes, line: Line, target: socket.socket) -> None:
+        """The line is cut in any case; what a broker had to say behind that gets lost."""
+        killed = line.sender() if strike.action.startswith("kill") else None
+        target.sendall(strike.forwarded(packet))
+        if killed is not None:
+            kill(killed)
+        strike.struck.set()
+        for one in (line.client, line.server):
+            hang_up(one)
+
+
+def _packets(origin: socket.socket) -> Iterator[bytes]:
+    """Whole packets, until the line ends. A packet is a byte, its length in one to four bytes of seven bits, and that
+    many bytes (MQTT 5, section 2.1)."""
+    buffer = b""
+    while data := origin.recv(_CHUNK_BYTES):
+        buffer += data
+        while (size := _size(buffer)) and len(buffer) >= size:
+            yield buffer[:size]
+            buffer = buffer[size:]
+
+
+def _size(buffer: bytes) -> int:
+    """Of the first packet; 0 when it is not known yet."""
+    length = shift = 0
+    for index, byte in enumerate(buffer[1:5]):
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return 2 + index + length
+    return 0

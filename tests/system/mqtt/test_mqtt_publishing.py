@@ -1,0 +1,239 @@
+"""The MQTT sink with real brokers: the example of its page, what becomes of a record, what stops a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from connect_core.rocketmq import Client, ClientOptions, encode_batch
+from tests.mqtt_brokers import Mosquitto, MqttBroker
+from tests.mqtt_devices import devices, listening
+from tests.site import Site
+
+pytestmark = pytest.mark.server
+
+PAGE = Path(__file__).parents[3] / "docs" / "mqtt-sink.md"
+COSTLY = pytest.mark.fault(costly=True)
+
+
+def test_the_example_of_the_page(bare_site: Site, mosquitto: Mosquitto) -> None:
+    text = re.sub(r"\b1883\b", str(mosquitto.port), PAGE.read_text())
+    [document] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    [script] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    (bare_site.folder / "commands-out.yaml").write_text(document)
+    environment = bare_site.environment()
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=bare_site.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "b'close'" in done.stdout
+
+
+def place(broker: MqttBroker, topic: str, **more: Any) -> dict[str, Any]:
+    return {"mqtt": {"host": broker.host, "port": broker.port, "topic": topic, **more}}
+
+
+def applied(site: Site, target: dict[str, Any], **more: Any) -> None:
+    site.apply("out", {"source": {"file": {"path": "in.txt"}}, "sink": target, **more})
+
+
+def run(site: Site, code: int = 0) -> str:
+    return site.waybill("run", "out", "--engine", "inline", code=code)
+
+
+def append(site: Site, lines: list[bytes]) -> None:
+    with (site.folder / "in.txt").open("ab") as file:
+        file.writelines(line + b"\n" for line in lines)
+
+
+def test_lines_of_a_file_in_order_and_once(bare_site: Site, mosquitto: Mosquitto) -> None:
+    said = [b"%d" % n for n in range(250)]
+    append(bare_site, said[:200])
+    applied(bare_site, place(mosquitto, "f/lines", progress_every=64))
+    with listening(mosquitto, "f/lines") as listener:
+        run(bare_site)
+        append(bare_site, said[200:])
+        run(bare_site)
+        run(bare_site)
+        assert listener.payloads(250) == said
+    receipts = bare_site.json("receipts", "out")["receipts"]
+    assert sum(one["delivered"] for one in receipts) == 250
+    assert sum(one["possible_repeats"] for one in receipts) == 0
+
+
+def test_messages_of_rocketmq(sqlite_site: Site, mosquitto: Mosquitto) -> None:
+    """Through Spark, over all queues; topics made of keys."""
+    site = sqlite_site
+    with Client(ClientOptions(tuple(site.name_servers))) as client:
+        for queue in client.topics.create(site.topic, 2):
+            sender = client.sender(queue)
+            bodies = [b"%d of %d" % (n, queue.queue_id) for n in range(60)]
+            sender.submit(encode_batch(bodies, [b""] * 60), deadline=time.monotonic() + 5)
+            sender.finish(deadline=time.monotonic() + 5)
+    source = {"rocketmq": {"name_servers": "${stack:name_servers}", "topics": [site.topic], "start": "earliest"}}
+    site.apply("out", {"source": source, "sink": place(mosquitto, "q/{topic}")})
+    with listening(mosquitto, f"q/{site.topic}") as listener:
+        site.waybill("run", "out")
+        assert sorted(listener.payloads(120)) == sorted(site.messages())
+
+
+@COSTLY
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_every_quality_of_service_and_both_protocols(
+    bare_site: Site, mqtt_broker: MqttBroker, protocol: str, qos: int
+) -> None:
+    said = [b"%d" % n for n in range(130)]
+    append(bare_site, said)
+    topic = f"f/{protocol}/{qos}"
+    applied(bare_site, place(mqtt_broker, topic, qos=qos, protocol=protocol, progress_every=50, in_flight=10))
+    with listening(mqtt_broker, topic) as listener:
+        run(bare_site)
+        heard = listener.heard(130)
+    assert [bytes(one.payload) for one in heard] == said
+    assert {one.qos for one in heard} == {qos}
+
+
+@COSTLY
+def test_empty_and_large_payloads(bare_site: Site, mqtt_broker: MqttBroker) -> None:
+    said = [b"", b"x" * 200_000, b"", b"y"]
+    append(bare_site, said)
+    applied(bare_site, place(mqtt_broker, "f/sizes"))
+    with listening(mqtt_broker, "f/sizes") as listener:
+        run(bare_site)
+        assert listener.payloads(4) == said
+
+
+@COSTLY
+def test_a_megabyte(bare_site: Site, mosquitto: Mosquitto) -> None:
+    said = [b"x" * 1_000_000, b"y" * 1_000_000] * 12
+    append(bare_site, said)
+    applied(bare_site, place(mosquitto, "f/large"))
+    with listening(mosquitto, "f/large") as listener:
+        run(bare_site)
+        assert listener.payloads(24) == said
+
+
+@COSTLY
+def test_from_mqtt_through_rocketmq_and_back(sqlite_site: Site, mqtt_broker: MqttBroker) -> None:
+    """Topic, payload, QoS, retain flag and properties are what the device gave."""
+    site, name = sqlite_site, f"r{uuid4().hex[:8]}"
+    topic = {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}
+    broker = {"host": mqtt_broker.host, "port": mqtt_broker.port}
+    site.apply("in", {"source": {"mqtt": {**broker, "filters": [f"{name}/#"]}}, "sink": {"rocketmq": topic}})
+    site.waybill("run", "in", "--engine", "inline")
+    given = _described()
+    with devices(mqtt_broker) as all_of_them:
+        all_of_them.publish(f"{name}/a/1", [b"\x00\xff", b""], properties=given)
+        all_of_them.publish(f"{name}/b", [b"plain"], 1)
+        all_of_them.wait()
+    site.waybill("run", "in", "--engine", "inline")
+    source = {"name_servers": "${stack:name_servers}", "topics": [site.topic], "start": "earliest"}
+    sink = {**broker, "topic": "back/{header:MQTT_TOPIC}"}
+    site.apply("out", {"source": {"rocketmq": source}, "sink": {"mqtt": sink}})
+    with listening(mqtt_broker, f"back/{name}/#") as listener:
+        site.waybill("run", "out", "--engine", "inline")
+        first, empty, plain = listener.heard(3)
+    assert [(one.topic, bytes(one.payload), one.qos) for one in (first, empty, plain)] == [
+        (f"back/{name}/a/1", b"\x00\xff", 1),
+        (f"back/{name}/a/1", b"", 1),
+        (f"back/{name}/b", b"plain", 1),
+    ]
+    assert (first.properties.ContentType, first.properties.ResponseTopic) == ("text/x", "answers")
+    assert first.properties.CorrelationData == b"\x00\x01"
+    assert 3500 < first.properties.MessageExpiryInterval <= 3600
+    assert sorted(first.properties.UserProperty) == [("unit", "C"), ("unit", "F"), ("x", "1")]
+
+
+def _described() -> Any:
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties
+
+    given = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    given.ContentType, given.ResponseTopic, given.CorrelationData = "text/x", "answers", b"\x00\x01"
+    given.MessageExpiryInterval = 3600
+    given.UserProperty = [("unit", "C"), ("unit", "F"), ("x", "1")]
+    return given
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Any:
+    """Starts a Mosquitto with more settings; ends it behind the test."""
+    started = []
+
+    def start(**settings: str) -> Mosquitto:
+        broker = Mosquitto(tmp_path / f"strict-{len(started)}", settings=settings)
+        broker.start()
+        started.append(broker)
+        return broker
+
+    yield start
+    for broker in started:
+        broker.kill()
+
+
+@COSTLY
+def test_a_record_that_is_too_large_is_a_dead_letter(bare_site: Site, strict: Any) -> None:
+    broker = strict(max_packet_size="2000")
+    append(bare_site, [b"small", b"x" * 3000, b"last"])
+    applied(bare_site, place(broker, "f/small"), errors={"tolerance": 5})
+    with listening(broker, "f/small") as listener:
+        run(bare_site)
+        assert listener.payloads(2) == [b"small", b"last"]
+    [letter] = bare_site.json("dead-letters", "list", "out")["dead_letters"]
+    assert letter["kind"] == "MessageTooLarge"
+    assert "the broker takes 2000" in letter["message"]
+
+
+@COSTLY
+def test_a_broker_without_retained_messages_is_refused_before_anything_is_sent(bare_site: Site, strict: Any) -> None:
+    broker = strict(retain_available="false")
+    append(bare_site, [b"a"])
+    applied(bare_site, place(broker, "f/none"))
+    with listening(broker, "f/none") as listener:
+        assert "keeps no retained messages" in run(bare_site, code=2)
+        assert listener.payloads() == []
+
+
+@COSTLY
+def test_a_topic_that_the_user_may_not_publish_to(bare_site: Site, strict: Any, tmp_path: Path) -> None:
+    """Records before it are delivered once, however often it is tried."""
+    (tmp_path / "acl").write_text("topic readwrite waybill/#\ntopic readwrite f/#\n")
+    broker = strict(acl_file=str(tmp_path / "acl"))
+    append(bare_site, [b"a", b"b"])
+    applied(bare_site, place(broker, "f/open"))
+    with listening(broker, "f/#") as listener:
+        run(bare_site)
+        applied(bare_site, place(broker, "closed"))
+        append(bare_site, [b"c"])
+        told = run(bare_site, code=6)
+        assert "refuses a message for topic closed: Not authorized" in told
+        assert "Let this user publish" in told
+        applied(bare_site, place(broker, "f/open"))
+        assert "refuses a message" in run(bare_site, code=6), "what is open is finished with what it pinned"
+        assert listener.payloads(2) == [b"a", b"b"]
+
+
+@COSTLY
+def test_what_a_probe_tells(bare_site: Site, strict: Any) -> None:
+    broker = strict(max_packet_size="2000", max_inflight_messages="20")
+    path = bare_site.folder / "out.yaml"
+    document = {"version": 1, "name": "out", "source": {"file": {"path": "in.txt"}}, "sink": place(broker, "f")}
+    append(bare_site, [b"a"])
+    path.write_text(json.dumps(document))
+    told = bare_site.waybill("check", "--probe", str(path))
+    assert "grants QoS 2, takes 20 publishes at a time and packets of 2,000 bytes, and keeps retained messages" in told

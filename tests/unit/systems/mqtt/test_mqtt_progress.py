@@ -1,0 +1,177 @@
+"""Attempts that die anywhere, against a model of what a broker keeps: nothing is lost, what is there twice is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.contracts import Bounds, Delivered, Floor, OpenRange, Range
+from connect_core.errors import TargetChanged
+from connect_core.found import Found, Prefix
+from connect_core.records import Partition
+from connect_core.replication.tally import next_floors
+from connect_core.systems.mqtt import progress
+from connect_core.systems.mqtt.progress import Progress
+from tests.unit.systems.driving import range_of
+
+PARTITION = Partition("p")
+BROKER = "h:1883"
+FIRST = Floor(PARTITION.id, BROKER, 0)
+
+
+def planned(begin: int, end: int = 10**6) -> Range:
+    return range_of(PARTITION, Bounds(0, begin, 0, end), max_records=1000, pins={"broker": BROKER})
+
+
+@dataclass
+class World:
+    """One partition of a source with endless records, the ledger of its sink, and the broker: `delivered` counts how
+    often each record came there."""
+
+    group: int
+    kept: Progress | None = None
+    delivered: dict[int, int] = field(default_factory=dict)
+    floor: Floor = FIRST
+    settled: int = 0
+    told: int = 0
+    epoch: int = 0
+    open: OpenRange | None = None
+
+    def attempt(self, records: int, *, sent: int, settles: bool) -> None:
+        """Delivers `records` from the settled place on, and settles; or dies with `sent` of the last group sent."""
+        self.epoch += 1
+        item = self.open or OpenRange(1, planned(self.settled), ())
+        item = replace(item, floors=(self.floor,))
+        if item.inherited or self.floor.ahead:
+            item = replace(item, found=self._found(item))
+        at = begun = progress.begun(self.kept, item, self.floor.position, self.group, self.epoch)
+        self.open = replace(item, inherited=True, found=None)
+        if item.inherited or item.found is not None or self.kept is None:
+            self.kept = at
+        goal = self.settled + records
+        while at.position < goal:
+            count = min(self.group, goal - at.position)
+            if not settles and goal - at.position <= self.group:
+                self._send(at.position, min(sent, count))
+                return
+            self._send(at.position, count)
+            self.kept = at = at.advanced(count, at.position + count)
+        if settles:
+            self._settle(item, begun, at, goal)
+
+    def _send(self, begin: int, count: int) -> None:
+        for offset in range(begin, begin + count):
+            self.delivered[offset] = self.delivered.get(offset, 0) + 1
+
+    def _found(self, item: OpenRange) -> Found:
+        settled = self.floor.position
+        return Found(
+            {BROKER: max(self.kept.count if self.kept else 0, settled)},
+            True,
+            prefix=progress.covered(self.kept, item.range, settled, self.group),
+            possible_repeats=progress.repeated(self.kept, item.range, settled),
+        )
+
+    def _settle(self, item: OpenRange, begun: Progress, at: Progress, end: int) -> None:
+        written = at.count - begun.count
+        delivered = Delivered(written, 0, {BROKER: at.count} if written else {}, {})
+        found = item.found or Found()
+        already = min(max(found.prefix.through - self.settled, 0), end - self.settled)
+        assert written + already == end - self.settled
+        self.told += at.repeats - begun.repeats + found.possible_repeats
+        [self.floor] = next_floors(item, delivered, end, already)
+        self.settled, self.open = end, None
+
+    def repeats(self) -> int:
+        return sum(self.delivered.values()) - len(self.delivered)
+
+
+ATTEMPTS = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 10), st.booleans()), max_size=12)
+
+
+@given(st.integers(1, 10), ATTEMPTS)
+def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(
+    group: int, attempts: list[tuple[int, int, bool]]
+) -> None:
+    world = World(group, kept=Progress(0, 0, 0, group=group))
+    deaths = 0
+    for records, sent, settles in attempts:
+        world.attempt(records, sent=sent, settles=settles)
+        deaths += not settles
+    world.attempt(60, sent=0, settles=True)
+    assert sorted(world.delivered) == list(range(world.settled))
+    assert world.repeats() <= world.told
+    assert world.repeats() <= deaths * group
+    if not deaths:
+        assert world.told == 0
+
+
+@given(st.integers(1, 10), ATTEMPTS)
+def test_a_broker_that_has_lost_its_progress_costs_repeats_and_nothing_else(
+    group: int, attempts: list[tuple[int, int, bool]]
+) -> None:
+    world = World(group, kept=Progress(0, 0, 0, group=group))
+    for records, sent, settles in attempts:
+        world.attempt(records, sent=sent, settles=settles)
+    world.kept = None
+    world.attempt(60, sent=0, settles=True)
+    assert sorted(world.delivered) == list(range(world.settled))
+    assert world.repeats() <= world.told
+
+
+@given(st.integers(1, 10), st.integers(0, 40), st.integers(1, 40))
+def test_a_ledger_that_was_restored_finds_what_it_has_forgotten(group: int, known: int, more: int) -> None:
+    world = World(group, kept=Progress(0, 0, 0, group=group))
+    world.attempt(known, sent=0, settles=True)
+    floor, settled = world.floor, world.settled
+    world.attempt(more, sent=0, settles=True)
+    world.floor, world.settled = floor._replace(ahead=True), settled
+    world.attempt(more // 2, sent=0, settles=True)
+    world.attempt(more + 5, sent=0, settles=True)
+    assert world.repeats() == 0
+    assert sorted(world.delivered) == list(range(world.settled))
+
+
+def test_a_restored_ledger_that_nobody_has_noticed_stops_before_anything_is_sent() -> None:
+    item = OpenRange(1, planned(5), (Floor(PARTITION.id, BROKER, 5),))
+    with pytest.raises(TargetChanged, match="3 records more than the ledger knows"):
+        progress.begun(Progress(0, 0, 8, count=8), item, 5, 10, 1)
+
+
+def test_an_offset_that_a_person_has_set_back_is_delivered_again() -> None:
+    kept = Progress(0, 0, 50, count=50, group=10)
+    item = OpenRange(1, planned(20), (Floor(PARTITION.id, BROKER, 50),))
+    begun = progress.begun(kept, item, 50, 10, 2)
+    assert (begun.since, begun.position, begun.count, begun.unsure) == (20, 20, 50, ())
+    assert progress.covered(kept, item.range, 50, 10) == Prefix(20, 0, 10), "also when the first attempt dies at once"
+
+
+def test_progress_of_a_stretch_behind_the_range_says_nothing_about_it() -> None:
+    """Somebody gave an open range up and set the offset back."""
+    kept = Progress(0, 40, 70, count=70, repeats=2, group=10)
+    assert progress.covered(kept, planned(10), 40, 10) == Prefix(10, 0, 10)
+    assert progress.repeated(kept, planned(10), 40) == 32
+
+
+def test_each_dead_attempt_is_counted() -> None:
+    at = Progress(0, 0, 100, count=100, unsure=(5, 3))
+    assert at.advanced(4, 104) == Progress(0, 0, 104, count=104, unsure=(1,), repeats=7)
+
+
+def test_what_is_kept_comes_back() -> None:
+    at = Progress(1, 2, 3, 4, (5, 6), 7, 8, 9)
+    assert Progress.decode(at.encode(), "t") == at
+
+
+@pytest.mark.parametrize("payload", [b"", b"on", b"[]", b"{}", b'{"position": 1}'])
+def test_what_somebody_else_has_published_there_is_not_taken_for_progress(payload: bytes) -> None:
+    with pytest.raises(TargetChanged, match="not the progress of a connector"):
+        Progress.decode(payload, "waybill/u/p")
+
+
+def test_backfills_have_a_topic_of_their_own() -> None:
+    assert progress.topic_of("waybill", "u", "live", "p") == "waybill/u/p"
+    assert progress.topic_of("waybill", "u", "backfill-1", "p") == "waybill/u/p/backfill-1"
