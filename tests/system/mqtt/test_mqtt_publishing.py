@@ -8,16 +8,22 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from connect_core import systems
+from connect_core.contracts import Search, Side, Writer
+from connect_core.errors import Fenced, Unreachable
+from connect_core.found import Prefix
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices, listening
 from tests.site import Site
+from tests.unit.systems.driving import UID, Filler, lane, limit, records
 
 pytestmark = pytest.mark.server
 
@@ -89,6 +95,41 @@ def test_messages_of_rocketmq(sqlite_site: Site, mosquitto: Mosquitto) -> None:
     with listening(mosquitto, f"q/{site.topic}") as listener:
         site.waybill("run", "out")
         assert sorted(listener.payloads(120)) == sorted(site.messages())
+
+
+def filler(broker: MqttBroker, topic: str, **more: Any) -> Filler:
+    given = {"host": broker.host, "port": broker.port, "topic": topic, "uid": uuid4().hex[:12], **more}
+    return Filler(systems.sink(Side("mqtt", given)))
+
+
+def test_progress_is_kept_behind_each_group(mosquitto: Mosquitto) -> None:
+    """Without a flush, as if the attempt had died: all but the last group is known to be there."""
+    task = filler(mosquitto, "f/groups", progress_every=16)
+    planned = task.plan()
+    with task.sink.writer(lane(), planned) as writer:
+        assert writer.write(records([b"x"] * 100), limit()) == 100
+    found = task.sink.find(Search(UID, Side("", {}), (replace(planned, inherited=True),), 10, "test"))[planned.id]
+    assert found.prefix == Prefix(96, 96, 16)
+
+
+def go_on(writer: Writer) -> None:
+    """Until it is told that it may not."""
+    for number in range(2, 100):
+        writer.write(records([b"%d" % number], number), limit())
+        writer.flush(limit())
+
+
+def test_who_comes_later_throws_out_who_was_there(mosquitto: Mosquitto) -> None:
+    """Nothing that the older one sends after that arrives: what is known of it is final."""
+    task = filler(mosquitto, "f/fenced")
+    planned = task.plan()
+    with listening(mosquitto, "f/fenced") as listener, task.sink.writer(lane(), planned) as older:
+        older.write(records([b"1"]), limit())
+        older.flush(limit())
+        with task.sink.writer(lane(2), replace(planned, inherited=True)):
+            with pytest.raises((Fenced, Unreachable)):
+                go_on(older)
+            assert listener.payloads(1) == [b"1"]
 
 
 @COSTLY
@@ -210,7 +251,8 @@ def test_a_broker_without_retained_messages_is_refused_before_anything_is_sent(b
 
 
 @COSTLY
-def test_a_topic_that_the_user_may_not_publish_to(bare_site: Site, strict: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_topic_that_the_user_may_not_publish_to(bare_site: Site, strict: Any, tmp_path: Path, qos: int) -> None:
     """Records before it are delivered once, however often it is tried."""
     (tmp_path / "acl").write_text("topic readwrite waybill/#\ntopic readwrite f/#\n")
     broker = strict(acl_file=str(tmp_path / "acl"))
@@ -218,7 +260,7 @@ def test_a_topic_that_the_user_may_not_publish_to(bare_site: Site, strict: Any, 
     applied(bare_site, place(broker, "f/open"))
     with listening(broker, "f/#") as listener:
         run(bare_site)
-        applied(bare_site, place(broker, "closed"))
+        applied(bare_site, place(broker, "closed", qos=qos))
         append(bare_site, [b"c"])
         told = run(bare_site, code=6)
         assert "refuses a message for topic closed: Not authorized" in told
