@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connect_core.config import mqtt_keys
 from connect_core.config.document import MAX_NAME_LENGTH
 from connect_core.config.faults import nearest
 from connect_core.config.written import Place, Written
@@ -18,7 +19,7 @@ from connect_core.contracts import Json
 from connect_core.errors import Fault
 
 CLASS = "connector.class"
-_PACKAGE = "org.apache.rocketmq.connect.file."
+_PACKAGES = ("org.apache.rocketmq.connect.file.", "org.apache.rocketmq.connect.mqtt.connector.")
 _BYTES_THROUGH = ("StringConverter", "ByteArrayConverter")
 _STARTS = {"CONSUME_FROM_LAST_OFFSET": "latest", "CONSUME_FROM_FIRST_OFFSET": "earliest"}
 
@@ -91,7 +92,9 @@ def _kind(flat: Mapping[str, Any], into: Translated) -> str | None:
         into.refuse(CLASS, "is missing: the class says what is read and written")
         return None
     given = str(flat[CLASS]).strip()
-    kind = given.removeprefix(_PACKAGE)
+    kind = given
+    for package in _PACKAGES:
+        kind = kind.removeprefix(package)
     kind = kind if kind.endswith("Connector") else f"{kind}Connector"
     if kind in _KINDS:
         return kind
@@ -105,13 +108,16 @@ def _kind(flat: Mapping[str, Any], into: Translated) -> str | None:
 
 def _complete(kind: str, flat: Mapping[str, Any], into: Translated) -> None:
     """What the other side of the connector is, and which keys must be there."""
-    if "filename" not in flat and "file" not in flat:
-        into.refuse("filename", "is missing: the file to read or write")
-    if kind == "FileSourceConnector":
-        if "topic" not in flat and "connect.topicname" not in flat:
-            into.refuse("connect.topicname", "is missing: the topic that lines are sent to")
+    for key, what in _MUST[kind].items():
+        if not any(one in flat for one in key.split("|")):
+            into.refuse(key.split("|")[0], f"is missing: {what}")
+    if kind.endswith("SourceConnector"):
         into.put("name", ("sink", "rocketmq", "connection"), "main")
         return
+    _complete_start(flat, into)
+
+
+def _complete_start(flat: Mapping[str, Any], into: Translated) -> None:
     if "connect.topicnames" not in flat:
         into.refuse("connect.topicnames", "is missing: the topics to read, separated by ;")
     into.put("name", ("source", "rocketmq", "connection"), "main")
@@ -177,6 +183,28 @@ def _start(into: Translated, key: str, value: Any) -> None:
         into.refuse(key, f"{value!r} is not one of {', '.join(_STARTS)}")
 
 
+def _mqtt(role: str) -> dict[str, Handler]:
+    """The keys that say which broker it is, and who we are to it."""
+
+    def url(into: Translated, key: str, value: Any) -> None:
+        try:
+            options = mqtt_keys.of_url(str(value))
+        except ValueError as wrong:
+            into.refuse(key, str(wrong))
+            return
+        for name, option in options.items():
+            into.put(key, (role, "mqtt", name), option)
+
+    def user(into: Translated, key: str, value: Any) -> None:
+        into.put(key, (role, "mqtt", "user"), value)
+
+    def secret(into: Translated, key: str, value: Any) -> None:
+        into.put(key, (role, "mqtt", "password"), value)
+        into.put(key, (role, "mqtt", "signature"), True)
+
+    return {"mqttBrokerUrl": url, "mqttAccessKey": user, "mqttSecretKey": secret}
+
+
 def _max_tasks(into: Translated, key: str, value: Any) -> None:
     text = str(value).strip()
     if not text.isdecimal() or int(text) < 1:
@@ -236,7 +264,35 @@ _COMMON: dict[str, Handler] = {
     "errors.deadletterqueue.context.properties.enable": _ignored(_REJECTS),
     "connector.direct.enable": _only("false", "direct mode is written as a native document: waybill init SOURCE SINK"),
 }
+_MUST: dict[str, dict[str, str]] = {
+    "FileSourceConnector": {
+        "filename|file": "the file to read or write",
+        "connect.topicname|topic": "the topic that lines are sent to",
+    },
+    "FileSinkConnector": {"filename|file": "the file to read or write"},
+    "MqttSourceConnector": {
+        **mqtt_keys.MUST,
+        "sourceTopic": "the topic filter to subscribe to",
+        "connect.topicname|topic": "the topic that messages are sent to",
+    },
+    "MqttSinkConnector": {**mqtt_keys.MUST, "sinkTopic": "the topic to publish to"},
+}
+"""By kind the keys of which one must be there, and what for."""
 _KINDS: dict[str, dict[str, Handler]] = {
+    "MqttSourceConnector": {
+        **_mqtt("source"),
+        "sourceTopic": lambda into, key, value: into.put(key, ("source", "mqtt", "filters"), [str(value)]),
+        "topic": _topic,
+        "connect.topicname": _topic,
+        "ordering.msg.enable": _ignored("messages keep the order in which they arrive"),
+    },
+    "MqttSinkConnector": {
+        **_mqtt("sink"),
+        "sinkTopic": lambda into, key, value: into.put(key, ("sink", "mqtt", "topic"), value),
+        "connect.topicnames": _topics,
+        "task.group.id": _ignored("offsets are kept in the ledger; each connector has a group of its own"),
+        "consume.from.where": _start,
+    },
     "FileSourceConnector": {
         "filename": _filename("source"),
         "file": _file("source"),

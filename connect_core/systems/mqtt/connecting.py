@@ -64,7 +64,7 @@ class Connection:
     Raises Unreachable when the broker does not answer in time, Refused when it does not let us in."""
 
     def __init__(self, options: MqttBrokerOptions, client_id: str, made: Callable[[], Client]) -> None:
-        self._options, self._made = options, made
+        self._options, self._client_id, self._made = options, client_id, made
         self.where = f"{options.where}, client id {client_id}"
         self.facts = BrokerFacts()
         self._connack: Any = None
@@ -107,7 +107,7 @@ class Connection:
         if options.websockets:
             client.ws_set_options(path=options.websockets)
         if options.user:
-            client.username_pw_set(options.user, options.password or None)
+            client.username_pw_set(options.user, options.password_for(self._client_id))
         if context := options.tls_context():
             client.tls_set_context(context)
         client.on_connect = self._on_connect

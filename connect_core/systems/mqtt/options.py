@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import ssl
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -53,6 +56,12 @@ class MqttBrokerOptions(BaseModel):
         description="Its password; never in plain text: `${env:NAME}` or `${file:PATH#KEY}`",
         examples=["${env:MQTT_PASSWORD}"],
     )
+    signature: bool = Field(
+        default=False,
+        description="The password is a secret key that signs the client id, and the signature is what the broker gets: "
+        "base64 of HMAC-SHA1, as RocketMQ-MQTT asks for",
+        examples=[True],
+    )
     tls: bool = Field(
         default=False,
         description="TLS; the certificate is checked, and there is no way back to plain text",
@@ -83,6 +92,8 @@ class MqttBrokerOptions(BaseModel):
     def _goes_together(self) -> Self:
         if self.password and not self.user:
             raise ValueError("password needs user")
+        if self.signature and not self.password:
+            raise ValueError("signature needs password")
         if not self.tls and (self.tls_ca or self.tls_certificate or self.tls_key):
             raise ValueError("tls_… means nothing without tls: true")
         if self.tls_key and not self.tls_certificate:
@@ -92,6 +103,13 @@ class MqttBrokerOptions(BaseModel):
     @property
     def address(self) -> tuple[str, int]:
         return self.host, self.port or (_TLS_PORT if self.tls else _PLAIN_PORT)
+
+    def password_for(self, client_id: str) -> str | None:
+        """What the broker gets as password."""
+        if not self.signature:
+            return self.password or None
+        signed = hmac.new(self.password.encode(), client_id.encode(), hashlib.sha1).digest()
+        return base64.b64encode(signed).decode()
 
     @property
     def where(self) -> str:

@@ -82,7 +82,7 @@ class Session:
         if options.websockets:
             client.ws_set_options(path=options.websockets)
         if options.user:
-            client.username_pw_set(options.user, options.password or None)
+            client.username_pw_set(options.user, options.password_for(self._client_id))
         if context := options.tls_context():
             client.tls_set_context(context)
         client.on_connect = self._on_connect

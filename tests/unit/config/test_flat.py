@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from connect_core.config import Settings, check, read_text
+from connect_core.config import Settings, check, mqtt_keys, read_text
 from connect_core.config.checking import Checked
+from connect_core.errors import ConfigError
 
 SOURCE = {
     "connector.class": "org.apache.rocketmq.connect.file.FileSourceConnector",
@@ -144,3 +145,69 @@ def test_what_cannot_be_kept_is_a_fault(flat: dict[str, Any], fault: str, faults
 def test_a_fault_behind_the_translation_has_the_line_of_its_flat_key(faults: Callable[..., list[str]]) -> None:
     text = "connector.class=FileSource\nfilename=a.log\n\nconnect.topicname=a.b\n"
     assert faults(text, suffix=".properties")[0].startswith("sink.rocketmq.topic: line 4: ")
+
+
+MQTT_SOURCE = {
+    "connector.class": "org.apache.rocketmq.connect.mqtt.connector.MqttSourceConnector",
+    "mqttBrokerUrl": "tcp://mqtt.internal:1884",
+    "mqttAccessKey": "me",
+    "mqttSecretKey": "${env:MQTT_SECRET}",
+    "sourceTopic": "devices/#",
+    "connect.topicname": "devices",
+    "max.tasks": "1",
+}
+MQTT_SINK = {
+    "connector.class": "MqttSinkConnector",
+    "mqttBrokerUrl": "ssl://mqtt.internal",
+    "sinkTopic": "plant/commands",
+    "connect.topicnames": "commands",
+}
+
+
+def test_an_mqtt_source(read: Read) -> None:
+    checked = read(MQTT_SOURCE)
+    assert checked.data["source"]["mqtt"] == {
+        "host": "mqtt.internal",
+        "port": 1884,
+        "user": "me",
+        "password": "${env:MQTT_SECRET}",
+        "signature": True,
+        "filters": ["devices/#"],
+    }
+    assert checked.data["sink"] == {"rocketmq": {"connection": "main", "topic": "devices"}}
+
+
+def test_an_mqtt_sink(read: Read) -> None:
+    checked = read(MQTT_SINK)
+    assert checked.data["source"] == {"rocketmq": {"connection": "main", "topics": ["commands"], "start": "latest"}}
+    assert checked.data["sink"] == {"mqtt": {"host": "mqtt.internal", "tls": True, "topic": "plant/commands"}}
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("tcp://a:1883", {"host": "a", "port": 1883}),
+        ("ws://a/sub", {"host": "a", "port": 80, "websockets": "/sub"}),
+        ("wss://a:8084", {"host": "a", "port": 8084, "websockets": "/mqtt", "tls": True}),
+    ],
+)
+def test_addresses_of_brokers(url: str, options: dict[str, Any]) -> None:
+    assert mqtt_keys.of_url(url) == options
+
+
+@pytest.mark.parametrize("url", ["", "a:1883", "http://a", "tcp://", "tcp://a:x", "tcp://u:p@a:1883", "tcp://a:1?b=c"])
+def test_what_is_no_address_of_a_broker_is_a_fault_without_its_words(url: str, home: Path, settings: Settings) -> None:
+    (written,) = read_text(json.dumps({**MQTT_SINK, "mqttBrokerUrl": url}), where="x.json", suffix=".json")
+    with pytest.raises(ConfigError) as told:
+        check(written, home, settings, "given")
+    assert [fault.path for fault in told.value.faults] == ["mqttBrokerUrl"]
+    assert "u:p" not in str(told.value)
+
+
+@pytest.mark.parametrize("key", ["mqttBrokerUrl", "sourceTopic", "connect.topicname"])
+def test_a_key_that_an_mqtt_source_misses(key: str, home: Path, settings: Settings) -> None:
+    flat = {name: value for name, value in MQTT_SOURCE.items() if name != key}
+    (written,) = read_text(json.dumps(flat), where="x.json", suffix=".json")
+    with pytest.raises(ConfigError) as told:
+        check(written, home, settings, "given")
+    assert key in {fault.path for fault in told.value.faults}

@@ -1,0 +1,27 @@
+"""Options of a broker: the password as the broker gets it."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from connect_core.systems.mqtt.options import MqttBrokerOptions
+
+BROKER = {"host": "a", "user": "me"}
+
+
+def test_a_plain_password_goes_as_it_is() -> None:
+    assert MqttBrokerOptions.model_validate({**BROKER, "password": "p"}).password_for("id") == "p"
+    assert MqttBrokerOptions.model_validate(BROKER).password_for("id") is None
+
+
+def test_a_signature_is_that_of_the_client_id() -> None:
+    """Reckoned with `printf GID_a@@@b | openssl dgst -sha1 -hmac s -binary | base64`."""
+    options = MqttBrokerOptions.model_validate({**BROKER, "password": "s", "signature": True})
+    assert options.password_for("GID_a@@@b") == "JvAG+oceolvUSB2SeSbMwkk7kWg="
+    assert options.password_for("other") != options.password_for("GID_a@@@b")
+
+
+def test_a_signature_needs_a_key() -> None:
+    with pytest.raises(ValidationError, match="signature needs password"):
+        MqttBrokerOptions.model_validate({**BROKER, "signature": True})
