@@ -16,6 +16,8 @@ from tests.bench.data_source import data_source
 from tests.bench.fleet import CONNECTORS, fleet, idle
 from tests.bench.freshness import freshness, through_airflow
 from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
+from tests.bench.mqtt import MESSAGES as MQTT_MESSAGES
+from tests.bench.mqtt import into_mqtt
 from tests.bench.parsing import parse
 from tests.bench.place import Place, own_place
 from tests.bench.rules import rules
@@ -31,6 +33,7 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
     "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
     "across": lambda place, chosen: copies(place, MESSAGES, chosen.repeats),
+    "mqtt": lambda place, chosen: into_mqtt(place, min(chosen.lines, MQTT_MESSAGES), chosen.repeats),
     "data-source": lambda place, chosen: data_source(place, MESSAGES, chosen.repeats),
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
