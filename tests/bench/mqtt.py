@@ -1,7 +1,8 @@
 """Into an MQTT broker (Mosquitto, on this machine), from a file and from a topic, beside a bare publisher.
 
 The bare one is paho's client as its documentation has it: a thread of its own, as many publishes under way, QoS 1,
-nothing kept. Run as a process of its own (`python -m tests.bench.mqtt HOST PORT TOPIC FILE`); prints messages and seconds.
+nothing kept. Run as a process of its own (`python -m tests.bench.mqtt HOST PORT TOPIC FILE`); prints how many were
+acknowledged, and seconds.
 """
 
 from __future__ import annotations

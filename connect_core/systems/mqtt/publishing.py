@@ -23,11 +23,12 @@ from connect_core.systems.mqtt.publications import Publication
 from connect_core.systems.mqtt.refusals import no_subscription, refusal
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
-_MOST_BYTES = 8 * 1024 * 1024
+_MOST_BYTES = 4 * 1024 * 1024
 """So much is at most under way: what a small broker has to hold, and what is repeated when it is gone."""
 _FAILURE = 0x80
-_MISSING_S = 0.5
-"""How long a broker may take to send a retained message after it has granted the subscription to it."""
+_MISSING_S, _EXPECTED_S = 0.5, 5.0
+"""How long a broker may take to send a retained message after it has granted the subscription to it: where probably
+none is, and where one must be."""
 
 
 class _Client(Client):
@@ -89,11 +90,13 @@ class Publisher:
 
     # ------------------------------------------------------------------------------------------------------- publishing
 
-    def has_room(self, size: int) -> bool:
-        """Whether one more of this size may be sent now."""
+    def has_room(self, size: int, most: int) -> bool:
+        """Whether one more of this size may be sent now, with at most so many under way."""
         if self._connection.client.want_write():
             return False
-        return len(self._under_way) < self._window and (not self._under_way or self._bytes + size <= _MOST_BYTES)
+        return len(self._under_way) < min(self._window, most) and (
+            not self._under_way or self._bytes + size <= _MOST_BYTES
+        )
 
     @property
     def under_way(self) -> int:
@@ -144,7 +147,7 @@ class Publisher:
         [reason] = self._connection.asked(lambda: client.subscribe(topic_filter, 1), self._answers, "SUBSCRIBE")
         if reason.is_failure:
             raise no_subscription(topic_filter, reason, where=self.where)
-        until = time.monotonic() + (self._options.connect_timeout_s if expected else _MISSING_S)
+        until = time.monotonic() + (_EXPECTED_S if expected else _MISSING_S)
         while time.monotonic() < until and not (expected and self._retained):
             self._connection.turn(0.05)
         self._connection.asked(lambda: client.unsubscribe(topic_filter), self._answers, "UNSUBSCRIBE")

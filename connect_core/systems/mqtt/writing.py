@@ -22,6 +22,11 @@ ANSWER_S = 10.0
 _MARGIN_S = 0.5
 """Before the moment at which the kernel ends the worker, it ends by itself and says why."""
 _TURN_S = 0.05
+_UNDER_WAY_S = 2.0
+"""Not more is under way than the broker acknowledges in so long, so that what was sent can be waited for when the
+quantum ends, however slow the broker is."""
+_FIRST = 10
+"""So many may be under way before anybody knows how fast it is: the smallest window that a broker is known to have."""
 
 
 class PublishWriter:
@@ -35,11 +40,14 @@ class PublishWriter:
         self._group: list[int] = []
         """The offsets that were sent behind what is kept."""
         self._bytes = 0
+        self._sent = 0
+        self._since = time.monotonic()
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         """Takes one record after the other while there is time. A group ends between records."""
         offsets = records.column("offset").to_pylist()
         outputs = records.column("outputs").to_pylist()
+        self._since, self._sent = time.monotonic(), self._publisher.under_way
         last = None
         for taken, one in enumerate(self._composer.compose(records, self._publisher.most_bytes)):
             if offsets[taken] != last:
@@ -77,10 +85,16 @@ class PublishWriter:
             self.keep(limit)
 
     def _send(self, one: Publication, offset: int, limit: Limit) -> None:
-        self._wait(lambda: self._publisher.has_room(one.packet_bytes), limit)
+        self._wait(lambda: self._publisher.has_room(one.packet_bytes, self._most_under_way()), limit)
         self._publisher.publish(one, offset)
+        self._sent += 1
         self._group.append(offset)
         self._bytes += len(one.payload)
+
+    def _most_under_way(self) -> int:
+        acknowledged = self._sent - self._publisher.under_way
+        elapsed_s = time.monotonic() - self._since
+        return _FIRST + int(acknowledged / max(elapsed_s, 0.001) * _UNDER_WAY_S)
 
     def _tell(self, records: int) -> None:
         """The first so many of the group are delivered."""
