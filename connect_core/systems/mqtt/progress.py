@@ -88,16 +88,19 @@ def repeated(kept: Progress | None, wanted: Range, settled: int) -> int:
     return kept.repeats + again
 
 
-def begun(kept: Progress | None, item: OpenRange, settled: int, group: int, epoch: int) -> Progress:
-    """Where a writer of this range begins; `repeats` counts from there. Raises TargetChanged where the target holds
-    records that the ledger does not know of, and nobody has looked for them."""
+def begun(
+    kept: Progress | None, item: OpenRange, settled: int, group: int, epoch: int, left: tuple[int, ...] = ()
+) -> Progress:
+    """Where a writer of this range begins. `left` is what was unsure when the ledger settled last, for a progress that
+    is lost. Raises TargetChanged where the target holds records that the ledger does not know of, and nobody has looked
+    for them."""
     wanted, lost = item.range, kept is None or kept.count < settled
     if not item.inherited and item.found is None:
         if kept is not None and kept.count > settled:
             raise _unknown_records(wanted, kept.count - settled)
-        unsure: tuple[int, ...] = () if kept is None or lost else kept.unsure
+        unsure = left if kept is None or lost else kept.unsure
     elif kept is None or lost:
-        unsure = (wanted.max_records,)
+        unsure = (*left, wanted.max_records)
     else:
         unsure = (*kept.unsure, max(kept.group, group))
     prefix = covered(kept, wanted, settled, group)
@@ -108,6 +111,7 @@ def begun(kept: Progress | None, item: OpenRange, settled: int, group: int, epoc
         position=prefix.through,
         count=max(kept.count, settled) if kept is not None else settled,
         unsure=tuple(one for one in unsure if one > 0),
+        repeats=repeated(kept, wanted, settled),
         group=group,
         epoch=epoch,
     )

@@ -80,9 +80,11 @@ class MqttSink:
     def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
         with self._connected(wanted.range) as publisher:
             self._most_bytes = publisher.most_bytes
-            topic, settled = self._topic(wanted.range), _settled(wanted)
+            topic, floor = self._topic(wanted.range), _floor(wanted)
+            settled = floor.position
             kept = self._read(publisher, topic)
-            begun = progress.begun(kept, wanted, settled, self._options.progress_every, lane.epoch)
+            left = tuple(floor.evidence.get("unsure", ()))
+            begun = progress.begun(kept, wanted, settled, self._options.progress_every, lane.epoch, left)
             writer = PublishWriter(publisher, self._options.composer, _target(wanted), topic, begun)
             if wanted.inherited or wanted.found is not None or kept is None or kept.count < settled:
                 writer.keep(_limit_of(lane))
@@ -91,7 +93,7 @@ class MqttSink:
     # --------------------------------------------------------------------------------------------------------- progress
 
     def _found(self, item: OpenRange, uid: str) -> Found:
-        group, settled = self._options.progress_every, _settled(item)
+        group, settled = self._options.progress_every, _floor(item).position
         with self._connected(item.range) as publisher:
             kept = self._read(publisher, self._topic(item.range))
         return Found(
@@ -150,9 +152,10 @@ class MqttSink:
             raise ConfigError(what, where=publisher.where, next_step=_KEEP_ADVICE)
 
 
-def _settled(item: OpenRange) -> int:
-    """The number of records that the ledger knows to be delivered."""
-    return next((floor.position for floor in item.floors if floor.target == _target(item)), 0)
+def _floor(item: OpenRange) -> Floor:
+    """Its position is the number of records that the ledger knows to be delivered."""
+    nothing = Floor(item.range.partition.id, _target(item), 0)
+    return next((floor for floor in item.floors if floor.target == _target(item)), nothing)
 
 
 def _target(item: OpenRange) -> str:

@@ -68,9 +68,10 @@ class PublishWriter:
         return Delivered(
             records=records,
             bytes=self._bytes,
-            behind={self._target: now.count} if records else {},
+            behind={self._target: now.count},
             where={self._target: [[before.count, now.count]]} if records else {},
             possible_repeats=now.repeats - before.repeats,
+            evidence={"unsure": list(now.unsure)},
         )
 
     def keep(self, limit: Limit) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_core.contracts import Bounds, Delivered, Floor, OpenRange, Range
@@ -47,7 +47,8 @@ class World:
         item = replace(item, floors=(self.floor,))
         if item.inherited or self.floor.ahead:
             item = replace(item, found=self._found(item))
-        at = begun = progress.begun(self.kept, item, self.floor.position, self.group, self.epoch)
+        left = tuple(self.floor.evidence.get("unsure", ()))
+        at = begun = progress.begun(self.kept, item, self.floor.position, self.group, self.epoch, left)
         self.open = replace(item, inherited=True, found=None)
         if item.inherited or item.found is not None or self.kept is None:
             self.kept = at
@@ -77,7 +78,7 @@ class World:
 
     def _settle(self, item: OpenRange, begun: Progress, at: Progress, end: int) -> None:
         written = at.count - begun.count
-        delivered = Delivered(written, 0, {BROKER: at.count} if written else {}, {})
+        delivered = Delivered(written, 0, {BROKER: at.count}, {}, evidence={"unsure": list(at.unsure)})
         found = item.found or Found()
         already = min(max(found.prefix.through - self.settled, 0), end - self.settled)
         assert written + already == end - self.settled
@@ -92,6 +93,7 @@ class World:
 ATTEMPTS = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 10), st.booleans()), max_size=12)
 
 
+@settings(max_examples=300)
 @given(st.integers(1, 10), ATTEMPTS)
 def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(
     group: int, attempts: list[tuple[int, int, bool]]
@@ -109,6 +111,7 @@ def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(
         assert world.told == 0
 
 
+@settings(max_examples=300)
 @given(st.integers(1, 10), ATTEMPTS)
 def test_a_broker_that_has_lost_its_progress_costs_repeats_and_nothing_else(
     group: int, attempts: list[tuple[int, int, bool]]
