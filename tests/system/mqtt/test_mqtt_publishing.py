@@ -214,10 +214,10 @@ def _described() -> Any:
 @pytest.fixture
 def strict(tmp_path: Path) -> Any:
     """Starts a Mosquitto with more settings; ends it behind the test."""
-    started = []
+    started: list[Mosquitto] = []
 
-    def start(**settings: str) -> Mosquitto:
-        broker = Mosquitto(tmp_path / f"strict-{len(started)}", settings=settings)
+    def start(of_the_listener: str = "", **settings: str) -> Mosquitto:
+        broker = Mosquitto(tmp_path / f"strict-{len(started)}", settings=settings, listeners=of_the_listener)
         broker.start()
         started.append(broker)
         return broker
@@ -255,7 +255,7 @@ def test_a_broker_without_retained_messages_is_refused_before_anything_is_sent(b
 def test_a_topic_that_the_user_may_not_publish_to(bare_site: Site, strict: Any, tmp_path: Path, qos: int) -> None:
     """Records before it are delivered once, however often it is tried."""
     (tmp_path / "acl").write_text("topic readwrite waybill/#\ntopic readwrite f/#\n")
-    broker = strict(acl_file=str(tmp_path / "acl"))
+    broker = strict(f"acl_file {tmp_path}/acl")
     append(bare_site, [b"a", b"b"])
     applied(bare_site, place(broker, "f/open"))
     with listening(broker, "f/#") as listener:
