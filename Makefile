@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate faults guards bench pictures docs lint stop clean chromium ready ready-for-tests
+.PHONY: help demo test simulate faults guards bench pictures docs lint stop clean chromium mosquitto ready ready-for-tests
 
 # Where it is set, every command of ours would compile itself anew: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,7 +14,7 @@ ANY_PYTHON = $(or $(wildcard $(RUN)),$(PYTHON),python3)
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-demo: ready  ## Airflow moves log files through RocketMQ into one file, a task is killed, both sides are compared; SECONDS=n
+demo: mosquitto ready  ## Airflow moves log files and messages of devices, tasks are killed, both sides are compared; SECONDS=n
 	@$(RUN) -m connect_core.demo $(SECONDS)
 
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
@@ -57,6 +57,9 @@ chromium:
 
 ready:
 	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0
+
+mosquitto:
+	@.ci/mosquitto || true
 
 ready-for-tests:
 	@.ci/mosquitto

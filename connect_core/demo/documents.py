@@ -1,4 +1,5 @@
-"""The two connectors of one demo under fresh names: logs to a topic, the topic to a file; and where their files are.
+"""The four connectors of one demo under fresh names: logs to a topic and on to a file, devices to a topic and on to
+another MQTT topic; and where their files are.
 
 Writes documents and folders below `demo/` of the home and nothing else.
 """
@@ -13,6 +14,8 @@ import yaml
 
 HOSTS = ("web-1", "web-2", "web-3")
 EVERY = "5s"
+_WINDOW_EVERY, _WINDOW = "10s", "8s"
+_LOCAL_BROKER = {"host": "127.0.0.1", "port": "${stack:mqtt_port}"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,33 @@ class Names:
         return f"{self.topic}-out"
 
     @property
+    def connectors(self) -> tuple[str, ...]:
+        return self.inward, self.outward, self.devices_in, self.devices_out
+
+    @property
+    def devices_in(self) -> str:
+        return f"{self.topic}-devices-in"
+
+    @property
+    def devices_out(self) -> str:
+        return f"{self.topic}-devices-out"
+
+    @property
+    def device_topic(self) -> str:
+        """Of RocketMQ, between the two."""
+        return f"{self.topic}-devices"
+
+    @property
+    def said(self) -> str:
+        """The first part of the MQTT topics to which devices publish."""
+        return f"{self.topic}/said"
+
+    @property
+    def heard(self) -> str:
+        """Of those to which it is published again."""
+        return f"{self.topic}/heard"
+
+    @property
     def logs(self) -> Path:
         return self.folder / "logs"
 
@@ -58,8 +88,9 @@ class Names:
         return self.folder / "first-half.log"
 
     def write_documents(self) -> list[str]:
-        """Paths of both documents, from the root."""
-        return [self._write(document) for document in (self._inward(), self._outward())]
+        """Their paths, from the root."""
+        documents = (self._inward(), self._outward(), self._devices_in(), self._devices_out())
+        return [self._write(document) for document in documents]
 
     def _inward(self) -> dict[str, Any]:
         return {
@@ -78,6 +109,26 @@ class Names:
             "description": "the topic of the demo to one file",
             "source": {"rocketmq": {"connection": "main", "topics": self.topic}},
             "sink": {"file": {"path": self._from_root(self.target)}},
+            "schedule": {"every": EVERY},
+        }
+
+    def _devices_in(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "name": self.devices_in,
+            "description": "what the devices of the demo publish, to a topic",
+            "source": {"mqtt": {**_LOCAL_BROKER, "filters": [f"{self.said}/#"]}},
+            "sink": {"rocketmq": {"connection": "main", "topic": self.device_topic, "queues": 1}},
+            "schedule": {"every": _WINDOW_EVERY, "window": _WINDOW},
+        }
+
+    def _devices_out(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "name": self.devices_out,
+            "description": "the topic of the demo's devices, published again",
+            "source": {"rocketmq": {"connection": "main", "topics": self.device_topic}},
+            "sink": {"mqtt": {**_LOCAL_BROKER, "topic": f"{self.heard}/{{key}}"}},
             "schedule": {"every": EVERY},
         }
 

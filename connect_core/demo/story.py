@@ -1,5 +1,5 @@
-"""The demo from begin to end: Airflow runs two connectors while lines keep coming; one of its task processes is killed;
-a backfill runs beside them; both sides are compared. Raises DataError when anything differs.
+"""The demo from begin to end: Airflow runs four connectors while lines and messages of devices keep coming; two of its
+task processes are killed; a backfill runs beside them; both sides are compared. Raises DataError when anything differs.
 
 Every command is a `waybill` subprocess; who is killed is looked up in the ledger.
 """
@@ -7,7 +7,8 @@ Every command is a `waybill` subprocess; who is killed is looked up in the ledge
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from connect_core.config import database_url
 from connect_core.demo.account import Account, Receipt, add_up
 from connect_core.demo.command import Waybill
 from connect_core.demo.comparison import Comparison, compare, compare_beginnings
-from connect_core.demo.documents import EVERY, HOSTS, Names
+from connect_core.demo.devices import COUNT, Devices, Listener, difference, sha256_of
+from connect_core.demo.documents import HOSTS, Names
 from connect_core.demo.feed import Feed
 from connect_core.demo.killing import driver, kill, wait_for
 from connect_core.demo.screen import Screen
@@ -24,13 +26,14 @@ from connect_core.demo.topic import Topic
 from connect_core.errors import DataError, Retriable
 from connect_core.ledger import Ledger, Run
 
-STEPS = 7
+STEPS = 8
 SECONDS = 120.0
 """How long lines come, at least."""
 
 _FIRST_LINES = 3_000
 _BULK_LINES = 300_000
 _TRICKLE_LINES_PER_S = 1_000
+_DEVICE_MESSAGES_PER_S = 400
 _KILL_TRIES = 3
 _ALL = "100000"
 _BACKFILL = "first-half"
@@ -38,23 +41,33 @@ _BACKFILL = "first-half"
 
 def tell(home: Path, screen: Screen, seconds: float) -> None:
     names = Names.fresh(home)
-    with Feed(names.logs, HOSTS) as feed, Topic(home, names.topic) as topic:
-        _Story(home, screen, names, feed, topic).tell(seconds)
+    with ExitStack() as open_ones:
+        feed = open_ones.enter_context(Feed(names.logs, HOSTS))
+        topics = [open_ones.enter_context(Topic(home, name)) for name in (names.topic, names.device_topic)]
+        _Story(home, screen, names, feed, topics, open_ones).tell(seconds)
 
 
 class _Story:
-    def __init__(self, home: Path, screen: Screen, names: Names, feed: Feed, topic: Topic) -> None:
-        self.home, self.screen, self.names, self.feed, self.topic = home, screen, names, feed, topic
+    def __init__(
+        self, home: Path, screen: Screen, names: Names, feed: Feed, topics: Sequence[Topic], open_ones: ExitStack
+    ) -> None:
+        self.home, self.screen, self.names, self.feed = home, screen, names, feed
+        self.topic, self.of_devices = topics
+        self.open_ones = open_ones
         self.waybill = Waybill.here(names.root)
 
     def tell(self, seconds: float) -> None:
-        with self.screen.step("The local stack: RocketMQ, PostgreSQL for the ledger, Spark, Airflow"):
+        with self.screen.step("The local stack: RocketMQ, PostgreSQL for the ledger, Spark, Airflow; an MQTT broker"):
             self.waybill.show("dev", "up")
-        with self.screen.step(f"Two connectors: {len(HOSTS)} log files -> topic {self.names.topic} -> one file"):
+            self.waybill.show("dev", "up", "--only", stack.MQTT_BROKER)
+        with self.screen.step(
+            f"Four connectors: {len(HOSTS)} log files -> topic {self.names.topic} -> one file; "
+            f"{COUNT} devices -> topic {self.names.device_topic} -> another MQTT topic"
+        ):
             self.waybill.show("apply", *self.names.write_documents())
-            self.waybill.show("connectors", "resume", self.names.inward)
-            self.waybill.show("connectors", "resume", self.names.outward)
-        with self.screen.step(f"Airflow runs each of them every {EVERY}; {_TRICKLE_LINES_PER_S:,} lines a second come"):
+            for name in self.names.connectors:
+                self.waybill.show("connectors", "resume", name)
+        with self.screen.step(f"Airflow runs them every few seconds; {_TRICKLE_LINES_PER_S:,} lines a second come"):
             self.feed.append(_FIRST_LINES)
             self._wait("the first lines are in the file", lambda: self._target_bytes() > 0)
             self.waybill.show("receipts", self.names.inward)
@@ -64,43 +77,69 @@ class _Story:
         with self.screen.step(
             f"{_BULK_LINES:,} lines at once; Airflow's task process is killed in the middle of a range"
         ):
-            self._kill_a_task()
+            self._kill_a_task(self.names.inward, self._bulk)
+        devices, listener = self._devices()
+        with self.screen.step(
+            f"{COUNT} devices publish {_DEVICE_MESSAGES_PER_S} messages a second; the task that receives them is killed"
+        ):
+            devices.start(_DEVICE_MESSAGES_PER_S)
+            self._kill_a_task(self.names.devices_in, self._some_device_messages)
         with self.screen.step("A backfill of what has come so far into a second file, beside the live run"):
             moved = self._backfill()
         with self.screen.step("No more lines come; what is left arrives"):
             time.sleep(max(trickle_ends - time.monotonic(), 0))
             self.feed.stop_trickle()
+            devices.stop()
             self._wait("every line is in the topic", lambda: self.topic.messages() >= self.feed.total)
             self._wait("every message is in the file", lambda: self._lines_out() >= self.feed.total)
-            self.waybill.show("connectors", "pause", self.names.inward)
-            self.waybill.show("connectors", "pause", self.names.outward)
+            self._wait("the listener has heard every device", lambda: len(listener.heard) >= len(devices.said))
+            for name in self.names.connectors:
+                self.waybill.show("connectors", "pause", name)
         with self.screen.step("Both sides compared"):
-            self._compare(moved)
+            faults = [*self._compare(moved), *self._compare_devices(devices, listener)]
+            if faults:
+                raise DataError("the two sides differ: " + "; ".join(faults), where=str(self.names.folder))
         self._say_goodbye()
 
     # ----------------------------------------------------------------------------------------------------------- steps
 
-    def _kill_a_task(self) -> None:
-        """A run that was through before it could be hit is no failure: more lines come, and the next one is hit."""
+    def _devices(self) -> tuple[Devices, Listener]:
+        """Before anybody publishes, the session of the connector must be at the broker: its first run makes it."""
+        with Ledger.open(database_url(self.home)) as ledger:
+            uid = ledger.connector(self.names.devices_in).uid
+            self._wait("the connector has subscribed", lambda: any(run.state == "done" for run in ledger.runs(uid)))
+        running = stack.load(self.home)
+        assert running is not None
+        listener = self.open_ones.enter_context(Listener(running.mqtt_port, self.names.heard))
+        return self.open_ones.enter_context(Devices(running.mqtt_port, self.names.said)), listener
+
+    def _kill_a_task(self, connector: str, some_come: Callable[[], Callable[[], bool]]) -> None:
+        """`some_come` makes work, and gives what tells that it is being done. A run that was through before it could be
+        hit is no failure: more comes, and the next one is hit."""
         with Ledger.open(database_url(self.home)) as ledger:
             for _ in range(_KILL_TRIES):
-                pid = self._task_in_mid_range(ledger)
+                in_mid_range = some_come()
+                pid = wait_for(lambda: driver(ledger, connector) if in_mid_range() else None)  # noqa: B023  used at once
                 if pid and kill(pid):
                     killed = time.monotonic()
                     self.screen.say(f"Killed process {pid}, Airflow's task, with SIGKILL.")
-                    self._tell_of_the_retry(ledger, killed)
+                    self._tell_of_the_retry(ledger, connector, killed)
                     return
         raise Retriable(
             f"no task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
         )
 
-    def _task_in_mid_range(self, ledger: Ledger) -> int | None:
+    def _bulk(self) -> Callable[[], bool]:
         before = self.topic.messages()
         self.feed.append(_BULK_LINES)
-        return wait_for(lambda: driver(ledger, self.names.inward) if self.topic.messages() > before + 5_000 else None)
+        return lambda: self.topic.messages() > before + 5_000
 
-    def _tell_of_the_retry(self, ledger: Ledger, killed: float) -> None:
-        uid = ledger.connector(self.names.inward).uid
+    def _some_device_messages(self) -> Callable[[], bool]:
+        before = self.of_devices.messages()
+        return lambda: self.of_devices.messages() > before + COUNT
+
+    def _tell_of_the_retry(self, ledger: Ledger, connector: str, killed: float) -> None:
+        uid = ledger.connector(connector).uid
 
         def retried() -> Run | None:
             """The attempt behind the lost one, once it is done."""
@@ -113,7 +152,7 @@ class _Story:
         if done is None:
             raise Retriable("Airflow has not tried again in time", next_step="Look at its page; start the demo again")
         already = (done.summary or {}).get("already", 0)
-        self.waybill.show("runs", self.names.inward, "--last", "4")
+        self.waybill.show("runs", connector, "--last", "4")
         self.screen.say(
             f"Airflow's retry was done {time.monotonic() - killed:.1f} s after the kill: it found {already:,} records"
             " there already and sent the others."
@@ -128,7 +167,7 @@ class _Story:
         )
         return self._account(self.names.outward, f"backfill-{_BACKFILL}").read
 
-    def _compare(self, moved: int) -> None:
+    def _compare(self, moved: int) -> list[str]:
         seen = compare(self.feed.files, self.names.target)
         inward, outward = self._account(self.names.inward), self._account(self.names.outward)
         messages, fed = self.topic.messages(), self.feed.total
@@ -144,8 +183,23 @@ class _Story:
         faults += half.faults
         if half.lines != moved:
             faults.append(f"the backfill's receipts tell of {moved} records, its file has {half.lines} lines")
-        if faults:
-            raise DataError("the two sides differ: " + "; ".join(faults), where=str(self.names.folder))
+        return faults
+
+    def _compare_devices(self, devices: Devices, listener: Listener) -> list[str]:
+        inward, outward = self._account(self.names.devices_in), self._account(self.names.devices_out)
+        told = inward.possible_repeats + outward.possible_repeats
+        said, heard, messages = devices.said, listener.heard, self.of_devices.messages()
+        rows = [
+            ("given", f"{len(said):,} messages", f"{messages:,} messages"),
+            ("arrived", f"{messages:,} messages", f"{len(heard):,} messages"),
+            ("possible repeats told", f"{inward.possible_repeats}", f"{outward.possible_repeats}"),
+            ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
+            ("  identities", _hold(inward), _hold(outward)),
+        ]
+        self.screen.table(("", "devices -> topic", "topic -> MQTT"), rows)
+        self.screen.say(f"SHA-256, messages sorted   of what devices said {sha256_of(said)}")
+        self.screen.say(f"                           of what was heard    {sha256_of(heard)}")
+        return [*difference(said, heard, told), *inward.faults, *outward.faults]
 
     def _say_goodbye(self) -> None:
         running = stack.load(self.home)
@@ -208,6 +262,8 @@ def _differences(seen: Comparison, inward: Account, outward: Account, messages: 
         "records read from the topic": outward.read,
     }
     faults = [] if len(set(figures.values())) == 1 else [f"{name}: {value}" for name, value in figures.items()]
+    if inward.possible_repeats or outward.possible_repeats:
+        faults.append("receipts tell of possible repeats")
     if seen.source_sha256 != seen.target_sha256:
         faults.append("the SHA-256 of the sorted lines differ")
     return faults

@@ -74,14 +74,17 @@ def commands(page: Path) -> list[str]:
 
 def test_the_demo_tells_what_it_compared(demo: str) -> None:
     assert "The first lines have arrived" in demo
-    assert demo.count("all hold") == 2
+    assert demo.count("all hold") == 4
     (of_logs,), (of_file,) = re.findall(r"of the logs (\w{64})", demo), re.findall(r"of the file (\w{64})", demo)
     assert of_logs == of_file
+    (said,), (heard,) = re.findall(r"devices said (\w{64})", demo), re.findall(r"was heard +(\w{64})", demo)
+    assert said == heard
 
 
-def test_airflow_s_retry_in_the_demo_found_something(demo: str) -> None:
-    (found,) = re.findall(r"it found ([\d,]+) records", demo)
-    assert int(found.replace(",", "")) > 0
+def test_airflow_s_retries_in_the_demo_found_something(demo: str) -> None:
+    found = re.findall(r"it found ([\d,]+) records", demo)
+    assert len(found) == 2
+    assert all(int(one.replace(",", "")) > 0 for one in found)
 
 
 def test_the_backfill_of_the_demo_has_the_first_lines(demo: str) -> None:

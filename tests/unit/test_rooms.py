@@ -41,7 +41,7 @@ OWNERS = {
     "airflow": {"orchestration"},
     "httpx": {"orchestration"},
     "lark": {"pipeline"},
-    "paho": {"systems", "pipeline"},  # there only its trie of topic filters, which knows no broker
+    "paho": {"demo", "pipeline", "systems"},  # in the pipeline only its trie of topic filters, which knows no broker
     "orjson": {"pipeline"},
 }
 

@@ -42,7 +42,7 @@ def test_it_is_installed_by_root_on_debian(machine: Machine, tmp_path: Path) -> 
     asked = tmp_path / "asked"
     done = machine({"id": "echo 0", "apt-get": f'echo "$@" >> {asked}'})
     assert done.returncode == 0
-    assert done.stdout.startswith("The MQTT broker that tests need is missing: installing")
+    assert done.stdout.startswith("The MQTT broker Mosquitto is missing: installing")
     assert asked.read_text().splitlines() == ["-qq update", "-qq -y install --no-install-recommends mosquitto"]
 
 
