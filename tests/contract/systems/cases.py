@@ -8,7 +8,10 @@ from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
+
 from connect_core.contracts import Side, Sink, Source
+from connect_core.pipeline import Pipeline
 from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batch
 from connect_core.rocketmq.wire.properties import KEYS, value_of
 from connect_core.systems import sink, source
@@ -39,6 +42,10 @@ class SystemCase(ABC):
     def count(self) -> int:
         """How many records that is."""
         return len(self.content())
+
+    def outputs(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """What a pipeline makes of them on their way to this sink."""
+        return records
 
 
 class FileCase(SystemCase):
@@ -117,6 +124,38 @@ class RocketMQByKeyCase(RocketMQCase):
             numbers = [int(message.body) for message in stored if message.queue_id == queue]
             assert numbers == sorted(numbers)
         return sorted((bytes(message.body) for message in stored), key=int)
+
+
+class RocketMQByRulesCase(RocketMQCase):
+    """Every record goes to the sink's topic, those of two keys to another one as well."""
+
+    def sink(self) -> Sink:
+        given = {**self._servers, "topic": self._out, "queues": 2, "rule_topics": [self._other]}
+        return sink(Side("rocketmq", given), self._resources)
+
+    @property
+    def _other(self) -> str:
+        return f"{self._out}-too"
+
+    def outputs(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        too = {"name": "too", "when": "KEYS IN ('key 0', 'key 3')", "to": self._other}
+        return Pipeline({"rules": [{"name": "all"}, too]}).shape(records).kept
+
+    def count(self) -> int:
+        return len(self._messages())
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        """Of the sink's topic; the other one has to hold what it should, in the same order."""
+        first = [bytes(message.body) for message in self._messages()]
+        assert self._bodies(self._other) == [body for body in first if int(body) % 7 in (0, 3)]
+        return first[behind:]
+
+    def _bodies(self, topic: str) -> list[bytes]:
+        if not self._client.topics.exists(topic):
+            return []
+        bounds = self._client.offsets.bounds(topic)
+        messages = [one for queue, seen in bounds.items() for one in self._read(queue, seen.begin, seen.end)]
+        return [bytes(message.body) for message in messages]
 
 
 class MqttCase(SystemCase):

@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.systems.cases import FileCase, MqttCase, RocketMQByKeyCase, RocketMQCase, SystemCase
+from tests.contract.systems.cases import (
+    FileCase,
+    MqttCase,
+    RocketMQByKeyCase,
+    RocketMQByRulesCase,
+    RocketMQCase,
+    SystemCase,
+)
 
-_CASES = {"rocketmq": RocketMQCase, "rocketmq-by-key": RocketMQByKeyCase}
+_CASES = {
+    "rocketmq": RocketMQCase,
+    "rocketmq-by-key": RocketMQByKeyCase,
+    "rocketmq-by-rules": RocketMQByRulesCase,
+}
 
 
 @pytest.fixture(params=["file", *(pytest.param(name, marks=pytest.mark.server) for name in _CASES)])

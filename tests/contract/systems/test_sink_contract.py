@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from connect_core.contracts import Bounds, Delivered, Floor, Limit, OpenRange, Search, Side
 from connect_core.found import Found
-from connect_core.records import Partition
+from connect_core.records import Partition, ordinals
 from connect_core.replication.tally import next_floors
 from tests.contract.systems.cases import SystemCase
 from tests.unit.systems.driving import UID, lane, limit, range_of, records
@@ -37,7 +37,8 @@ class Ledger:
         item = self._adopted(sink) if self.open else self._planned(sink, end)
         stop = end if settle_at is None else settle_at
         numbered = range(self.settled, stop)
-        rows = records([b"%d" % number for number in numbered], self.settled, key=[f"key {n % 7}" for n in numbered])
+        read = records([b"%d" % number for number in numbered], self.settled, key=[f"key {n % 7}" for n in numbered])
+        rows = self.system.outputs(read)
         fresh = rows.filter(pa.array(~_present(item, rows)))
         with sink.writer(lane(self.epoch), item) as writer:
             assert writer.write(fresh, limit()) == len(fresh)
@@ -75,7 +76,7 @@ class Ledger:
 
 
 def _present(item: OpenRange, rows: pa.RecordBatch):  # type: ignore[no-untyped-def]
-    return (item.found or Found()).present(rows.column("offset").to_numpy())
+    return (item.found or Found()).present(rows.column("offset").to_numpy(), ordinals(rows))
 
 
 def numbers(upto: int) -> list[bytes]:
