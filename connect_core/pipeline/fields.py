@@ -137,7 +137,7 @@ class Fields:
         rows = self._records.column("headers").to_pylist()
         for one in rows:
             if one not in known:
-                known[one] = decode_headers(one)
+                known[one] = _decoded(one)
         return [known[one] for one in rows]
 
     def _payload(self, wanted: Reference) -> list[Value]:
@@ -182,6 +182,13 @@ def _plain(value: Any) -> Value:
 
 def _item(value: Any, place: int) -> Any:
     return value[place] if type(value) is list and -len(value) <= place < len(value) else None
+
+
+def _decoded(headers: bytes | None) -> dict[str, str]:
+    try:
+        return decode_headers(headers)
+    except UnicodeDecodeError:
+        return decode_headers((headers or b"").decode(errors="replace").encode())
 
 
 def _parsed(body: bytes | None) -> Any:

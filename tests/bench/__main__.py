@@ -29,6 +29,9 @@ _PAGE = _ROOT / "docs" / "figures.md"
 _MARK = "<!-- figures -->"
 Measure = Callable[[Place, argparse.Namespace], list[Row]]
 
+WITHOUT_SERVERS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
+    "rules": lambda chosen: rules(chosen.repeats),
+}
 WITHOUT_AIRFLOW: dict[str, Measure] = {
     "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
     "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
@@ -37,7 +40,6 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "data-source": lambda place, chosen: data_source(place, MESSAGES, chosen.repeats),
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
-    "rules": lambda place, chosen: rules(place, chosen.repeats),
     "fresh": lambda place, chosen: freshness(place),
     "parse": lambda place, chosen: parse(place, chosen.repeats),
 }
@@ -54,7 +56,7 @@ LONG = ("airflow-start", "airflow-fresh", "fleet")
 
 def main() -> None:
     chosen = _arguments()
-    rows: list[Row] = []
+    rows = [row for name, measure in WITHOUT_SERVERS.items() if name in _wanted(chosen) for row in measure(chosen)]
     for measures, parts in ((WITHOUT_AIRFLOW, stack.DATA_PARTS), (WITH_AIRFLOW, stack.ALL)):
         if wanted := [name for name in measures if name in _wanted(chosen)]:
             with own_place(parts) as place:
@@ -67,13 +69,15 @@ def main() -> None:
 
 
 def _wanted(chosen: argparse.Namespace) -> list[str]:
-    every = [*WITHOUT_AIRFLOW, *WITH_AIRFLOW]
+    every = [*WITHOUT_SERVERS, *WITHOUT_AIRFLOW, *WITH_AIRFLOW]
     return chosen.measures or [name for name in every if chosen.long or name not in LONG]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Takes the figures.")
-    parser.add_argument("measures", nargs="*", choices=[*WITHOUT_AIRFLOW, *WITH_AIRFLOW, []], help="which ones")
+    parser.add_argument(
+        "measures", nargs="*", choices=[*WITHOUT_SERVERS, *WITHOUT_AIRFLOW, *WITH_AIRFLOW, []], help="which ones"
+    )
     parser.add_argument("--long", action="store_true", help="those as well that wait for schedules")
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3, help="of each pair (default 3)")

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from connect_core.pipeline import Pipeline
 from connect_core.records import OPERATION_NONE, RECORD_SCHEMA, encode_headers
-from tests.bench.place import Place
 from tests.bench.telling import Row, row
 
 RULES, RECORDS, BATCH = 100, 200_000, 4_000
@@ -46,7 +45,7 @@ KINDS = (
 )
 
 
-def rules(place: Place, repeats: int) -> list[Row]:
+def rules(repeats: int) -> list[Row]:
     batches = [_batch(begin) for begin in range(0, RECORDS, BATCH)]
     return [_pair(kind, batches, max(repeats, 5)) for kind in KINDS]
 

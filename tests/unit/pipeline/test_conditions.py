@@ -135,6 +135,11 @@ def test_what_a_payload_does_not_have_is_unknown_and_no_error(text: str, body: b
     assert conditions.holding(text, fields_of([(body, "t", "", "", None, None)])).tolist() == [False]
 
 
+def test_headers_that_are_no_text_are_no_error() -> None:
+    rows = records([b"{}"], topic=["t"], headers=[b"MQTT_TOPIC\x01a/\xff\x02color\x01red\x02odd\x01\xff\x02"])
+    assert conditions.holding("color = 'red' AND topic[1] = 'a' AND odd IS NOT NULL", Fields(rows)).tolist() == [True]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
