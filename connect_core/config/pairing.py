@@ -53,11 +53,10 @@ def _needs_topics(source: End, sink: End) -> tuple[Place, str] | None:
 
 def _own_messages(source: End, sink: End) -> tuple[Place, str] | None:
     """By a topic for each filter; what the sink keeps for itself is one too."""
-    if any(source.options.get(name) != sink.options.get(name) for name in ("host", "port")):
+    if not same_broker(source, sink):
         return None
     given = {name: str(sink.options[name]) for name in ("topic", "progress_topic") if name in sink.options}
-    options, read = MqttSinkOptions.model_construct(None, **given), source.options.get("filters") or ()
-    filters = [_SHARED.sub("", str(one)) for one in ([read] if isinstance(read, str) else read)]
+    options, filters = MqttSinkOptions.model_construct(None, **given), filters_of(source)
     for one in filters:
         name = one.replace("+", "x").replace("#", "x")
         target = Template.parse(options.topic).fill(Named(name, "x", name, {"MQTT_TOPIC": name}))
@@ -86,6 +85,17 @@ def _unfit_target(source: End, sink: End) -> tuple[Place, str] | None:
         if same_cluster(source, sink) and read.reads(sample) and read.reads(target):
             return place, "is a topic that the source reads, in the same cluster"
     return None
+
+
+def same_broker(source: End, sink: End) -> bool:
+    """Of two ends of MQTT."""
+    return all(source.options.get(name) == sink.options.get(name) for name in ("host", "port"))
+
+
+def filters_of(source: End) -> list[str]:
+    """What an MQTT source subscribes to."""
+    read = source.options.get("filters") or ()
+    return [_SHARED.sub("", str(one)) for one in ([read] if isinstance(read, str) else read)]
 
 
 def same_cluster(source: End, sink: End) -> bool:

@@ -154,7 +154,7 @@ _OWN = {
     system.name: system
     for system in (
         System("file", "Files of lines", FileSourceOptions, FileSinkOptions, _file_source, _file_sink),
-        System("mqtt", "MQTT", MqttSourceOptions, MqttSinkOptions, _mqtt_source, _mqtt_sink),
+        System("mqtt", "MQTT", MqttSourceOptions, MqttSinkOptions, _mqtt_source, _mqtt_sink, rule_targets="any"),
         System(
             "rocketmq",
             "Apache RocketMQ",

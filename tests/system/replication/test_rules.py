@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from connect_core.records import Coordinates
 from connect_core.rocketmq import Client, ClientOptions
 from connect_core.rocketmq.wire import properties
 from tests.faults.kit.topics import fill
+from tests.mqtt_brokers import MqttBroker
+from tests.mqtt_devices import listening
 from tests.site import Site
 from tests.system.replication.test_topics import NAME, connector
 
@@ -107,3 +110,33 @@ def test_a_rule_that_changes_after_a_kill_counts_from_the_next_range_on(site: Si
         (2, 200, COUNT, 100),
     ]
     assert sum(one["surplus"] + one["possible_repeats"] for one in told) == 0
+
+
+def test_each_output_is_published_to_the_topic_of_its_rule(bare_site: Site, mosquitto: MqttBroker) -> None:
+    """It may be a template. What names none goes where the sink says; what makes no topic is rejected."""
+    lines = [b'{"id": "k%d", "temp": %d}' % (n, n) for n in range(4)] + [b'{"id": "a+b", "temp": 9}', b"no json"]
+    (bare_site.folder / "plant.log").write_bytes(b"".join(line + b"\n" for line in lines))
+    root = f"plant-{uuid.uuid4().hex[:8]}"
+    bare_site.apply(
+        NAME,
+        {
+            "source": {"file": {"path": "plant.log"}},
+            "sink": {"mqtt": {"host": mosquitto.host, "port": mosquitto.port, "topic": f"{root}/all"}},
+            "rules": [
+                {"name": "all", "when": "$.temp < 9"},
+                {"name": "hot", "when": "$.temp > 1", "to": f"{root}/hot/{{$.id}}"},
+            ],
+            "errors": {"tolerance": 1},
+        },
+    )
+    with listening(mosquitto, f"{root}/#") as listener:
+        bare_site.waybill("run", NAME, "--engine", "inline")
+        heard = [(one.topic.removeprefix(f"{root}/"), bytes(one.payload)) for one in listener.heard(6)]
+    assert heard == [
+        ("all", lines[0]),
+        ("all", lines[1]),
+        *(pair for n in (2, 3) for pair in (("all", lines[n]), (f"hot/k{n}", lines[n]))),
+    ]
+    (receipt,) = receipts(bare_site)
+    assert (receipt["read"], receipt["filtered"], receipt["rejected"], receipt["passed"]) == (6, 1, 1, 4)
+    assert receipt["emitted"] == receipt["delivered"] == 6

@@ -367,7 +367,7 @@ def test_rules(rule: str, faults: Faults) -> None:
         ("name: a, when: \"$.a > 'x'\"", "rules.0.when: line 6: > compares numbers only"),
         ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
         ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 stands alone"),
-        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: which queues"),
+        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: where a record can be"),
         ("name: a, to: 'a/b'", "rules.0.to: line 6: must be 1 to 127 of the characters"),
         ("name: a, to: WAYBILL_BARRIER", "rules.0.to: line 6: is a topic that RocketMQ or Waybill uses for itself"),
         ("name: a, enabled: 'no'", "rules.0.enabled: line 6: input should be a valid boolean"),
@@ -413,3 +413,31 @@ def test_rules_that_are_all_disabled_are_legal_and_told(home: Path, settings: Se
     assert (
         notices(off + "- {name: b}\n") == notices(RULED.split("rules")[0].replace("{SINK}", f"{{{TO_ROCKETMQ}}}")) == ()
     )
+
+
+TO_MQTT = "mqtt: {host: b, topic: out}"
+
+
+@pytest.mark.parametrize("to", ["alarms", "alarms/{topic[2]}", "{header:target}"])
+def test_any_topic_of_mqtt_may_be_named(to: str, faults: Faults) -> None:
+    assert faults(ruled(f"name: a, to: '{to}'", TO_MQTT)) == []
+    text = ruled(f"name: a, to: 'no/{to}'", TO_MQTT)
+    assert faults(text.replace("file: {path: a}", "mqtt: {host: b, filters: ['in/#']}")) == []
+
+
+@pytest.mark.parametrize(
+    ("to", "fault"),
+    [
+        ("alarms/+", "makes a topic that holds a wildcard"),
+        ("$SYS/x", "makes a topic that begins with $"),
+        ("in/alarms", "is a topic that the source reads, at the same broker"),
+        ("{topic}", "is a topic that the source reads, at the same broker"),
+        ("{topic[1]}/alarms", "is a topic that the source reads, at the same broker"),
+    ],
+)
+def test_a_topic_of_mqtt_that_cannot_be_named(to: str, fault: str, faults: Faults) -> None:
+    text = ruled(f"name: a, to: '{to}'", TO_MQTT).replace("file: {path: a}", "mqtt: {host: b, filters: ['in/#']}")
+    (told,) = faults(text)
+    assert told.startswith(f"rules.0.to: line 6: {fault}"), told
+    if "source" in fault:
+        assert faults(text.replace("host: b, filters", "host: c, filters")) == []
