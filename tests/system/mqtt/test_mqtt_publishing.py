@@ -150,6 +150,21 @@ def test_every_quality_of_service_and_both_protocols(
 
 
 @COSTLY
+def test_rules_name_topics_and_give_a_record_several_outputs(bare_site: Site, mosquitto: Mosquitto) -> None:
+    """Groups end between records."""
+    append(bare_site, [b'{"id": %d, "temp": %d}' % (n, n * 50) for n in range(40)])
+    rules = [{"name": "all"}, {"name": "hot", "when": "$.temp > 1000", "to": "r/hot/{$.id}"}]
+    applied(bare_site, place(mosquitto, "r/all", progress_every=3), rules=rules)
+    with listening(mosquitto, "r/#") as listener:
+        run(bare_site)
+        topics = [one.topic for one in listener.heard(40 + 19)]
+    assert topics[19:23] == ["r/all", "r/all", "r/all", "r/hot/21"]
+    assert (topics.count("r/all"), len({*topics})) == (40, 1 + 19)
+    [receipt] = bare_site.json("receipts", "out")["receipts"]
+    assert (receipt["passed"], receipt["delivered"]) == (40, 59)
+
+
+@COSTLY
 def test_empty_and_large_payloads(bare_site: Site, mqtt_broker: MqttBroker) -> None:
     said = [b"", b"x" * 200_000, b"", b"y"]
     append(bare_site, said)

@@ -220,6 +220,7 @@ def test_a_connector_may_not_feed_itself(ends: str, fault: str, faults: Faults) 
         "sink: {rocketmq: {name_servers: ['other:9876'], topic: '{topic}', rename: {a: b}}}",
         "source: {mqtt: {host: a, filters: ['d/+']}}\nsink: {mqtt: {host: a, topic: 'copy/{topic}'}}",
         "source: {mqtt: {host: a, filters: ['#']}}\nsink: {mqtt: {host: b, topic: '{topic}'}}",
+        "source: {file: {path: a}}\nsink: {mqtt: {host: b, topic: c}}\nrules: [{name: r, to: 'd/{$.id}'}]",
     ],
 )
 def test_ends_that_do_not_meet_are_sound(ends: str, faults: Faults) -> None:
