@@ -26,9 +26,6 @@ from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 _MOST_BYTES = 4 * 1024 * 1024
 """So much is at most under way: what a small broker has to hold, and what is repeated when it is gone."""
 _FAILURE = 0x80
-_MISSING_S, _EXPECTED_S = 0.5, 5.0
-"""How long a broker may take to send a retained message after it has granted the subscription to it: where probably
-none is, and where one must be."""
 
 
 class _Client(Client):
@@ -140,15 +137,23 @@ class Publisher:
 
     # --------------------------------------------------------------------------------------------------------- retained
 
-    def retained(self, topic_filter: str, *, expected: bool) -> Mapping[str, bytes]:
-        """The retained messages of the topics that match. One that is `expected` is waited for longer."""
+    def retained(self, topic: str, limit_s: float) -> bytes | None:
+        """The retained message of a topic; None when the broker, which has granted the subscription, sends none in so
+        long."""
+        return self._retained_of(topic, limit_s, one=True).get(topic)
+
+    def all_retained(self, topic_filter: str, limit_s: float) -> Mapping[str, bytes]:
+        """By topic, those that come in so long."""
+        return self._retained_of(topic_filter, limit_s, one=False)
+
+    def _retained_of(self, topic_filter: str, limit_s: float, *, one: bool) -> Mapping[str, bytes]:
         self._retained.clear()
         client = self._connection.client
         [reason] = self._connection.asked(lambda: client.subscribe(topic_filter, 1), self._answers, "SUBSCRIBE")
         if reason.is_failure:
             raise no_subscription(topic_filter, reason, where=self.where)
-        until = time.monotonic() + (_EXPECTED_S if expected else _MISSING_S)
-        while time.monotonic() < until and not (expected and self._retained):
+        until = time.monotonic() + limit_s
+        while time.monotonic() < until and not (one and self._retained):
             self._connection.turn(0.05)
         self._connection.asked(lambda: client.unsubscribe(topic_filter), self._answers, "UNSUBSCRIBE")
         return dict(self._retained)

@@ -27,6 +27,9 @@ from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.mqtt.templates import Unfit
 from connect_core.systems.mqtt.writing import ANSWER_S, PublishWriter
 
+_MISSING_S, _WRITER_S, _FIND_S = 0.5, 1.5, 5.0
+"""How long a broker may take to send what it retains: where probably nothing is, where something is and a quantum has
+begun, and where something is and there is time. What comes too late counts as lost: then more is repeated, and told."""
 _KEEP_ADVICE = (
     "Let the broker grant QoS 1 and keep retained messages, at least under progress_topic, and let this user publish "
     "and subscribe to them"
@@ -82,7 +85,7 @@ class MqttSink:
             self._most_bytes = publisher.most_bytes
             topic, floor = self._topic(wanted.range), _floor(wanted)
             settled = floor.position
-            kept = self._read(publisher, topic)
+            kept = self._read(publisher, topic, _WRITER_S)
             left = tuple(floor.evidence.get("unsure", ()))
             begun = progress.begun(kept, wanted, settled, self._options.progress_every, lane.epoch, left)
             writer = PublishWriter(publisher, self._options.composer, _target(wanted), topic, begun)
@@ -95,7 +98,7 @@ class MqttSink:
     def _found(self, item: OpenRange, uid: str) -> Found:
         group, settled = self._options.progress_every, _floor(item).position
         with self._connected(item.range) as publisher:
-            kept = self._read(publisher, self._topic(item.range))
+            kept = self._read(publisher, self._topic(item.range), _FIND_S)
         return Found(
             scanned={_target(item): max(kept.count if kept else 0, settled)},
             complete=True,
@@ -103,15 +106,15 @@ class MqttSink:
             possible_repeats=progress.repeated(kept, item.range, settled),
         )
 
-    def _read(self, publisher: Publisher, topic: str) -> Progress | None:
-        payload = publisher.retained(topic, expected=True).get(topic)
+    def _read(self, publisher: Publisher, topic: str, limit_s: float) -> Progress | None:
+        payload = publisher.retained(topic, limit_s)
         return Progress.decode(payload, topic) if payload else None
 
     def _kept_before(self, wanted: Range) -> Progress | None:
         """Of a partition that the ledger has no floor of. All are asked for at once, when the first one is."""
         if self._known is None:
             with self._looking() as publisher:
-                self._known = publisher.retained(self._topic_of_all(), expected=False)
+                self._known = publisher.all_retained(self._topic_of_all(), _MISSING_S)
         topic = self._topic(wanted)
         payload = self._known.get(topic)
         return Progress.decode(payload, topic) if payload else None
@@ -124,7 +127,7 @@ class MqttSink:
             publisher.publish(Publication(topic, first.encode(), 1, True, NO_PROPERTIES, 0), wanted.begin)
             publisher.finish(ANSWER_S)
             publisher.require_accepted()
-            if self._read(publisher, topic) is None:
+            if self._read(publisher, topic, _FIND_S) is None:
                 raise ConfigError(NOT_KEPT, where=publisher.where, next_step=_KEEP_ADVICE)
 
     def _topic(self, wanted: Range) -> str:
