@@ -23,17 +23,16 @@ from tests.faults.kit.journeys import TRY_AGAIN
 from tests.faults.kit.mqtt_proxy import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, MqttProxy, Strike
 from tests.faults.kit.processes import ended, stopped_at
 from tests.faults.rows import FaultRow
-from tests.mqtt_brokers import Mosquitto, MqttBroker
+from tests.mqtt_brokers import MqttBroker
 from tests.mqtt_devices import Listener, devices, listening
 from tests.site import Site
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
 NAME = "devices-out"
 COUNT, MORE = 700, 60
 GROUP = 100
-COSTLY = pytest.mark.fault(costly=True)
-KINDS = ["mosquitto", pytest.param("hivemq", marks=COSTLY)]
+KINDS = ["mosquitto", "hivemq"]
 POINTS = {
     "planned": "the driver, before anything is sent",
     "lane-started": "the worker, before anything is sent",
@@ -234,7 +233,6 @@ def test_a_broker_that_is_restarted(
     outlet.check(row)
 
 
-@COSTLY
 @pytest.mark.parametrize("broker", ["mosquitto"], indirect=True)
 def test_a_slow_broker_makes_progress_in_each_quantum(
     broker: MqttBroker, site_on: MakeSite, proxy: MqttProxy, listener: Listener, topic: str, row: FaultRow
@@ -251,7 +249,6 @@ def test_a_slow_broker_makes_progress_in_each_quantum(
     assert len(outlet.receipts()) > 1
 
 
-@COSTLY
 @pytest.mark.parametrize("broker", ["mosquitto"], indirect=True)
 def test_a_megabyte_that_is_cut_in_the_middle(
     broker: MqttBroker, site_on: MakeSite, proxy: MqttProxy, listener: Listener, topic: str, row: FaultRow
@@ -266,7 +263,6 @@ def test_a_megabyte_that_is_cut_in_the_middle(
     outlet.check(row)
 
 
-@COSTLY
 @pytest.mark.parametrize("broker", ["mosquitto"], indirect=True)
 def test_progress_that_the_broker_has_lost(
     broker: MqttBroker, site_on: MakeSite, proxy: MqttProxy, listener: Listener, topic: str, row: FaultRow
@@ -291,7 +287,6 @@ def _clear(broker: MqttBroker, topic_filter: str) -> None:
         all_of_them.wait()
 
 
-@COSTLY
 @pytest.mark.parametrize("broker", ["mosquitto"], indirect=True)
 def test_a_restored_ledger_goes_on_behind_what_the_broker_has(
     broker: MqttBroker, site_on: MakeSite, listener: Listener, topic: str, row: FaultRow
@@ -318,7 +313,6 @@ def test_a_restored_ledger_goes_on_behind_what_the_broker_has(
     assert row.repeated == 0
 
 
-@COSTLY
 @pytest.mark.parametrize("broker", ["mosquitto"], indirect=True)
 def test_from_rocketmq_through_spark(
     broker: MqttBroker,
@@ -356,7 +350,6 @@ def test_from_rocketmq_through_spark(
     assert 0 < row.repeated <= told <= GROUP
 
 
-@COSTLY
 @pytest.mark.parametrize("broker", ["mosquitto"], indirect=True)
 def test_from_mqtt_to_mqtt(
     broker: MqttBroker, site_on: MakeSite, proxy: MqttProxy, listener: Listener, topic: str, row: FaultRow
@@ -386,7 +379,3 @@ def test_from_mqtt_to_mqtt(
     row.condition = f"told: {told} possible repeats"
     assert row.lost == 0
     assert 2 * GROUP < row.repeated <= told
-
-
-def test_a_broker_that_keeps_its_messages_is_what_the_rows_assume() -> None:
-    assert Mosquitto.USUAL["autosave_on_changes"] == "true"
