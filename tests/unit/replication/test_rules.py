@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Limit, OpenRange, Outcome
+from connect_core.contracts import OPEN_END, Limit, OpenRange, Outcome
 from connect_core.digest import RecordDigest
 from connect_core.found import Found, Hit
 from connect_core.pipeline import Pipeline
 from connect_core.records import Lineage, Partition, ordinals, whole_records
 from connect_core.replication import tally
+from connect_core.replication.inboxes import left
 from connect_core.replication.lane import move
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
+from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.test_lane import receipt_of
 
 BODIES = [b'{"n": %d}' % n for n in range(100)]
@@ -153,3 +155,14 @@ def test_the_bound_of_dead_letters_ends_a_range_between_records(monkeypatch: pyt
     sink = Outputs(hated=frozenset(BODIES[25:30]))
     receipt = receipt_of(moved(sink, open_range(0, 100), tolerance=9))
     assert (receipt.end, receipt.rejected, receipt.delivered) == (30, 5, len(all_outputs(0, 25)))
+
+
+def test_what_an_inbox_has_in_part_comes_again_and_is_told_as_possible_repeats() -> None:
+    """The record at 11 has one output of two in the target: it was not acknowledged."""
+    hits = [Hit(10, 0, "memory", 0, trace=7, outputs=2), Hit(10, 1, "other", 0, trace=7, outputs=2)]
+    found = Found().merged([*hits, Hit(11, 0, "memory", 1, trace=8, outputs=2)], {}, True)
+    (outcome,) = left(MemoryInbox([]), [open_range(10, OPEN_END, found=found)])
+    receipt = receipt_of(outcome)
+    assert (receipt.begin, receipt.end, receipt.passed, receipt.emitted, receipt.already) == (10, 12, 2, 3, 3)
+    assert receipt.possible_repeats == 2 + 1, "what the inbox tells of itself, and the output that comes again"
+    assert found.traced() == [(10, 7)], "by which the inbox recognises what it need not deliver again"
