@@ -57,18 +57,20 @@ class Part:
 class Gap:
     """Records of `[begin, end)` that cannot be had any more; `end` is None where nobody can know it.
 
-    An empty one says that a partition has ended, and that no record of it is known to be lost.
+    An empty one says that a partition has ended, and that no record of it is known to be lost. One that `warns` says in
+    its reason what was noticed there, and that nobody can know whether it concerns this partition: it stops nothing.
     """
 
     incarnation: int
     begin: int
     end: int | None
     reason: str
+    warns: bool = False
 
     @property
     def loses(self) -> bool:
         """Whether records are lost, or may be."""
-        return self.end is None or self.end > self.begin
+        return not self.warns and (self.end is None or self.end > self.begin)
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,8 @@ class SourceBatch:
     """Records of RECORD_SCHEMA in offset order, each with one output. `next_offset` is the place to read on behind
     them; `absent` counts offsets that held no record; `rejects` are records that could not even be read into a row;
     `filtered` are the offsets of those that the source was told to leave out, in order; `doubtful` those of rows that
-    may have been delivered before, where nobody can tell."""
+    may have been delivered before, where nobody can tell, in order: one as often as there are such records that it
+    stands for."""
 
     records: pa.RecordBatch
     next_offset: int
@@ -422,6 +425,15 @@ class Inbox(Source, Protocol):
     def recovered(self, wanted: Range, found: Found) -> Recovered:
         """Driver: of a range whose attempt left no receipt, so that any of its records may have been acknowledged, or
         not. Pure."""
+
+
+@runtime_checkable
+class Lasting(Source, Protocol):
+    """A source for which the other side keeps something as long as the connector lives."""
+
+    def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
+        """Driver, when the connector is deleted, with all its leases held: the other side keeps nothing for it any more
+        when this returns. Gives what a person should know, a sentence each. May be called again."""
 
 
 class Writer(Protocol):
