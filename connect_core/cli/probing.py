@@ -31,10 +31,12 @@ def probe_side(role: Role, side: Side) -> list[Seen]:
 
     looks = {"file": _files, "mqtt": _mqtt, "rocketmq": _rocketmq}
     look = looks.get(side.system)
+    told: list[Seen] = []
     try:
-        return list(look(role, reveal(side.options))) if look else []
+        told.extend(look(role, reveal(side.options)) if look else ())
     except WaybillError as error:
-        return [_seen(False, f"{role}: {error}")]
+        told.append(_seen(False, f"{role}: {error}"))
+    return told
 
 
 def _files(role: Role, options: Json) -> Iterator[Seen]:
@@ -54,6 +56,10 @@ def _files(role: Role, options: Json) -> Iterator[Seen]:
 def _mqtt(role: Role, options: Json) -> Iterator[Seen]:
     """Connects as nobody who has anything there."""
     if role == "source":
+        from connect_core.systems.mqtt.asking import seen_by
+        from connect_core.systems.mqtt.options import MqttSourceOptions
+
+        yield from (_seen(ok, f"source: {what}") for ok, what in seen_by(MqttSourceOptions.model_validate(options)))
         return
     from connect_core.systems.mqtt.probing import facts, missing
     from connect_core.systems.mqtt.sink_options import MqttSinkOptions

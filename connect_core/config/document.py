@@ -52,7 +52,7 @@ def check_rule_name(name: str) -> str:
 
 def check_filter(topic_filter: str) -> str:
     """The filter itself when it is empty or legal."""
-    return mqtt_filters.check(topic_filter) if topic_filter else topic_filter
+    return mqtt_filters.check_plain(topic_filter) if topic_filter else topic_filter
 
 
 def check_when(when: str) -> str:

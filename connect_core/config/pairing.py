@@ -8,8 +8,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from connect_core.config.endpoints import End
+from connect_core.config.units import parse_seconds, show_seconds
 from connect_core.config.written import Place
 from connect_core.systems.mqtt.filters import overlap
+from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.mqtt.templates import Named, Template
 from connect_core.systems.rocketmq.options import TOPIC, RocketMQSinkOptions, RocketMQSourceOptions, is_pattern
@@ -20,6 +22,8 @@ _SHARED = re.compile(r"^\$share/[^/]+/")
 
 def misfit(source: End, sink: End) -> tuple[Place, str] | None:
     """Place and words of what is wrong between two ends that are sound by themselves; None for ends that fit."""
+    if source.system == "mqtt" and (told := _needs_acknowledging(source, sink)):
+        return told
     if sink.system == "rocketmq" and source.system != "rocketmq":
         return _needs_topics(source, sink)
     if source.system != sink.system:
@@ -33,12 +37,37 @@ def misfit(source: End, sink: End) -> tuple[Place, str] | None:
 
 def unfit_schedule(source: End, schedule: Any) -> tuple[Place, str] | None:
     """Place and words of what is wrong with when a connector runs; None where nothing is."""
-    if source.system == "mqtt" and isinstance(schedule, dict) and schedule.get("on_change"):
-        return (
-            "schedule",
-            "on_change",
-        ), "nobody can see whether an MQTT broker has something: use every, with a window"
+    if source.system != "mqtt" or not isinstance(schedule, dict):
+        return None
+    if schedule.get("on_change"):
+        words = "nobody can see whether an MQTT broker has something: use every, with a window"
+        return ("schedule", "on_change"), words
+    kept_s = source.options.get("session_expiry_s") or MqttSourceOptions.model_fields["session_expiry_s"].default
+    if isinstance(kept_s, int) and (every_s := _seconds(schedule.get("every"))) >= kept_s:
+        words = f"the broker drops a session after session_expiry_s ({show_seconds(kept_s)}), before the next run"
+        return ("schedule", "every"), f"{words}, {show_seconds(every_s)} later"
     return None
+
+
+def _seconds(written: Any) -> float:
+    """0 for what is no span of time: that is told by who judges the schedule by itself."""
+    try:
+        return parse_seconds(written)
+    except ValueError:
+        return 0.0
+
+
+def _needs_acknowledging(source: End, sink: End) -> tuple[Place, str] | None:
+    """What a member has not acknowledged goes to another one, again and again where that waits for a settle."""
+    filters = source.options.get("filters")
+    named = [filters] if isinstance(filters, str) else filters or ()
+    if sink.system == "rocketmq" or not any(str(one).startswith("$share/") for one in named):
+        return None
+    return (
+        ("source", "mqtt", "filters"),
+        f"shared subscriptions need a sink that tells which records it holds, as rocketmq does, and {sink.system} does"
+        " not: give plain filters, and sessions: N to work side by side",
+    )
 
 
 def _needs_topics(source: End, sink: End) -> tuple[Place, str] | None:

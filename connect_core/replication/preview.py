@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connect_core import systems
 from connect_core.config import Resolved, revealed
-from connect_core.contracts import LIVE, Gap
+from connect_core.contracts import LIVE, Bounds, Gap, Inbox, Position
 from connect_core.ledger import Connector, Ledger
+from connect_core.records import Partition
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
         source = systems.source(revealed(resolved.source), resources)
         partitions = sorted(source.partitions(list(shares)))
         positions = ledger.positions(connector.uid, stream, partitions)
-        bounds = source.bounds(positions)
+        at_work = isinstance(source, Inbox) and bool(ledger.live_leases(connector.uid, stream))
+        bounds = _as_committed(positions) if at_work else source.bounds(positions)
     opened = {item.range.partition: item.range.begin for item in ledger.open_ranges(connector.uid, stream, partitions)}
     previews = []
     for partition in partitions:
@@ -55,3 +58,12 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
             )
         )
     return previews
+
+
+def _as_committed(positions: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    """Of an inbox that a run is connected to: who looked would take the connection over."""
+    return {
+        partition: Bounds(at.incarnation, at.offset, at.offset, at.offset, pushes=True)
+        for partition, one in positions.items()
+        for at in [one or Position(0, 0)]
+    }

@@ -320,14 +320,16 @@ class TaskRun:
         """Settles the ranges that only tell of gaps; returns the others."""
         empty = [item for item in pending if item.range.begin == item.range.end]
         self._settle(empty, [Outcome(item.id, empty_receipt(item)) for item in empty])
-        self._tell_what_has_ended(empty)
+        self._tell_what_was_noticed(empty)
         return [item for item in pending if item not in empty]
 
-    def _tell_what_has_ended(self, items: Sequence[OpenRange]) -> None:
+    def _tell_what_was_noticed(self, items: Sequence[OpenRange]) -> None:
         for item in items:
             for gap in (one for one in item.range.gaps if not one.loses):
-                key, end = item.range.partition.key, f"{gap.begin:,}"
-                self.setting.listener.say(f"{key} is not there any more; all that was seen of it, to {end}, was read")
+                ended = f"is not there any more; all that was seen of it, to {gap.begin:,}, was read"
+                self.setting.listener.say(
+                    f"{item.range.partition.key} {f'at {gap.begin:,}: {gap.reason}' if gap.warns else ended}"
+                )
 
     def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
         known = self.ledger.floors(self.uid, self.stream)

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+from typing import NamedTuple
 from uuid import uuid4
 
 from connect_core.errors import WaybillError
+from connect_core.systems.mqtt.dropping import TOPIC as DROPPED
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session, wait
 
-_VERSION = "$SYS/broker/version"
+VERSION = "$SYS/broker/version"
 _ANSWER_S = 0.5
-_COUNTING = (b"mosquitto",)
+_COUNTING = "mosquitto"
 """How the names of brokers begin that give out packet ids one after the other."""
 
 
-def counts_ids_up(options: MqttSourceOptions) -> bool:
-    """Whether the broker is known to count packet ids up. One that says nothing in half a second, or lets nobody see
-    it, is not."""
+class Facts(NamedTuple):
+    version: str = ""
+    dropped: int | None = None
+
+    @property
+    def counts_up(self) -> bool:
+        """Whether the broker is known to count packet ids up."""
+        return self.version.startswith(_COUNTING)
+
+
+def ask(options: MqttSourceOptions) -> Facts:
+    """Nothing of a broker that says nothing in half a second, or lets nobody see it."""
     looking = options.model_copy(update={"protocol": "5", "session_expiry_s": 60})
-    try:
+    said: dict[bytes, bytes] = {}
+    with suppress(WaybillError):
         session = Session(looking, f"{options.client_id(0)}-{uuid4().hex[:6]}")
-    except WaybillError:
-        return False
-    try:
-        session.subscribe([_VERSION], 0)
-        wait([session], _ANSWER_S)
-        return any(one.payload.startswith(_COUNTING) for one in session.receive())
-    except WaybillError:
-        return False
-    finally:
-        session.give_up()
+        try:
+            session.subscribe([VERSION, DROPPED], 0)
+            until = time.monotonic() + _ANSWER_S
+            while len(said) < 2 and time.monotonic() < until:
+                wait([session], until - time.monotonic())
+                said |= {one.topic: one.payload for one in session.receive()}
+        finally:
+            session.give_up()
+    dropped = said.get(DROPPED.encode(), b"")
+    return Facts(said.get(VERSION.encode(), b"").decode(errors="replace"), int(dropped) if dropped.isdigit() else None)

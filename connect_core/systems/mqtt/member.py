@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from connect_core.contracts import Json, Range, SourceBatch
 from connect_core.errors import Refused, Retriable, Unreachable
 from connect_core.records import empty_records
+from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.records import record_batch
@@ -30,7 +32,7 @@ class Member:
     def __init__(self, options: MqttSourceOptions, wanted: Range, client_id: str, filters: tuple[str, ...]) -> None:
         self._options, self._filters = options, filters
         self._where = f"partition {wanted.partition.key}"
-        standing = Standing.of(wanted.evidence)
+        self._standing = standing = Standing.of(wanted.evidence)
         self.session = Session(options, client_id)
         kept = self.session.kept
         if standing.subscribed and not kept:
@@ -39,8 +41,12 @@ class Member:
         unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=bool(standing.counts_up))
         self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=options.packet_ids == "detect")
         self._answers = 0
+        self._spoke_at = time.monotonic()
         self._emptied = False
+        self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         self._subscribed = filters or standing.subscribed
+        self._told = standing.subscribed == self._subscribed
+        """Whether it is settled what the session is subscribed to, or comes to be with what this quantum brings."""
         self._subscribe(standing.subscribed)
 
     def _subscribe(self, subscribed: tuple[str, ...]) -> None:
@@ -57,17 +63,25 @@ class Member:
         """What has come; None when nothing has. Packets that are there already are counted as absent."""
         packets = self.session.receive()
         self._confirm()
+        self._keep_alive()
         if not packets:
             return None
+        self._told = True
+        first = self._reception.next
         arrivals = self._reception.take(packets)
         records, rejects = record_batch(arrivals)
+        elsewhere = self._elsewhere(first) if self._reception.new_seen else ()
         return SourceBatch(
             records,
             self._reception.next,
             len(packets) - len(arrivals),
             rejects,
-            doubtful=tuple(one.number for one in arrivals if one.doubtful),
+            doubtful=(*elsewhere, *(one.number for one in arrivals if one.doubtful)),
         )
+
+    def _elsewhere(self, number: int) -> tuple[int, ...]:
+        """The number once for each record that another member of a shared subscription may deliver again."""
+        return (number,) * self._reception.not_come_again() if self._shares else ()
 
     def durable(self, end: int) -> None:
         self._reception.durable(end)
@@ -79,17 +93,30 @@ class Member:
             self.session.acknowledge(packet_ids)
             self._reception.pinged()
 
+    def _keep_alive(self) -> None:
+        """A broker that wants to hear of its clients hears of this one twice as often (MQTT 5, section 3.2.2.3.14)."""
+        limit_s, now = self.session.grants.keep_alive_s, time.monotonic()
+        if limit_s and self.session.open and now - self._spoke_at > limit_s / 2:
+            self._spoke_at = now
+            self.session.acknowledge(())
+            self._reception.pinged()
+
     def is_full(self) -> bool:
         """Whether the broker waits for acknowledgements that this quantum does not give."""
         return self._reception.unacknowledged() >= self._options.receive_maximum
 
-    def emptied(self) -> SourceBatch | None:
-        """Of a session that has to leave, once nothing comes any more and all was acknowledged: that it is empty. It is
-        given up when this is settled."""
-        if self._filters or self._emptied or self._reception.unacknowledged():
+    def remark(self) -> SourceBatch | None:
+        """Once nothing comes any more, what is to be settled though no record tells of it: that the session is
+        subscribed; that it has to leave and is empty, so that it is given up when this is settled; that records may be
+        with another member."""
+        elsewhere = self._elsewhere(self._reception.next)
+        leaves = not (self._filters or self._emptied or self._reception.unacknowledged())
+        if self._told and not leaves and not elsewhere:
             return None
-        self._emptied, self._subscribed = True, ()
-        return SourceBatch(empty_records(), self._reception.passed_over(), absent=1)
+        self._told = True
+        if leaves:
+            self._emptied, self._subscribed = True, ()
+        return SourceBatch(empty_records(), self._reception.passed_over(), absent=1, doubtful=elsewhere)
 
     def require_open(self) -> None:
         """Raises Refused when somebody else has the session now, Unreachable when the connection has ended."""
@@ -109,7 +136,13 @@ class Member:
             wait([self.session], 0.05)
             self.session.receive()  # not acknowledged, so it comes again
             self._confirm()
-        standing = Standing(self._subscribed, self._reception.entries(end), self._reception.counts_up)
+        reception = self._reception
+        standing = replace(
+            self._standing,
+            subscribed=self._subscribed,
+            entries=reception.entries(end),
+            counts_up=reception.counts_up,
+        )
         return standing.evidence()
 
     def _confirm(self) -> None:

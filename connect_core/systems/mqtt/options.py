@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from connect_core.errors import ConfigError
-from connect_core.systems.mqtt.filters import check, shared_out
+from connect_core.systems.mqtt.filters import check, is_shared, shared_out, twice
 
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
@@ -139,7 +139,9 @@ class MqttSourceOptions(MqttBrokerOptions):
     """Receives what is published to topics, in sessions that the broker keeps while nobody is connected."""
 
     filters: Annotated[tuple[TopicFilter, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
-        description="Topic filters, with `+` and `#`", examples=[["devices/+/state", "alarms/#"]]
+        description="Topic filters, with `+` and `#`. `$share/NAME/FILTER` shares what matches out among all sessions, "
+        "at least once (MQTT 5)",
+        examples=[["devices/+/state", "alarms/#"]],
     )
     qos: Literal[0, 1] = Field(
         default=1,
@@ -152,7 +154,7 @@ class MqttSourceOptions(MqttBrokerOptions):
         ge=1,
         le=256,
         description="At most so many sessions side by side, each a partition. Filters are shared out among them; those "
-        "that overlap stay together",
+        "that overlap stay together. Of a shared subscription all of them are members",
         examples=[4],
     )
     session_expiry_s: int = Field(
@@ -184,9 +186,26 @@ class MqttSourceOptions(MqttBrokerOptions):
         json_schema_extra={"injected": True},
     )
 
+    @model_validator(mode="after")
+    def _shared_alone(self) -> Self:
+        if self.protocol != "5" and self.shared:
+            raise ValueError("filters: shared subscriptions need protocol 5")
+        if both := twice(self.filters):
+            raise ValueError(f"filters: a message that matches {both[0]} and {both[1]} would come twice")
+        return self
+
+    @property
+    def shared(self) -> bool:
+        """Whether sessions are members of a shared subscription."""
+        return any(map(is_shared, self.filters))
+
     def client_id(self, session: int) -> str:
         """Of one session, the same for ever: the broker knows it by this."""
         return f"{_ID_PREFIX}-{self.uid}-{session}"
+
+    def witness_id(self, session: int) -> str:
+        """Of the session beside it, by which it is seen whether the broker has kept both."""
+        return f"{self.client_id(session)}-w"
 
     def shares(self) -> list[tuple[str, ...]]:
         """The filters of each session."""

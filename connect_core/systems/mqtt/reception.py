@@ -72,6 +72,16 @@ class Reception:
         self.next += 1
         return self.next
 
+    def not_come_again(self) -> int:
+        """To be asked when whatever was to be sent again has been: how many records of before may be with another
+        member of a shared subscription now, which takes them for new ones."""
+        return self._unconfirmed.not_come_again(self._begin)
+
+    @property
+    def new_seen(self) -> bool:
+        """Whether a new packet has come, behind all that was sent again."""
+        return self._new_seen
+
     def _learn_from(self, packet: Packet) -> None:
         """A broker that gives out the lowest free id never gets beyond what it has under way. Twice that, to be sure of
         one that takes ids for more than it may send."""

@@ -20,6 +20,7 @@ from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connect_core.errors import Refused, Retriable, Unreachable
+from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
 
@@ -52,8 +53,8 @@ class _Client(Client):
 
 
 class Session:
-    """Connected when it is made. `kept` says whether the broker knew the session. Raises Unreachable when the broker
-    does not answer in time, Refused when it does not let us in."""
+    """Connected when it is made. `kept` says whether the broker knew the session, `grants` what it gives. Raises
+    Unreachable when the broker does not answer in time, Refused when it does not let us in."""
 
     def __init__(self, options: MqttSourceOptions, client_id: str, *, receive_maximum: int | None = None) -> None:
         self._options, self._client_id = options, client_id
@@ -63,6 +64,7 @@ class Session:
         self._connack: tuple[bool, Any] | None = None
         self._ended: str = ""
         self.taken_over = False
+        self.grants = Grants()
         self._five = options.protocol == "5"
         self._receive_maximum = receive_maximum or options.receive_maximum
         self.kept = self._connected()
@@ -247,6 +249,7 @@ class Session:
 
     def _on_connect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._connack = (bool(flags.session_present), reason)
+        self.grants = Grants.of(properties)
 
     def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
         self._acks[packet_id] = reasons

@@ -16,7 +16,10 @@ from connect_core.contracts import Bounds, Gap, Json, Limit, Position, Range, Re
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.found import Found
 from connect_core.records import Partition
-from connect_core.systems.mqtt.facts import counts_ids_up
+from connect_core.systems.mqtt.dropping import noticed
+from connect_core.systems.mqtt.facts import Facts, ask
+from connect_core.systems.mqtt.leaving import end_session
+from connect_core.systems.mqtt.looking import is_lost
 from connect_core.systems.mqtt.member import LARGEST_WINDOW, Member
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session, wait
@@ -26,16 +29,20 @@ from connect_core.systems.mqtt.unconfirmed import is_doubtful, left_by
 LOST = "the broker has lost the session, and what it held"
 _PARTITION = "session-"
 _LOOK_S = 0.1
+_ASK_EVERY_S = 10.0
+"""How often, in a window, a broker is asked what it has dropped: Mosquitto counts anew every ten seconds."""
 
 
 class MqttSource:
-    """A `contracts.Inbox`."""
+    """A `contracts.Inbox`, and `Lasting`."""
 
     def __init__(self, options: MqttSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options
         self._resources = resources or ExitStack()
         self._members: dict[Partition, Member] = {}
-        self._looked_at: dict[Partition, Bounds] = {}
+        self._looked_at: set[Partition] = set()
+        self._told: Facts | None = None
+        self._asked_at = 0.0
         self._shares = options.shares()
 
     # ------------------------------------------------------------------------------------------------------ the driver
@@ -50,44 +57,50 @@ class MqttSource:
         return ""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        return {partition: self._bounds(partition, at or Position(0, 0)) for partition, at in known.items()}
+        seen = {partition: self._bounds(partition, at or Position(0, 0)) for partition, at in known.items()}
+        first = min(seen, key=_number, default=None)
+        return seen if first is None else seen | {first: self._with_dropped(seen[first])}
 
     def _bounds(self, partition: Partition, at: Position) -> Bounds:
         """A session is looked at once a run: one that is lost later is told by the worker, and by the next run."""
-        standing = Standing.of(at.evidence)
-        lost = partition not in self._looked_at and bool(standing.subscribed) and self._is_lost(partition)
-        gaps = (Gap(at.incarnation, at.offset, None, LOST),) if lost else ()
-        if lost:
-            standing = standing.without_session()
-        standing = replace(standing, counts_up=self._counts_up(standing))
+        standing, gaps = Standing.of(at.evidence), list[Gap]()
         pushes = bool(self._filters(partition) or standing.subscribed)
-        seen = Bounds(
-            at.incarnation, at.offset, at.offset, at.offset, evidence=standing.evidence(), gaps=gaps, pushes=pushes
+        if pushes and partition not in self._looked_at:
+            if is_lost(self._options, _number(partition), standing):
+                gaps.append(Gap(at.incarnation, at.offset, None, LOST))
+                standing = standing.without_session()
+            else:
+                self._looked_at.add(partition)
+        standing = replace(standing, counts_up=self._counts_up(standing), witnessed=partition in self._looked_at)
+        return Bounds(
+            at.incarnation,
+            at.offset,
+            at.offset,
+            at.offset,
+            evidence=standing.evidence(),
+            gaps=tuple(gaps),
+            grows=pushes,  # into a session that has ended nothing comes
+            pushes=pushes,
         )
-        if not lost:
-            self._looked_at[partition] = seen
-        return seen
 
-    def _is_lost(self, partition: Partition) -> bool:
-        """What comes over this connection is not acknowledged, and comes again."""
-        session = Session(self._options, self._client_id(partition), receive_maximum=1)
-        if session.kept:
-            session.close()
-        else:
-            session.give_up()  # else the next look would take the one that was just made for the lost one
-        return not session.kept
+    def _with_dropped(self, seen: Bounds) -> Bounds:
+        """Of one session, for all: a broker does not say whose messages it has dropped."""
+        standing, told = noticed(Standing.of(seen.evidence), self._facts().dropped)
+        warning = (Gap(seen.incarnation, seen.begin, None, told, warns=True),) if told else ()
+        return replace(seen, evidence=standing.evidence(), gaps=(*seen.gaps, *warning))
 
     def _counts_up(self, standing: Standing) -> bool:
         if self._options.packet_ids == "detect":
-            return standing.counts_up or self._broker_counts_up()
+            return standing.counts_up or self._facts().counts_up
         return self._options.packet_ids == "count_up"
 
-    def _broker_counts_up(self) -> bool:
-        if self._known_to_count is None:
-            self._known_to_count = counts_ids_up(self._options)
-        return self._known_to_count
-
-    _known_to_count: bool | None = None
+    def _facts(self) -> Facts:
+        """One that says nothing is not asked again in this run. Those that count and say so give out no id again."""
+        if self._options.packet_ids == "used_again":
+            return Facts()
+        if self._told is None or (self._told != Facts() and time.monotonic() - self._asked_at > _ASK_EVERY_S):
+            self._told, self._asked_at = ask(self._options), time.monotonic()
+        return self._told
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise _no_history()
@@ -103,7 +116,15 @@ class MqttSource:
         """The worker has told the broker what it has. A session that is not needed any more, and is empty, ends."""
         for partition, at in positions.items():
             if not self._filters(partition) and at.evidence and not Standing.of(at.evidence).subscribed:
-                Session(self._options, self._client_id(partition)).give_up()
+                for client_id in self._client_ids(partition):
+                    Session(self._options, client_id).give_up()
+
+    def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
+        told = [
+            end_session(self._options, _number(partition), Standing.of(at.evidence if at else {}), LARGEST_WINDOW)
+            for partition, at in sorted(known.items(), key=lambda one: _number(one[0]))
+        ]
+        return [one for one in told if one]
 
     def recovered(self, wanted: Range, found: Found) -> Recovered:
         before, traced = Standing.of(wanted.evidence), found.traced()
@@ -120,7 +141,9 @@ class MqttSource:
         raise _no_history()
 
     def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
-        """Stays for the whole quantum while nothing has come at all: the next message finds somebody there."""
+        """Stays for the whole quantum while nothing has come at all: the next message finds somebody there. What is to
+        be remarked on comes well before the quantum ends."""
+        remark_s = min(linger_s, limit.quantum_left_s() / 2)
         members = {one.partition: self._member(one) for one in wanted}
         started = time.monotonic()
         came: float | None = None
@@ -132,7 +155,7 @@ class MqttSource:
                     yield one, batch
                     member.acknowledge()
                     came = time.monotonic()
-                elif time.monotonic() - (came or started) >= linger_s and (last := member.emptied()) is not None:
+                elif time.monotonic() - (came or started) >= remark_s and (last := member.remark()) is not None:
                     yield one, last
                     came = time.monotonic()
             if self._is_over(list(members.values()), came, linger_s):
@@ -165,6 +188,10 @@ class MqttSource:
 
     def _client_id(self, partition: Partition) -> str:
         return self._options.client_id(_number(partition))
+
+    def _client_ids(self, partition: Partition) -> tuple[str, str]:
+        """Of a session and its witness."""
+        return self._client_id(partition), self._options.witness_id(_number(partition))
 
 
 def _number(partition: Partition) -> int:

@@ -19,11 +19,14 @@ _SENT, _CONFIRMED = 1, 2
 class Standing:
     """`subscribed` are the filters of the session at the broker: none says that there is no session to go on with.
     `entries` are in the target, and not known to be acknowledged or the last that were. `counts_up`: the broker
-    gives out packet ids one after the other."""
+    gives out packet ids one after the other. `witnessed`: there is a second session beside this one (`looking`).
+    `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has not said."""
 
     subscribed: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
     counts_up: bool = False
+    witnessed: bool = False
+    dropped: int | None = None
 
     @classmethod
     def of(cls, evidence: Json) -> Standing:
@@ -31,17 +34,19 @@ class Standing:
         stored = zlib.decompress(base64.b64decode(evidence.get("unconfirmed", _NOTHING)))
         rows = np.frombuffer(stored, dtype=np.int64).reshape(-1, _COLUMNS).tolist()
         entries = tuple(Entry(one, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for one, trace, flags in rows)
-        return cls(tuple(evidence.get("subscribed", ())), entries, bool(evidence.get("counts_up")))
+        subscribed, counts_up = tuple(evidence.get("subscribed", ())), bool(evidence.get("counts_up"))
+        return cls(subscribed, entries, counts_up, bool(evidence.get("witnessed")), evidence.get("dropped"))
 
     def evidence(self) -> Json:
         flagged = [(one.arrival, one.trace, one.sent * _SENT + one.confirmed * _CONFIRMED) for one in self.entries]
         rows = np.array(flagged, dtype=np.int64)
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
-        return {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
+        told = {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
+        return told | {"witnessed": self.witnessed, "dropped": self.dropped}
 
     def without_session(self) -> Standing:
         """The broker has lost it: what was under way in it comes no more."""
-        return replace(self, subscribed=(), entries=())
+        return replace(self, subscribed=(), entries=(), witnessed=False)
 
 
 _NOTHING = base64.b64encode(zlib.compress(b"")).decode()

@@ -129,9 +129,13 @@ class Unconfirmed:
         else:
             del self._by_id[packet_id]
 
-    def forget_all(self) -> None:
-        """The broker has lost the session: no id means anything any more."""
-        self._by_id.clear()
+    def not_come_again(self, before: int) -> int:
+        """How many entries that came `before` that number are not known to be acknowledged and have not come again. In
+        a shared subscription another member may have them, under ids of its own. They count once."""
+        missing = [one for one in self._by_id.values() if one.arrival < before and not one.confirmed]
+        for one in missing:
+            self._confirm(packet_id_of(one.trace), one)
+        return len(missing)
 
 
 def left_by(settled: Iterable[Entry], found: Iterable[tuple[int, int]], window: int) -> list[Entry]:

@@ -19,10 +19,9 @@ from connect_core.systems.mqtt.session import Session, wait
 from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 
-pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
+pytestmark = pytest.mark.server
 
 COUNT = 5
-"""As many as HiveMQ CE has under way at least."""
 
 
 def options(broker: MqttBroker, **more: object) -> MqttSourceOptions:
@@ -31,10 +30,20 @@ def options(broker: MqttBroker, **more: object) -> MqttSourceOptions:
 
 
 def received(session: Session, count: int, limit_s: float = 20) -> list[Packet]:
+    """Nothing of it is acknowledged."""
     until, packets = time.monotonic() + limit_s, list[Packet]()
     while len(packets) < count and time.monotonic() < until:
         wait([session], 0.1)
         packets += session.receive()
+    return packets
+
+
+def taken(session: Session, count: int) -> list[Packet]:
+    """Each acknowledged at once: HiveMQ CE sends nothing new before all of what it sent last is acknowledged."""
+    packets: list[Packet] = []
+    while len(packets) < count and (came := received(session, 1)):
+        session.acknowledge([one.packet_id for one in came])
+        packets += came
     return packets
 
 
@@ -54,14 +63,19 @@ def test_the_version_whose_private_names_are_used() -> None:
 def test_acknowledgements_go_in_one_burst_and_an_answered_ping_proves_them(
     mqtt_broker: MqttBroker, protocol: str
 ) -> None:
-    """Behind the answer the connection breaks off: nothing of what was acknowledged comes again."""
+    """Behind the answer the connection breaks off: nothing of what was acknowledged comes again. The messages wait
+    before anybody is there: HiveMQ CE sends together what it has then, and of what comes one after the other the first
+    alone until that is acknowledged."""
     given, topic = options(mqtt_broker, protocol=protocol), f"burst/{uuid4().hex}"
     session = Session(given, given.client_id(0))
     assert not session.kept
     session.subscribe([topic], 1)
+    session.close()
     with devices(mqtt_broker) as all_of_them:
         all_of_them.publish(topic, [b"same"] * COUNT)
         all_of_them.wait()
+    session = Session(given, given.client_id(0))
+    assert session.kept
     packets = received(session, COUNT)
     ids = [one.packet_id for one in packets]
     assert (len(ids), len({*ids})) == (COUNT, COUNT)
@@ -120,8 +134,22 @@ def test_a_websocket(hivemq: HiveMQ) -> None:
     with devices(hivemq) as all_of_them:
         all_of_them.publish("through/a/websocket", [b"x" * 100_000, b"y"])
         all_of_them.wait()
-    assert [len(one.payload) for one in received(session, 2)] == [100_000, 1]
+    assert [len(one.payload) for one in taken(session, 2)] == [100_000, 1]
     session.give_up()
+
+
+def test_what_a_broker_grants(mosquitto: Mosquitto, hivemq: HiveMQ, tmp_path: Path) -> None:
+    """All that is asked for; and how often they want to hear of a client, as Mosquitto says by its `max_keepalive`."""
+    granted = []
+    impatient = Mosquitto(tmp_path / "broker", settings={"max_keepalive": "20"})
+    impatient.start()
+    for broker in (mosquitto, hivemq, impatient):
+        session = Session(options(broker), "granted")
+        granted.append(session.grants)
+        assert not list(session.grants.faults(options(broker)))
+        session.give_up()
+    impatient.kill()
+    assert [one.keep_alive_s for one in granted][::2] == [65_535, 20]
 
 
 def test_nobody_there() -> None:

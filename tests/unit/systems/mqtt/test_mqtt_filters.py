@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.systems.mqtt.filters import check, matches, overlap, shared_out, together
+from connect_core.systems.mqtt.filters import check, matches, overlap, shared_out, together, twice
 
 LEVELS = st.sampled_from(["a", "b", "", "$SYS", "+"])
 TOPICS = st.lists(st.sampled_from(["a", "b", "", "$SYS"]), min_size=1, max_size=4).map("/".join).filter(bool)
@@ -20,12 +20,17 @@ def filters(draw: st.DrawFn) -> str:
     return check("/".join([*levels, *draw(st.sampled_from([[], ["#"]]))]) or "#")
 
 
-@pytest.mark.parametrize("good", ["#", "+", "/", "a/#", "a/+/b", "+/+", "$SYS/#", "a//b", "ä/b"])
+GOOD = ["#", "+", "/", "a/#", "a/+/b", "+/+", "$SYS/#", "a//b", "ä/b", "$share/g/a/#", "$share/g//"]
+BAD = ["", "a/#/b", "a#", "a/b+", "+a/b", "a\0b", "x" * 65_536]
+NOT_SHARED = ["$share/g", "$share/g/", "$share//a", "$share/+/a", "$share/g/a#"]
+
+
+@pytest.mark.parametrize("good", GOOD)
 def test_legal_filters(good: str) -> None:
     assert check(good) == good
 
 
-@pytest.mark.parametrize("bad", ["", "a/#/b", "a#", "a/b+", "+a/b", "a\0b", "x" * 65_536, "$share/g/a"])
+@pytest.mark.parametrize("bad", [*BAD, *NOT_SHARED])
 def test_illegal_filters(bad: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         check(bad)
@@ -87,3 +92,25 @@ def test_groups_keep_their_order() -> None:
     assert together(["a/1", "b/1", "#"]) == [("a/1", "b/1", "#")]
     assert shared_out(["a", "b", "c", "d"], 2) == [("a", "c"), ("b", "d")]
     assert shared_out(["a/+", "b", "a/1"], 9) == [("a/+", "a/1"), ("b",)]
+
+
+def test_every_session_is_a_member_of_a_shared_subscription() -> None:
+    assert shared_out(["$share/g/s", "a", "b", "$share/g/s"], 3) == [
+        ("a", "$share/g/s"),
+        ("b", "$share/g/s"),
+        ("$share/g/s",),
+    ]
+    assert shared_out(["$share/g/s"], 2) == [("$share/g/s",)] * 2
+
+
+@pytest.mark.parametrize(
+    ("given_filters", "found"),
+    [
+        (["a/#", "a/1"], None),
+        (["$share/g/a/#", "a/1"], ("$share/g/a/#", "a/1")),
+        (["b", "$share/g/a/1", "$share/h/a/+"], ("$share/g/a/1", "$share/h/a/+")),
+        (["$share/g/a", "$share/g/a", "$share/g/b"], None),
+    ],
+)
+def test_a_message_that_would_come_twice(given_filters: list[str], found: tuple[str, str] | None) -> None:
+    assert twice(given_filters) == found

@@ -279,6 +279,18 @@ def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
     assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False) is Verdict.NEW
 
 
+@pytest.mark.parametrize("counts_up", [True, False])
+def test_what_has_not_come_again_may_be_with_another_member(counts_up: bool) -> None:
+    """Of a shared subscription: two of three come again, a new one behind them; the third counts, once."""
+    entries = [Entry(n, trace_of(n, b"t", b"x")) for n in (1, 2, 3)]
+    reception = Reception(10, Unconfirmed(entries, counts_up=counts_up), 100)
+    reception.take([packet(1, dup=True), packet(2, dup=True)])
+    assert not reception.new_seen
+    reception.take([packet(7)])
+    assert (reception.new_seen, reception.not_come_again(), reception.not_come_again()) == (True, 1, 0)
+    assert [one.arrival for one in reception.entries(13) if not one.confirmed] == [10, 11, 12]
+
+
 def test_entries_do_not_heap_up() -> None:
     """A broker that answers no ping in time leaves entries; the next connection shows that they were acknowledged."""
     entries: tuple[Entry, ...] = ()

@@ -1,0 +1,58 @@
+"""What a broker says when it is asked before a connector runs: `check --probe`. It is left as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+from connect_core.errors import Refused
+from connect_core.systems.mqtt.facts import ask
+from connect_core.systems.mqtt.filters import is_shared
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.session import Session
+
+
+def seen_by(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
+    """Whether it is as it should be, and what it is. Raises Unreachable, and Refused for who is not let in."""
+    session = Session(options, f"{options.client_id(0)}-{uuid4().hex[:6]}")
+    try:
+        yield True, f"the broker answers ({options.where}, MQTT {options.protocol})"
+        lacking = list(session.grants.faults(options))
+        yield from ((False, f"the broker {one}") for one in lacking)
+        if options.protocol == "5" and not lacking:
+            yield True, f"it keeps sessions for session_expiry_s ({options.session_expiry_s:,} s)"
+        yield _subscribed(session, options)
+    finally:
+        session.give_up()
+    yield from _said(options)
+
+
+def _subscribed(session: Session, options: MqttSourceOptions) -> tuple[bool, str]:
+    """Not to shared ones: that would take messages from their members."""
+    plain = [one for one in options.filters if not is_shared(one)]
+    try:
+        if plain:
+            session.subscribe(plain, options.qos)
+    except Refused as error:
+        return False, error.what
+    return True, f"it grants {', '.join(plain) or 'what it was not asked: shared subscriptions'}"
+
+
+def _said(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
+    facts = ask(options)
+    counts_up = facts.counts_up if options.packet_ids == "detect" else options.packet_ids == "count_up"
+    if options.qos == 0:
+        yield True, "at most once: qos is 0"
+    elif options.shared:
+        yield True, "at least once: shared subscriptions"
+    elif counts_up:
+        yield (
+            True,
+            f"it counts packet ids up{f' ({facts.version})' if facts.version else ''}: as exactly once as the sink",
+        )
+    else:
+        yield True, "how it gives out packet ids is not known: at least once, what may be repeated is counted"
+    if facts.dropped is None:
+        yield True, "it does not say what it drops: nobody can tell whether its queues are too small"
+    else:
+        yield True, f"it has dropped {facts.dropped:,} messages so far; max_queued_messages 0 is without a limit"

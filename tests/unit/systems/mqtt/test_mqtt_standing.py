@@ -1,0 +1,70 @@
+"""What is settled with a position of a session, what a broker grants, and what of its dropped messages is told."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from connect_core.errors import ConfigError
+from connect_core.systems.mqtt.dropping import noticed
+from connect_core.systems.mqtt.grants import Grants
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.unconfirmed import Entry
+
+STANDING = Standing(("a",), (Entry(3, 5, True, False),), True, True, 7)
+
+
+def test_evidence_keeps_everything() -> None:
+    assert Standing.of(STANDING.evidence()) == STANDING
+    assert Standing.of({}) == Standing()
+    assert Standing.of({"subscribed": ["a"]}) == Standing(("a",)), "of an older version"
+    assert STANDING.without_session() == Standing(counts_up=True, dropped=7)
+
+
+@pytest.mark.parametrize(
+    ("before", "dropped", "more"),
+    [(None, 9, ""), (7, None, ""), (7, 7, ""), (7, 9, "dropped 2 messages"), (7, 3, "dropped 3 messages"), (7, 0, "")],
+)
+def test_what_a_broker_has_dropped_is_told_when_the_count_grows(
+    before: int | None, dropped: int | None, more: str
+) -> None:
+    """One that went back began anew, with the broker."""
+    standing, told = noticed(Standing(("a",), dropped=before), dropped)
+    assert standing.dropped == (before if dropped is None else dropped)
+    assert (more in told) if more else not told
+
+
+def test_nothing_is_told_of_a_session_that_has_not_begun() -> None:
+    assert noticed(Standing(dropped=1), 5) == (Standing(dropped=5), "")
+
+
+def options(**more: object) -> MqttSourceOptions:
+    return MqttSourceOptions.model_validate({"host": "h", "filters": ["a/+"], "uid": "u", **more})
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "lacking"),
+    [
+        ({}, {}, ""),
+        ({"SessionExpiryInterval": 3600}, {}, "keeps sessions for 3,600 s"),
+        ({"SessionExpiryInterval": 3600}, {"session_expiry_s": 3600}, ""),
+        ({"MaximumQoS": 0}, {}, "QoS 0 at most"),
+        ({"MaximumQoS": 0}, {"qos": 0}, ""),
+        ({"WildcardSubscriptionAvailable": 0}, {}, "no filters with + and #"),
+        ({"WildcardSubscriptionAvailable": 0}, {"filters": ["a"]}, ""),
+        ({"SharedSubscriptionAvailable": 0}, {"filters": ["$share/g/a"]}, "no shared subscriptions"),
+    ],
+)
+def test_what_a_broker_does_not_grant(said: dict[str, int], more: dict[str, object], lacking: str) -> None:
+    grants = Grants.of(SimpleNamespace(**said))
+    if not lacking:
+        grants.require(options(**more))
+        return
+    with pytest.raises(ConfigError, match=lacking.replace("+", r"\+")):
+        grants.require(options(**more))
+
+
+def test_a_broker_of_3_1_1_says_nothing() -> None:
+    assert Grants.of(None) == Grants()
