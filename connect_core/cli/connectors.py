@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +15,7 @@ from connect_core.cli.output import JsonFlag
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.ledger import Connector
+    from connect_core.orchestration.rest import Airflow
 
 app = typer.Typer(no_args_is_help=True, help="What connectors there are, and what they shall do.")
 
@@ -94,23 +98,58 @@ def stop(name: Name, as_json: JsonFlag = False) -> None:
 def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also when its source cannot be told: what that keeps for it stays there.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Delete a connector. What it moved stays where it is, and its history in the ledger; its name is free again, its
-    offsets are not reused."""
+    offsets are not reused. What its source keeps for it (sessions of an MQTT broker) is ended."""
     from connect_core.orchestration import control
 
-    with session.reading() as opened, control.airflow_of(opened.home, opened.settings) as airflow:
+    with session.working() as (opened, home), control.airflow_of(home, opened.settings) as airflow:
         connector = opened.ledger.connector(name)
         if not yes:
             typer.confirm(f"Delete connector {name} (uid {connector.uid}) with its offsets?", abort=True, err=True)
-        opened.ledger.delete(connector.uid, who=opened.settings.user)
-        control.parse_now(opened.home, opened.settings)
+        with _parted(opened, home, connector, airflow, force) as notes:
+            opened.ledger.delete(connector.uid, who=opened.settings.user, told=notes)
+        control.parse_now(home, opened.settings)
         if airflow:
             control.end_runs(airflow, name)
             control.forget(airflow, name)
-    told = {"name": name, "uid": connector.uid, "deleted": True}
-    output.emit(as_json, told, lambda: output.line(f"{name}: deleted"))
+    told = {"name": name, "uid": connector.uid, "deleted": True, "notes": notes}
+    output.emit(as_json, told, lambda: output.line("\n  ".join([f"{name}: deleted", *notes])))
+
+
+@contextmanager
+def _parted(
+    opened: Session, home: Path, connector: Connector, airflow: Airflow | None, force: bool
+) -> Iterator[list[str]]:
+    """The other side of its source keeps nothing for the connector any more. When it cannot be told that, the connector
+    stays, stopped; with `force` it goes all the same."""
+    from connect_core.errors import WaybillError
+    from connect_core.orchestration import control
+    from connect_core.replication import parting
+
+    if not parting.has_to_part(connector):
+        yield []
+        return
+    opened.ledger.set_target_state(connector.uid, "stopped", who=opened.settings.user)
+    if airflow:
+        control.end_runs(airflow, connector.name)
+    with ExitStack() as leases:
+        try:
+            notes = leases.enter_context(parting.parted(opened.ledger, opened.settings, home, connector, output.notice))
+        except WaybillError as error:
+            if not force:
+                raise type(error)(
+                    f"{error.what}; {connector.name} is stopped, and not deleted",
+                    where=error.where,
+                    next_step="Try again when the broker answers; or delete it with --force: then the broker keeps its"
+                    " sessions, and what comes into them, until they expire",
+                ) from None
+            notes = [f"its sessions were not ended, and hold messages until they expire ({error.what})"]
+        yield notes
 
 
 def _set_state(name: str, state: str, as_json: bool) -> None:

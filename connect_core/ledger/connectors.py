@@ -164,13 +164,14 @@ class Connectors(Transactions):
             connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == uid).values(target_state=state))
             note(connection, uid, "target state", who, detail={"state": state})
 
-    def delete(self, uid: str, *, who: str) -> None:
-        """Marks the connector deleted: its name is free again, everything it did stays readable by its uid."""
+    def delete(self, uid: str, *, who: str, told: Sequence[str] = ()) -> None:
+        """Marks the connector deleted: its name is free again, everything it did stays readable by its uid. `told` is
+        kept with the deed: what became of what its source kept for it."""
         with self._write() as connection:
             locked(connection, uid)
             alive = CONNECTORS.update().where(CONNECTORS.c.uid == uid, CONNECTORS.c.deleted_at.is_(None))
             if connection.execute(alive.values(live_name=None, deleted_at=now(), target_state="stopped")).rowcount:
-                note(connection, uid, "delete", who)
+                note(connection, uid, "delete", who, detail={"told": list(told)} if told else None)
 
 
 def _apply(connection: Connection, name: str, document: Json, who: str, why: str) -> Applied:

@@ -42,6 +42,7 @@ class System:
     `rule_targets` says what a rule may name with `to`: nothing; topics by name, which the sink is told of before a
     range is planned (an injected option `rule_topics`); or any text for each record (its column `to`). `open_source`
     and `open_sink` take an instance of the options and the caller's resources.
+    `lasting`: its source is a `contracts.Lasting`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class System:
     open_source: Callable[[Any, ExitStack | None], Source] | None = None
     open_sink: Callable[[Any, ExitStack | None], Sink] | None = None
     rule_targets: RuleTargets = "none"
+    lasting: bool = False
 
 
 def injected(options: type[BaseModel]) -> frozenset[str]:
@@ -154,7 +156,16 @@ _OWN = {
     system.name: system
     for system in (
         System("file", "Files of lines", FileSourceOptions, FileSinkOptions, _file_source, _file_sink),
-        System("mqtt", "MQTT", MqttSourceOptions, MqttSinkOptions, _mqtt_source, _mqtt_sink, rule_targets="any"),
+        System(
+            "mqtt",
+            "MQTT",
+            MqttSourceOptions,
+            MqttSinkOptions,
+            _mqtt_source,
+            _mqtt_sink,
+            rule_targets="any",
+            lasting=True,
+        ),
         System(
             "rocketmq",
             "Apache RocketMQ",

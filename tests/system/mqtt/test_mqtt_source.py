@@ -11,21 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from connect_core.rocketmq.wire.properties import decode
-from tests.faults.kit.processes import ended
-from tests.mqtt_brokers import Mosquitto, MqttBroker
+from connect_core.systems.mqtt.facts import ask
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.session import Session
+from tests.faults.kit.processes import ended, wait_for
+from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
+from tests.mqtt_line import MqttLine
 from tests.site import Site
 
-pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
+pytestmark = pytest.mark.server
+COSTLY = pytest.mark.fault(costly=True)
 
 PAGE = Path(__file__).parents[3] / "docs" / "mqtt-source.md"
 
 
 def test_the_example_of_the_page(bare_site: Site, mosquitto: Mosquitto) -> None:
     text = re.sub(r"\b1883\b", str(mosquitto.port), PAGE.read_text())
-    [document] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    document, _ = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     [script] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     (bare_site.folder / "devices-in.yaml").write_text(document)
     environment = bare_site.environment()
@@ -59,7 +65,10 @@ def lines(site: Site) -> list[bytes]:
     return out.read_bytes().splitlines() if out.exists() else []
 
 
-@pytest.mark.parametrize(("protocol", "qos"), [("5", 0), ("5", 1), ("3.1.1", 2)])
+@pytest.mark.parametrize(
+    ("protocol", "qos"),
+    [("5", 1), pytest.param("5", 0, marks=COSTLY), pytest.param("3.1.1", 2, marks=COSTLY)],
+)
 def test_what_came_while_nobody_was_connected_arrives_in_order(
     bare_site: Site, mosquitto: Mosquitto, protocol: str, qos: int
 ) -> None:
@@ -75,10 +84,13 @@ def test_what_came_while_nobody_was_connected_arrives_in_order(
     assert lines(bare_site) == ([] if qos == 0 else said)
 
 
+@COSTLY
 def test_a_window_writes_what_comes(bare_site: Site, mosquitto: Mosquitto) -> None:
     applied(bare_site, place(mosquitto, filters=["d/window", "d/zero"]))
     run(bare_site)
     staying = bare_site.start("run", "in", "--engine", "inline", "--window", "4s")
+    wait_for(lambda: "running" in bare_site.waybill("runs", "in"), "a run at work")
+    assert [one["lag"] for one in bare_site.json("plan", "in")["partitions"]] == [0], "it does not disturb the run"
     with devices(mosquitto) as all_of_them:
         while staying.poll() is None:
             all_of_them.publish("d/window", [b"one"])
@@ -94,6 +106,7 @@ def test_a_window_writes_what_comes(bare_site: Site, mosquitto: Mosquitto) -> No
     assert 1 <= there.count(b"zero") <= published
 
 
+@COSTLY
 def test_retained_messages_come_once(bare_site: Site, mosquitto: Mosquitto) -> None:
     with devices(mosquitto) as all_of_them:
         all_of_them.publish("d/retained", [b"kept"], retain=True)
@@ -104,6 +117,7 @@ def test_retained_messages_come_once(bare_site: Site, mosquitto: Mosquitto) -> N
     assert lines(bare_site) == [b"kept"]
 
 
+@COSTLY
 def test_empty_and_large_payloads(bare_site: Site, mosquitto: Mosquitto) -> None:
     applied(bare_site, place(mosquitto, filters=["d/sizes"]))
     run(bare_site)
@@ -115,6 +129,7 @@ def test_empty_and_large_payloads(bare_site: Site, mosquitto: Mosquitto) -> None
     assert lines(bare_site) == said
 
 
+@COSTLY
 def test_a_session_that_the_broker_lost_is_a_gap(bare_site: Site, tmp_path: Path) -> None:
     broker = Mosquitto(tmp_path / "broker", settings={"persistence": "false"})
     broker.start()
@@ -139,6 +154,152 @@ def test_a_session_that_the_broker_lost_is_a_gap(bare_site: Site, tmp_path: Path
         broker.kill()
 
 
+def session_of(site: Site, broker: MqttBroker, number: int, name: str = "in") -> Session:
+    """The connector's own, taken over."""
+    uid = site.json("connectors", "show", name)["uid"]
+    place = {"host": broker.host, "port": broker.port, "filters": ["#"], "uid": uid}
+    options = MqttSourceOptions.model_validate(place)
+    return Session(options, options.client_id(number))
+
+
+def test_a_run_that_dies_when_it_has_made_a_lost_session_anew_hides_nothing(bare_site: Site, tmp_path: Path) -> None:
+    """The broker has answered its CONNECT, and it never hears of it: what it leaves behind looks like the session."""
+    broker = Mosquitto(tmp_path / "broker", settings={"persistence": "false"})
+    broker.start()
+    try:
+        with MqttLine(broker) as line:
+            applied(bare_site, place(broker, port=line.port))
+            run(bare_site)
+            broker.restart()
+            line.holding.set()
+            dying = bare_site.start("run", "in", "--engine", "inline")
+            assert line.held.wait(30)
+            dying.kill()
+            ended(dying)
+            line.holding.clear()
+            left = session_of(bare_site, broker, 0)
+            assert left.kept
+            left.close()
+            for _ in range(2):
+                assert "has lost the session" in run(bare_site, code=5)
+            run(bare_site, "--accept-gaps")
+            with devices(broker) as all_of_them:
+                all_of_them.publish("d/1", [b"b"])
+                all_of_them.wait()
+            run(bare_site)
+            assert lines(bare_site) == [b"b"]
+            [gap] = bare_site.json("gaps", "in")["gaps"]
+            assert gap["end"] is None
+    finally:
+        broker.kill()
+
+
+@COSTLY
+def test_messages_that_the_broker_has_dropped_are_told(bare_site: Site, tmp_path: Path) -> None:
+    """Perhaps of somebody else: nothing stops."""
+    limits = {"max_queued_messages": "10", "max_inflight_messages": "5"}
+    broker = Mosquitto(tmp_path / "broker", settings=limits)
+    broker.start()
+    try:
+        applied(bare_site, place(broker))
+        dropped(broker, 0)
+        run(bare_site)
+        with devices(broker) as all_of_them:
+            all_of_them.publish("d/1", [b"x"] * 100)
+            all_of_them.wait()
+        many = dropped(broker, 1)
+        said = run(bare_site)
+        for _ in range(5):
+            run(bare_site)
+        assert len(lines(bare_site)) == 100 - many
+        [gap] = bare_site.json("gaps", "in")["gaps"]
+        assert f"has dropped {many} messages of some client, perhaps of this session" in gap["reason"]
+        assert "gaps: 1" in said
+        assert "perhaps of this session" in bare_site.waybill("gaps", "in")
+    finally:
+        broker.kill()
+
+
+def dropped(broker: Mosquitto, least: int) -> int:
+    """What it says, once it says so much."""
+    options = MqttSourceOptions(host=broker.host, port=broker.port, filters=("#",), uid="asks")
+    seen = list[int | None]()
+
+    def said() -> bool:
+        seen.append(ask(options).dropped)
+        return seen[-1] is not None and seen[-1] >= least
+
+    wait_for(said, f"{least} dropped messages")
+    return seen[-1] or 0
+
+
+def test_a_deleted_connector_leaves_no_session(bare_site: Site, mosquitto: Mosquitto) -> None:
+    applied(bare_site, place(mosquitto, filters=["d/left", "d/right"], sessions=2))
+    run(bare_site)
+    uid = bare_site.json("connectors", "show", "in")["uid"]
+    with devices(mosquitto) as all_of_them:
+        all_of_them.publish("d/right", [b"x"] * 3)
+        all_of_them.wait()
+    told = bare_site.json("connectors", "delete", "in", "--yes")
+    assert told["notes"] == [
+        "session-0 is ended; it held nothing that was not moved",
+        "session-1 is ended; 3 messages that it held, or more, were not moved",
+    ]
+    options = MqttSourceOptions(host=mosquitto.host, port=mosquitto.port, filters=("#",), uid=uid)
+    for client_id in (*map(options.client_id, range(2)), *map(options.witness_id, range(2))):
+        session = Session(options, client_id)
+        assert not session.kept
+        session.give_up()
+
+
+def test_a_broker_that_is_not_there_keeps_a_connector_from_being_deleted(bare_site: Site, tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path / "broker")
+    broker.start()
+    applied(bare_site, place(broker, connect_timeout_s=1))
+    run(bare_site)
+    broker.kill()
+    said = bare_site.waybill("connectors", "delete", "in", "--yes", code=3)
+    assert "in is stopped, and not deleted" in said
+    assert "--force" in said
+    assert bare_site.json("connectors", "show", "in")["state"] == "stopped"
+    assert "sessions were not ended" in bare_site.waybill("connectors", "delete", "in", "--yes", "--force")
+    assert bare_site.json("connectors", "list")["connectors"] == []
+
+
+def test_what_a_broker_says_before_a_connector_runs(bare_site: Site, tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path / "broker")
+    broker.start()
+    document = bare_site.folder / "probed.yaml"
+    told = {"version": 1, "name": "probed", "source": place(broker), "sink": {"file": {"path": "out.txt"}}}
+    document.write_text(yaml.safe_dump(told))
+    said = bare_site.waybill("check", str(document), "--probe")
+    for words in ("MQTT 5", "counts packet ids up (mosquitto version 2", "grants d/#", "has dropped 0 messages"):
+        assert words in said
+    broker.kill()
+    told["source"]["mqtt"]["connect_timeout_s"] = 0.5  # type: ignore[index]
+    document.write_text(yaml.safe_dump(told))
+    process = bare_site.start("check", str(document), "--probe")
+    out, _ = process.communicate()
+    assert (process.returncode, "cannot be reached" in out) == (3, True)
+
+
+def test_a_session_that_ends_before_the_next_run_is_refused(bare_site: Site, mosquitto: Mosquitto) -> None:
+    document = {"source": place(mosquitto, session_expiry_s=3600), "sink": {"file": {"path": "out.txt"}}}
+    with pytest.raises(AssertionError, match="drops a session after session_expiry_s"):
+        bare_site.apply("in", {**document, "schedule": {"every": "2h"}})
+    bare_site.apply("in", {**document, "schedule": {"every": "50m"}})
+
+
+def test_a_shared_subscription_needs_a_sink_that_tells_its_records(bare_site: Site, mosquitto: Mosquitto) -> None:
+    for filters, words in (
+        (["$share/g/d/#"], "need a sink that tells which records it holds"),
+        (["$share/g/d/#", "d/1"], "would come twice"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            bare_site.apply("in", {"source": place(mosquitto, filters=filters), "sink": {"file": {"path": "out.txt"}}})
+
+
+@COSTLY
 def test_filters_are_shared_out_and_a_session_that_is_not_needed_is_emptied(
     bare_site: Site, mosquitto: Mosquitto
 ) -> None:
@@ -157,8 +318,12 @@ def test_filters_are_shared_out_and_a_session_that_is_not_needed_is_emptied(
     run(bare_site)
     run(bare_site)
     assert sorted(lines(bare_site)) == [b"left", b"left again", b"right"]
+    ended_session = session_of(bare_site, mosquitto, 1)
+    assert not ended_session.kept
+    ended_session.give_up()
 
 
+@COSTLY
 def test_a_message_in_rocketmq(sqlite_site: Site, mqtt_broker: MqttBroker) -> None:
     """Through Spark, from both kinds of broker."""
     site = sqlite_site
@@ -174,6 +339,38 @@ def test_a_message_in_rocketmq(sqlite_site: Site, mqtt_broker: MqttBroker) -> No
     shown = site.json("peek", site.topic, "--last", "1")["messages"][0]
     told = shown.get("headers") or shown.get("properties") or decode(b"")
     assert (told["MQTT_TOPIC"], told["MQTT_QOS"]) == ("rooms/1", "1")
+
+
+def test_members_share_what_comes(sqlite_site: Site, mosquitto: Mosquitto) -> None:
+    """Each message goes to one of them, and the target has all of them once."""
+    site = sqlite_site
+    sink = {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}}
+    source = place(mosquitto, filters=["$share/all/many/#"], sessions=2)
+    site.settings |= {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LINGER_S": "300ms"}
+    site.apply("in", {"source": source, "sink": sink})
+    run(site)
+    said = [b"%d" % n for n in range(100)]
+    with devices(mosquitto) as all_of_them:
+        all_of_them.publish("many/1", said)
+        all_of_them.wait()
+    run(site)
+    assert sorted(site.messages()) == sorted(said)
+    offsets = {one["partition"]: one["offset"] for one in site.json("offsets", "show", "in")["offsets"]}
+    assert {*offsets} == {"session-0", "session-1"}
+    assert min(offsets.values()) > 10
+    site.waybill("connectors", "delete", "in", "--yes")
+
+
+@COSTLY
+def test_a_session_that_is_taken_over_is_seen_in_the_runs(bare_site: Site, hivemq: HiveMQ) -> None:
+    applied(bare_site, place(hivemq, filters=["d/over"]))
+    run(bare_site)
+    staying = bare_site.start("run", "in", "--engine", "inline", "--window", "30s")
+    time.sleep(4)
+    session_of(bare_site, hivemq, 0).close()
+    assert ended(staying) == 6
+    assert "another client has connected" in bare_site.waybill("runs", "in", "--json")
+    assert "another client has connected" in bare_site.waybill("status")
 
 
 def test_backfill_is_refused(bare_site: Site, mosquitto: Mosquitto) -> None:
