@@ -59,9 +59,9 @@ def status(as_json: JsonFlag = False) -> None:
         if problem:
             output.line(problem)
             return
-        keys = ("name", "state", "last_run", "last_run_state", "last_settled")
+        keys = ("name", "state", "last_run", "last_run_state", "last_settled", "gaps", "failure")
         rows = [[connector[key] for key in keys] for connector in told["connectors"]]
-        headings = ("CONNECTOR", "STATE", "LAST RUN", "ENDED", "LAST SETTLED")
+        headings = ("CONNECTOR", "STATE", "LAST RUN", "ENDED", "LAST SETTLED", "GAPS", "FAILURE")
         output.table(headings, rows, "no connectors; see waybill apply")
 
     output.emit(as_json, told, for_people)
@@ -107,6 +107,8 @@ def _ledger_facts() -> dict[str, Any]:
                     "last_run": run.started_at if run else None,
                     "last_run_state": run.state if run else None,
                     "last_settled": receipt.settled_at if receipt else None,
+                    "gaps": len(opened.ledger.gaps(connector.uid)),
+                    "failure": run.failure.what if run and run.failure else "",
                 }
             )
     return facts
