@@ -1,0 +1,131 @@
+"""A connector from MQTT to RocketMQ or a file, whose devices all say the same: what was published and has arrived."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.faults.kit.journeys import TRY_AGAIN
+from tests.faults.kit.processes import ended
+from tests.faults.rows import FaultRow
+from tests.mqtt_brokers import MqttBroker
+from tests.mqtt_devices import devices
+from tests.site import Site
+
+NAME = "devices-in"
+SAME = b"on"
+FIRST, MORE = 400, 60
+A_BATCH = 50
+POINTS = {
+    "received": "the worker, received and not written",
+    "batch-durable": "the worker, written and not acknowledged",
+    "acknowledged": "the worker, acknowledged and not settled",
+    "before-receipt": "the worker, before the receipt",
+    "executed": "the driver, after the receipt, before settle",
+    "settled": "the driver, after settle",
+}
+
+
+class Inlet:
+    """MQTT → RocketMQ, or a file; applied when it is made. `published` counts what the broker has acknowledged."""
+
+    def __init__(self, site: Site, broker: MqttBroker, target: str = "RocketMQ", **options: Any) -> None:
+        self.site, self.broker, self.target = site, broker, target
+        self.published = 0
+        sinks = {
+            "RocketMQ": {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}},
+            "a file": {"file": {"path": "out.txt"}},
+        }
+        place = {"host": broker.host, "port": broker.port, "filters": ["devices/#"], "receive_maximum": A_BATCH}
+        self.document = {"source": {"mqtt": {**place, **options}}, "sink": sinks[target]}
+        site.settings |= {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LINGER_S": "400ms", "WAYBILL_LEASE_TTL_S": "8s"}
+        site.settings |= {"WAYBILL_LEASE_MARGIN_S": "2s", "WAYBILL_SEND_TIMEOUT_S": "2s"}
+        site.apply(NAME, self.document)
+
+    def change(self, **options: Any) -> None:
+        """Of the source, in the document."""
+        self.document["source"]["mqtt"] |= options
+        self.site.apply(NAME, self.document)
+
+    def close(self) -> None:
+        """Nothing of it stays at the broker."""
+        self.site.waybill("connectors", "delete", NAME, "--yes")
+
+    def publish(self, count: int) -> None:
+        self.publish_all([SAME] * count)
+
+    def publish_all(self, payloads: Sequence[bytes], topic: str = "devices/1/state", **more: Any) -> None:
+        with devices(self.broker) as all_of_them:
+            all_of_them.publish(topic, payloads, **more)
+            all_of_them.wait()
+        self.published += len(payloads)
+
+    def run(self) -> None:
+        self.site.waybill("run", NAME, "--engine", "inline")
+
+    def run_until_nothing_comes(self) -> None:
+        """Into a file a quantum takes what the broker sends without acknowledgement."""
+        before = -1
+        while len(self.arrived()) != before:
+            before = len(self.arrived())
+            self.run()
+
+    def arrived(self) -> list[bytes]:
+        if self.target == "RocketMQ":
+            return self.site.messages()
+        out = Path(self.site.folder / "out.txt")
+        return out.read_bytes().splitlines() if out.exists() else []
+
+    def receipts(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.site.json("receipts", NAME, "--last", "1000")["receipts"]
+        return sorted(found, key=lambda one: (one["begin"], one["end"]))
+
+    def check(self, row: FaultRow) -> None:
+        """Of a shared subscription what may be repeated is told, with any broker; Mosquitto repeats nothing of it."""
+        there, receipts = self.arrived(), self.receipts()
+        assert {*there} <= {SAME}
+        extra, told = len(there) - self.published, sum(one["possible_repeats"] for one in receipts)
+        row.lost, row.repeated, row.surplus = max(-extra, 0), max(extra, 0), sum(one["surplus"] for one in receipts)
+        row.reordered = 0
+        assert extra >= 0, f"{-extra} of {self.published} are lost"
+        assert extra <= (told if self.broker.kind != "Mosquitto" else 0), f"{extra} repeated, {told} told"
+        if extra:
+            row.condition = f"told: {told} possible repeats"
+        at: dict[str, int] = {}
+        for one in receipts:
+            assert one["begin"] == at.get(one["partition"], 0)
+            at[one["partition"]] = one["end"]
+        assert sum(one["delivered"] + one["already"] for one in receipts) == len(there)
+
+
+def begun(site: Site, broker: MqttBroker, target: str = "RocketMQ", **options: Any) -> Inlet:
+    """Subscribed: from now on the broker keeps what comes. A loaded machine may need more than one attempt."""
+    inlet = Inlet(site, broker, target, **options)
+    while (code := ended(site.start("run", NAME, "--engine", "inline"))) in TRY_AGAIN:
+        pass
+    assert code == 0
+    return inlet
+
+
+@contextmanager
+def devices_at_work(inlet: Inlet, pause_s: float = 0.05, each: int = 10) -> Iterator[None]:
+    """They publish while the block lasts, a few together; what the broker has acknowledged counts."""
+    over = threading.Event()
+
+    def publish() -> None:
+        with devices(inlet.broker) as all_of_them:
+            while not over.wait(pause_s):
+                all_of_them.publish("devices/1/state", [SAME] * each)
+            all_of_them.wait()
+            inlet.published += all_of_them.published
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

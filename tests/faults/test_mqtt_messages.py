@@ -1,0 +1,112 @@
+"""MQTT into RocketMQ while lines, members, targets and whoever works fail; shared subscriptions, unusual messages."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.faults.kit.fixtures import MakeSite
+from tests.faults.kit.inlet import FIRST, MORE, NAME, POINTS, Inlet, begun
+from tests.faults.kit.journeys import TRY_AGAIN
+from tests.faults.kit.processes import ended
+from tests.faults.rows import FaultRow
+from tests.mqtt_brokers import Mosquitto, MqttBroker
+from tests.mqtt_devices import devices
+from tests.mqtt_line import MqttLine
+
+pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
+
+COSTLY = pytest.mark.fault(costly=True)
+SHARED = {"filters": ["$share/all/devices/#"]}
+
+
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+@pytest.mark.parametrize("point", ["received", "batch-durable", "acknowledged", "before-receipt", "executed"])
+def test_a_member_of_a_shared_subscription_that_is_killed(
+    kind: str, point: str, site_on: MakeSite, request: pytest.FixtureRequest, row: FaultRow
+) -> None:
+    """What it has not acknowledged stays with it (Mosquitto), or goes to the others as new messages (HiveMQ CE)."""
+    broker: MqttBroker = request.getfixturevalue(kind)
+    row.describe(f"shared subscription, four members, SIGKILL of {POINTS[point]} of one of them")
+    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
+    inlet = begun(site_on("SQLite"), broker, sessions=4, **SHARED)
+    inlet.publish(FIRST)
+    inlet.site.fault(point, "kill", 1 if point in ("received", "batch-durable", "acknowledged") else 0)
+    code = ended(inlet.site.start("run", NAME, "--engine", "inline"))
+    row.strikes()
+    assert code in (-signal.SIGKILL, *TRY_AGAIN), "the fault has struck"
+    inlet.publish(MORE)
+    inlet.run()
+    row.moves_again()
+    inlet.run_until_nothing_comes()
+    inlet.check(row)
+    inlet.close()
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_a_packet(
+    mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, seeded: random.Random
+) -> None:
+    row.describe("the line is cut in the middle of a PUBLISH, three times")
+    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
+    with MqttLine(mosquitto) as line:
+        inlet = begun(site_on("SQLite"), mosquitto, port=line.port, packet_ids="count_up")
+        for _ in range(3):
+            inlet.publish(FIRST)
+            line.cut_after = seeded.randrange(500, 4_000)
+            row.strikes()
+            assert ended(inlet.site.start("run", NAME, "--engine", "inline")) in (0, *TRY_AGAIN)
+            assert line.cut_after < 0, "it was cut"
+        inlet.run_until_nothing_comes()
+        row.moves_again()
+        inlet.check(row)
+        inlet.close()
+
+
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+@pytest.mark.parametrize("what", ["1,000 topics", "retained messages", "empty payloads and 1 MB"])
+def test_unusual_messages_survive_a_kill(
+    kind: str, what: str, site_on: MakeSite, request: pytest.FixtureRequest, row: FaultRow
+) -> None:
+    """Killed when they are written and not acknowledged; each of them is there once, HiveMQ's as often as told."""
+    broker: MqttBroker = request.getfixturevalue(kind)
+    row.describe(f"{what}: SIGKILL of {POINTS['batch-durable']}")
+    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
+    site, group = site_on("SQLite"), f"odd/{what.replace(' ', '-').replace(',', '')}"
+    big = [b"%d" % n * 500_000 for n in range(1, 4)]
+    said = {
+        "1,000 topics": [(f"{group}/{n}", b"%d" % n) for n in range(1_000)],
+        "retained messages": [(f"{group}/{n}", b"kept %d" % n) for n in range(20)],
+        "empty payloads and 1 MB": [(f"{group}/0", one) for one in (b"", *big, b"", b"end")],
+    }[what]
+    retained = what.startswith("retained")
+    if retained:
+        publish_each(broker, said, retain=True)
+    inlet = Inlet(site, broker, filters=[f"{group}/#"])
+    if not retained:
+        inlet.run()
+        publish_each(broker, said)
+    site.fault("batch-durable", "kill")
+    code = ended(site.start("run", NAME, "--engine", "inline"))
+    row.strikes()
+    assert code in (-signal.SIGKILL, *TRY_AGAIN), "the fault has struck"
+    inlet.run()
+    row.moves_again()
+    inlet.run_until_nothing_comes()
+    there, wanted = Counter(site.messages()), Counter(payload for _, payload in said)
+    told = sum(one["possible_repeats"] for one in inlet.receipts())
+    row.lost, row.repeated, row.reordered = (wanted - there).total(), (there - wanted).total(), 0
+    assert row.lost == 0
+    assert row.repeated <= (0 if broker.kind == "Mosquitto" else told)
+    inlet.close()
+
+
+def publish_each(broker: MqttBroker, said: Sequence[tuple[str, bytes]], **more: Any) -> None:
+    with devices(broker) as all_of_them:
+        for topic, payload in said:
+            all_of_them.publish(topic, [payload], **more)
+        all_of_them.wait()
