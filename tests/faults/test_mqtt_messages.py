@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.session import Session
+from tests.faults.kit import processes
 from tests.faults.kit.fixtures import MakeSite
-from tests.faults.kit.inlet import FIRST, MORE, NAME, POINTS, Inlet, begun
+from tests.faults.kit.inlet import FIRST, MORE, NAME, POINTS, Inlet, begun, devices_at_work
 from tests.faults.kit.journeys import TRY_AGAIN
-from tests.faults.kit.processes import ended
+from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.rows import FaultRow
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 from tests.mqtt_line import MqttLine
+from tests.servers import RocketMQ
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
@@ -48,6 +54,33 @@ def test_a_member_of_a_shared_subscription_that_is_killed(
     inlet.close()
 
 
+def test_a_shared_subscription_loses_members_under_load(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow) -> None:
+    """Those that leave are unsubscribed, emptied and ended, in this order."""
+    broker = mosquitto
+    row.describe("shared subscription, four members become two under load")
+    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
+    inlet = begun(site_on("SQLite"), broker, sessions=4, **SHARED)
+    row.strikes()
+    with devices_at_work(inlet, pause_s=0.2):
+        staying = inlet.site.start("run", NAME, "--engine", "inline", "--window", "60s")
+        wait_for(lambda: len(inlet.arrived()) > 100, "messages in RocketMQ")
+        inlet.change(sessions=2)
+        assert ended(staying) == 0
+        assert ended(inlet.site.start("run", NAME, "--engine", "inline", "--window", "8s")) in (0, *TRY_AGAIN)
+    inlet.run_until_nothing_comes()
+    row.moves_again()
+    inlet.check(row)
+    uid = inlet.site.json("connectors", "show", NAME)["uid"]
+    options = MqttSourceOptions(host=broker.host, port=broker.port, filters=("#",), uid=uid)
+    there = []
+    for number in range(4):
+        session = Session(options, options.client_id(number))
+        there.append(session.kept)
+        session.close()
+    assert there == [True, True, False, False]
+    inlet.close()
+
+
 def test_a_connection_that_is_cut_in_the_middle_of_a_packet(
     mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, seeded: random.Random
 ) -> None:
@@ -65,6 +98,38 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_packet(
         row.moves_again()
         inlet.check(row)
         inlet.close()
+
+
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+def test_rocketmq_is_gone_while_devices_go_on(
+    kind: str, site_on: MakeSite, rocketmq: RocketMQ, request: pytest.FixtureRequest, row: FaultRow
+) -> None:
+    """The MQTT broker keeps what comes meanwhile."""
+    broker: MqttBroker = request.getfixturevalue(kind)
+    row.describe("SIGKILL of the RocketMQ broker in mid-run, back after 20 s; devices go on")
+    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
+    inlet = begun(site_on("SQLite"), broker)
+    inlet.publish(FIRST)
+    with devices_at_work(inlet, pause_s=0.2):
+        inlet.site.fault("batch-written", "stop")
+        driver = inlet.site.start("run", NAME, "--engine", "inline")
+        there = stopped_at(inlet.site, "batch-written", driver)
+        assert there is not None, ended(driver)
+        rocketmq.kill()
+        row.strikes()
+        back = time.monotonic() + 20
+        try:
+            processes.go_on(there)
+            assert ended(driver) in (0, *TRY_AGAIN)
+            while time.monotonic() < back:
+                assert ended(inlet.site.start("run", NAME, "--engine", "inline")) in TRY_AGAIN
+        finally:
+            rocketmq.start()
+        inlet.run()
+        row.moves_again()
+    inlet.run_until_nothing_comes()
+    inlet.check(row)
+    inlet.close()
 
 
 @pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
@@ -110,3 +175,36 @@ def publish_each(broker: MqttBroker, said: Sequence[tuple[str, bytes]], **more: 
         for topic, payload in said:
             all_of_them.publish(topic, [payload], **more)
         all_of_them.wait()
+
+
+SOAK_MESSAGES = int(os.environ.get("WAYBILL_SOAK_MESSAGES", "1000000"))
+SOAK_S = float(os.environ.get("WAYBILL_SOAK_S", "600"))
+KILL_EVERY_S = 30.0
+
+
+@pytest.mark.timeout(3 * SOAK_S + 600)
+def test_many_messages_while_whoever_works_is_killed(
+    mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, seeded: random.Random
+) -> None:
+    """WAYBILL_SOAK_MESSAGES in WAYBILL_SOAK_S seconds, at an even pace. The driver takes its workers with it."""
+    row.describe(f"{SOAK_MESSAGES:,} messages in {SOAK_S:g} s, SIGKILL of the run every {KILL_EVERY_S:g} s")
+    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
+    inlet, kills = begun(site_on("SQLite"), mosquitto, receive_maximum=4096), 0
+    each = 100
+    with devices_at_work(inlet, pause_s=SOAK_S * each / SOAK_MESSAGES, each=each):
+        row.strikes()
+        over = time.monotonic() + SOAK_S
+        while time.monotonic() < over:
+            strike = time.monotonic() + min(KILL_EVERY_S * seeded.uniform(0.8, 1.2), SOAK_S / 3)
+            driver = inlet.site.start("run", NAME, "--engine", "inline", "--window", "1h")
+            while driver.poll() is None and time.monotonic() < strike:
+                time.sleep(0.05)
+            processes.kill(driver.pid)
+            kills += 1
+            assert ended(driver) in (-signal.SIGKILL, *TRY_AGAIN)
+    inlet.run_until_nothing_comes()
+    row.moves_again()
+    row.seconds = None  # it moved all the while
+    assert kills >= min(SOAK_S // (2 * KILL_EVERY_S), 2)
+    inlet.check(row)
+    inlet.close()
