@@ -30,6 +30,7 @@ guards: ready-for-tests  ## take one mechanism after the other out of a copy, an
 	@$(RUN) -m tests.guards
 
 bench: ready  ## take the figures of docs/figures.md on this machine; LONG=1: those too that wait for schedules
+	@.ci/mosquitto
 	@$(RUN) -m tests.bench $(if $(LONG),--long)
 
 pictures: chromium ready  ## look at Airflow's pages in Chromium, and write docs/pictures; needs apt's chromium and chromium-driver

@@ -18,6 +18,7 @@ from tests.bench.freshness import freshness, through_airflow
 from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
 from tests.bench.mqtt import MESSAGES as MQTT_MESSAGES
 from tests.bench.mqtt import into_mqtt
+from tests.bench.mqtt_in import mqtt, mqtt_freshness
 from tests.bench.parsing import parse
 from tests.bench.place import Place, own_place
 from tests.bench.rules import rules
@@ -37,6 +38,8 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
     "across": lambda place, chosen: copies(place, MESSAGES, chosen.repeats),
     "mqtt": lambda place, chosen: into_mqtt(place, min(chosen.lines, MQTT_MESSAGES), chosen.repeats),
+    "mqtt-in": lambda place, chosen: mqtt(place, chosen.lines // 5, chosen.repeats),
+    "mqtt-fresh": lambda place, chosen: mqtt_freshness(place),
     "data-source": lambda place, chosen: data_source(place, MESSAGES, chosen.repeats),
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
@@ -50,8 +53,8 @@ WITH_AIRFLOW: dict[str, Measure] = {
     "airflow-fresh": lambda place, chosen: through_airflow(place, chosen.seconds),
     "fleet": lambda place, chosen: fleet(place, chosen.minutes, chosen.connectors),
 }
-LONG = ("airflow-start", "airflow-fresh", "fleet")
-"""Taken when they are named, or with --long: they wait for schedules, about half an hour together."""
+LONG = ("mqtt-in", "mqtt-fresh", "airflow-start", "airflow-fresh", "fleet")
+"""Taken when they are named, or with --long: they fill brokers and wait for schedules, about an hour together."""
 
 
 def main() -> None:

@@ -86,14 +86,14 @@ def _scheduled(place: Place, name: str) -> Iterator[None]:
 def freshness(place: Place) -> list[Row]:
     rows, way = [], Way("window")
     for what, ends in DIRECTIONS.items():
-        rows += [_under_a_trickle(place, what, ends, way, rate, TRICKLE_S) for rate in (10, 1_000)]
-        rows.append(_after_silence(place, what, ends, way))
+        rows += [under_a_trickle(place, what, ends, way, rate, TRICKLE_S) for rate in (10, 1_000)]
+        rows.append(after_silence(place, what, ends, way))
     return [*rows, _in_twenties(place, way)]
 
 
 def _in_twenties(place: Place, way: Way) -> Row:
     """A thousand times a second twenty messages at once, the last of which is looked for."""
-    row = _under_a_trickle(place, "RocketMQ -> RocketMQ, in twenties", partial(_into_copy, each=20), way, 1_000, 60.0)
+    row = under_a_trickle(place, "RocketMQ -> RocketMQ, in twenties", partial(_into_copy, each=20), way, 1_000, 60.0)
     return replace(row, what=row.what.replace("in twenties, window, 1,000", "window, 20,000"))
 
 
@@ -104,9 +104,9 @@ def through_airflow(place: Place, seconds: float) -> list[Row]:
     for schedule in SCHEDULES:
         words = ", ".join(name if value is True else f"{name} {value}" for name, value in schedule.items())
         way = Way(f"Airflow, {words}", schedule)
-        rows.append(_under_a_trickle(place, what, _into_file, way, 10, seconds, shown=s))
+        rows.append(under_a_trickle(place, what, _into_file, way, 10, seconds, shown=s))
         if "window" in schedule or "every" not in schedule:
-            rows.append(_after_silence(place, what, _into_file, way, shown=s))
+            rows.append(after_silence(place, what, _into_file, way, shown=s))
     return rows
 
 
@@ -118,7 +118,7 @@ def _into_topic(place: Place, client: Client, **document: Any) -> tuple[str, Sto
     sink = {"rocketmq": {"connection": "main", "topic": name, "queues": 1}}
     place.apply(name, {"file": {"path": str(log)}}, sink, **document)
     file = log.open("ab", buffering=0)
-    return name, lambda body: _written(file.write, body + b"\n"), partial(_bodies_in, client, name)
+    return name, lambda body: _written(file.write, body + b"\n"), partial(bodies_in, client, name)
 
 
 def _into_file(place: Place, client: Client, **document: Any) -> tuple[str, Store, See]:
@@ -149,10 +149,10 @@ def _into_copy(place: Place, client: Client, each: int = 1, **document: Any) -> 
         sender.submit(encode_batch([body] * each, [b""] * each), deadline=time.monotonic() + 5)
         sender.finish(deadline=time.monotonic() + 5)
 
-    return name, store, partial(_bodies_in, client, name)
+    return name, store, partial(bodies_in, client, name)
 
 
-def _bodies_in(client: Client, topic: str) -> Iterator[bytes]:
+def bodies_in(client: Client, topic: str) -> Iterator[bytes]:
     (queue,) = client.topics.read_queues(topic)
     for part in client.follow(queue, 0, deadline=math.inf, linger_s=0.2):
         yield b""
@@ -222,7 +222,7 @@ def _stored(trickle: Trickle, store: Store) -> None:
     trickle.stored.append(time.monotonic())
 
 
-def _under_a_trickle(
+def under_a_trickle(
     place: Place, what: str, ends: Ends, way: Way, rate: int, seconds: float, shown: Callable[[float], str] = ms
 ) -> Row:
     def feed(trickle: Trickle, store: Store) -> None:
@@ -237,7 +237,7 @@ def _under_a_trickle(
     return row(f"{what}, {way.told}, {rate:,} records/s: stored to visible", f"p50 {shown(at(delays, 0.5))}", remark)
 
 
-def _after_silence(place: Place, what: str, ends: Ends, way: Way, shown: Callable[[float], str] = ms) -> Row:
+def after_silence(place: Place, what: str, ends: Ends, way: Way, shown: Callable[[float], str] = ms) -> Row:
     """Silences are a little longer by chance, or they would keep step with what looks every second."""
     chance = random.Random(way.told)
 
