@@ -46,9 +46,9 @@ def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
     """Rule 6 as it is easily got wrong: the next attempt looks behind what stands there now."""
     kept = tally.next_floors
 
-    def fresh(item: Any, delivered: Any, end: int) -> tuple[Floor, ...]:
+    def fresh(item: Any, delivered: Any, end: int, *rest: int) -> tuple[Floor, ...]:
         found = item.found.scanned if item.found else {}
-        floors = kept(item, delivered, end)
+        floors = kept(item, delivered, end, *rest)
         return tuple(one._replace(position=max(one.position, found.get(one.target, 0)), ahead=False) for one in floors)
 
     patch.setattr(tally, "next_floors", fresh)
