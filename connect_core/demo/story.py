@@ -67,7 +67,9 @@ class _Story:
             self.waybill.show("apply", *self.names.write_documents())
             for name in self.names.connectors:
                 self.waybill.show("connectors", "resume", name)
-        with self.screen.step(f"Airflow runs them every few seconds; {_TRICKLE_LINES_PER_S:,} lines a second come"):
+        with self.screen.step(
+            f"Airflow runs them every ten seconds, for eight; {_TRICKLE_LINES_PER_S:,} lines a second come"
+        ):
             self.feed.append(_FIRST_LINES)
             self._wait("the first lines are in the file", lambda: self._target_bytes() > 0)
             self.waybill.show("receipts", self.names.inward)

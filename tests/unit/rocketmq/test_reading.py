@@ -197,7 +197,7 @@ def test_a_silent_broker_is_an_error_before_the_deadline(hasty_client: Client, s
 def test_following_gives_what_comes_and_tells_of_silence(client: Client, queues: MemoryQueues) -> None:
     reader = client.follow(QUEUE, 8, deadline=_soon(), linger_s=0.05)
     slices = iter(reader)
-    assert _offsets([next(slices)]) == [8, 9]
+    assert _offsets([next(part for part in slices if part.messages)]) == [8, 9]
     assert next(slices) == Slice(10, 10, [])
     queues.append(TOPIC, 0, b"ten")
     part = next(part for part in slices if part.messages)
