@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessage
@@ -105,7 +105,7 @@ def difference(said: Sequence[bytes], heard: Sequence[bytes], told: int) -> list
     return faults
 
 
-def sha256_of(payloads: Sequence[bytes]) -> str:
+def sha256_of(payloads: Collection[bytes]) -> str:
     """Over the payloads, sorted."""
     digest = hashlib.sha256()
     for payload in sorted(payloads):

@@ -67,9 +67,7 @@ class _Story:
             self.waybill.show("apply", *self.names.write_documents())
             for name in self.names.connectors:
                 self.waybill.show("connectors", "resume", name)
-        with self.screen.step(
-            f"Airflow runs them every ten seconds, for eight; {_TRICKLE_LINES_PER_S:,} lines a second come"
-        ):
+        with self.screen.step(f"Airflow runs them every ten seconds; {_TRICKLE_LINES_PER_S:,} lines a second come"):
             self.feed.append(_FIRST_LINES)
             self._wait("the first lines are in the file", lambda: self._target_bytes() > 0)
             self.waybill.show("receipts", self.names.inward)
@@ -194,13 +192,14 @@ class _Story:
         rows = [
             ("given", f"{len(said):,} messages", f"{messages:,} messages"),
             ("arrived", f"{messages:,} messages", f"{len(heard):,} messages"),
-            ("possible repeats told", f"{inward.possible_repeats}", f"{outward.possible_repeats}"),
+            ("repeated", f"{messages - len(said)}", f"{len(heard) - len(set(heard))}"),
+            ("  told as possible", f"{inward.possible_repeats}", f"{outward.possible_repeats}"),
             ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
             ("  identities", _hold(inward), _hold(outward)),
         ]
         self.screen.table(("", "devices -> topic", "topic -> MQTT"), rows)
-        self.screen.say(f"SHA-256, messages sorted   of what devices said {sha256_of(said)}")
-        self.screen.say(f"                           of what was heard    {sha256_of(heard)}")
+        self.screen.say(f"SHA-256, each message once, sorted   of what devices said {sha256_of(said)}")
+        self.screen.say(f"                                     of what was heard    {sha256_of(set(heard))}")
         return [*difference(said, heard, told), *inward.faults, *outward.faults]
 
     def _say_goodbye(self) -> None:
