@@ -1,4 +1,5 @@
-"""A paho client for a broker, and a connection of it: what a CONNACK says becomes facts or a typed error.
+"""How a paho client gets to a broker, for sessions and for publishers; and the connection of one with a clean session:
+what a CONNACK says becomes facts or a typed error.
 
 Without a thread of paho's own, and without keep-alive: whoever connects drives the client, and for seconds.
 """
@@ -11,7 +12,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from paho.mqtt.client import Client
 from paho.mqtt.enums import MQTTErrorCode
@@ -19,12 +20,14 @@ from paho.mqtt.enums import MQTTErrorCode
 from connect_core.errors import Fenced, Refused, Retriable, Unreachable, WaybillError
 from connect_core.systems.mqtt.options import MqttBrokerOptions
 
-FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
+Made = TypeVar("Made")
+
+TAKEN_OVER = 0x8E
+"""Reason of a DISCONNECT: another client has connected with this client id (MQTT 5, section 3.14.2.1)."""
+ANSWER_S = 10.0
+_FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
 """Reasons of a CONNACK that trying again does not change (MQTT 5, section 3.2.2.2; paho shows those of 3.1.1 so)."""
-_REFUSED_ADVICE = "Look at user, password, protocol and what the broker lets this client id do"
-_TAKEN_OVER = 0x8E
 _RETRY_S = 0.2
-_ANSWER_S = 10.0
 _LINGER_OFF = struct.pack("ii", 1, 0)
 _NO_LIMIT = 65_535
 
@@ -75,15 +78,7 @@ class Connection:
     # ------------------------------------------------------------------------------------------------------ connecting
 
     def _connect(self) -> None:
-        """Tried again while nobody answers: a broker that restarts is back in seconds."""
-        until = time.monotonic() + self._options.connect_timeout_s
-        while True:
-            try:
-                return self._connect_once(until)
-            except Retriable:
-                if time.monotonic() + _RETRY_S >= until:
-                    raise
-                time.sleep(_RETRY_S)
+        while_nobody_answers(self._options, self._connect_once)
 
     def _connect_once(self, until: float) -> None:
         self._connack, self._ended = None, ""
@@ -99,17 +94,10 @@ class Connection:
         reason = self._connack
         if reason.is_failure:
             client.disconnect()
-            kind = Refused if reason.value in FOR_GOOD else Retriable
-            raise kind(f"the broker refuses the connection: {reason}", where=self.where, next_step=_REFUSED_ADVICE)
+            raise not_let_in(reason, self.where)
 
     def _set_up(self, client: Client) -> Client:
-        options = self._options
-        if options.websockets:
-            client.ws_set_options(path=options.websockets)
-        if options.user:
-            client.username_pw_set(options.user, options.password_for(self._client_id))
-        if context := options.tls_context():
-            client.tls_set_context(context)
+        set_up(client, self._options, self._client_id)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
         return client
@@ -121,14 +109,14 @@ class Connection:
         self._raw = raw = getattr(line, "_socket", line)  # under a websocket
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_ANSWER_S * 1000))
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(ANSWER_S * 1000))
 
     def _on_connect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._connack = reason
         self.facts = BrokerFacts.of(properties) if self._options.protocol == "5" else BrokerFacts()
 
     def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self._taken_over = self._taken_over or reason.value == _TAKEN_OVER
+        self._taken_over = self._taken_over or reason.value == TAKEN_OVER
         self._ended = self._ended or f"the connection has ended: {reason}"  # the first one is the reason
 
     # --------------------------------------------------------------------------------------------------------- driving
@@ -148,7 +136,7 @@ class Connection:
         self.until(lambda: packet_id in answers, f"it does not answer a {what}")
         return answers.pop(packet_id)
 
-    def until(self, condition: Callable[[], bool], complaint: str, limit_s: float = _ANSWER_S) -> None:
+    def until(self, condition: Callable[[], bool], complaint: str, limit_s: float = ANSWER_S) -> None:
         """Raises what has ended the connection, or Unreachable when nothing comes for too long."""
         until = time.monotonic() + min(limit_s, self._options.connect_timeout_s)
         while not condition():
@@ -167,16 +155,10 @@ class Connection:
             raise ended
 
     def _ready(self, limit_s: float) -> bool:
-        line: Any = self.client.socket()
-        if line is None:
-            return False
-        pending = getattr(line, "pending", None)  # of TLS and websockets: read from the socket, but not by us
-        if pending is not None and pending() > 0:
-            return True
-        writing = [line] if self.client.want_write() else []
-        # Else a broker that joins small packets (Mosquitto does) holds each last acknowledgement back for 40 ms.
-        self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        return bool(select.select([line], writing, [], limit_s)[0])
+        if self.open:
+            # Else a broker that joins small packets (Mosquitto does) holds each last acknowledgement back for 40 ms.
+            self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return readable(self.client, limit_s, or_writable=self.client.want_write())
 
     def lost(self) -> WaybillError | None:
         """What has ended the connection; None while it stands."""
@@ -191,4 +173,52 @@ class Connection:
         return self.unreachable(self._ended or "the connection has ended")
 
     def unreachable(self, what: str) -> Unreachable:
-        return Unreachable(what, where=self.where, next_step="Look at the broker, and at host, port and tls")
+        return unreachable(what, self.where)
+
+
+def set_up(client: Client, options: MqttBrokerOptions, client_id: str) -> None:
+    """What is the same for whoever connects."""
+    if options.websockets:
+        client.ws_set_options(path=options.websockets)
+    if options.user:
+        client.username_pw_set(options.user, options.password_for(client_id))
+    if context := options.tls_context():
+        client.tls_set_context(context)
+
+
+def while_nobody_answers(options: MqttBrokerOptions, connect: Callable[[float], Made]) -> Made:
+    """Tried again until `connect_timeout_s` is over: a broker that restarts is back in seconds. `connect` is told when
+    that is, on the monotonic clock."""
+    until = time.monotonic() + options.connect_timeout_s
+    while True:
+        try:
+            return connect(until)
+        except Retriable:
+            if time.monotonic() + _RETRY_S >= until:
+                raise
+            time.sleep(_RETRY_S)
+
+
+def readable(client: Client, limit_s: float, *, or_writable: bool = False) -> bool:
+    """Whether something has come; waits at most `limit_s` for it, or until there is room to write."""
+    line: Any = client.socket()
+    if line is None:
+        return False
+    pending = getattr(line, "pending", None)  # of TLS and websockets: read from the socket, but not by us
+    if pending is not None and pending() > 0:
+        return True
+    return bool(select.select([line], [line] if or_writable else [], [], limit_s)[0])
+
+
+def not_let_in(reason: Any, where: str) -> WaybillError:
+    """For a CONNACK of failure."""
+    kind = Refused if reason.value in _FOR_GOOD else Retriable
+    return kind(
+        f"the broker refuses the connection: {reason}",
+        where=where,
+        next_step="Look at user, password, protocol and what the broker lets this client id do",
+    )
+
+
+def unreachable(what: str, where: str) -> Unreachable:
+    return Unreachable(what, where=where, next_step="Look at the broker, and at host, port and tls")

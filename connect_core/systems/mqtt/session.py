@@ -1,7 +1,7 @@
 """One connection of a session, over paho-mqtt: packets come out in the order of arrival, acknowledgements go in bursts
 with a PINGREQ behind them.
 
-The only module that knows paho. It is driven from one thread, without paho's own: `receive` reads what is there. paho
+It is driven from one thread, without paho's own: `receive` reads what is there. paho
 acknowledges with one write a packet and shows no answer to a ping; `_Client` adds both with two private names of it
 (`_packet_queue`, `_handle_pingresp`), so its version is pinned and a test watches them.
 """
@@ -19,18 +19,14 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from connect_core.errors import Refused, Retriable, Unreachable
+from connect_core.errors import Refused, Unreachable
+from connect_core.systems.mqtt import connecting
+from connect_core.systems.mqtt.connecting import ANSWER_S, TAKEN_OVER, readable
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
 
 _PUBACK, _PINGREQ = 0x40, b"\xc0\x00"
-_TAKEN_OVER = 0x8E
-_FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
-"""Reasons of a CONNACK that trying again does not change (MQTT 5, section 3.2.2.2; paho shows those of 3.1.1 so)."""
-_REFUSED_ADVICE = "Look at user, password, protocol and what the broker lets this client id do"
-_RETRY_S = 0.2
-_ANSWER_S = 10.0
 _MOST_PACKETS = 1000
 _ONLY_WHEN_NEW = 1
 """Retain handling: retained messages come when the subscription is new (MQTT 5, section 3.8.3.1)."""
@@ -81,34 +77,20 @@ class Session:
             transport="websockets" if options.websockets else "tcp",
             manual_ack=True,
         )
-        if options.websockets:
-            client.ws_set_options(path=options.websockets)
-        if options.user:
-            client.username_pw_set(options.user, options.password_for(self._client_id))
-        if context := options.tls_context():
-            client.tls_set_context(context)
+        connecting.set_up(client, options, self._client_id)
         client.on_connect = self._on_connect
         client.on_message = self._on_message
         client.on_subscribe = self._on_answer
-        client.on_unsubscribe = self._on_unsubscribed
+        client.on_unsubscribe = self._on_answer
         client.on_disconnect = self._on_disconnect
         return client
 
     def _connected(self, *, clean: bool = False) -> bool:
-        """Tried again while nobody answers: a broker that restarts is back in seconds."""
-        until = time.monotonic() + self._options.connect_timeout_s
-        while True:
-            try:
-                self._client = self._made(clean=clean)  # a new one each time: paho keeps what went wrong
-                return self._connect_once(until)
-            except Retriable:
-                if time.monotonic() + _RETRY_S >= until:
-                    raise
-                time.sleep(_RETRY_S)
+        return connecting.while_nobody_answers(self._options, lambda until: self._connect_once(until, clean))
 
-    def _connect_once(self, until: float) -> bool:
+    def _connect_once(self, until: float, clean: bool) -> bool:
         self._connack, self._ended = None, ""
-        client = self._client
+        self._client = client = self._made(clean=clean)  # a new one each time: paho keeps what went wrong
         client.connect_timeout = max(until - time.monotonic(), 0.1)
         try:
             host, port = self._options.address
@@ -120,8 +102,7 @@ class Session:
         if not reason.is_failure:
             return kept
         client.disconnect()
-        kind = Refused if reason.value in _FOR_GOOD else Retriable
-        raise kind(f"the broker refuses the connection: {reason}", where=self._where, next_step=_REFUSED_ADVICE)
+        raise connecting.not_let_in(reason, self._where)
 
     def _answer(self) -> tuple[bool, Any]:
         """What a CONNACK said."""
@@ -223,17 +204,11 @@ class Session:
     # ------------------------------------------------------------------------------------------------------- driving
 
     def _readable(self, limit_s: float) -> bool:
-        line: Any = self._client.socket()
-        if line is None:
-            return False
-        pending = getattr(line, "pending", None)  # of TLS and websockets: read from the socket, but not by us
-        if pending is not None and pending() > 0:
-            return True
-        return bool(select.select([line], [], [], limit_s)[0])
+        return readable(self._client, limit_s)
 
     def _until(self, condition: Any, complaint: str) -> None:
         """Raises Unreachable when the connection ends or nothing comes for too long."""
-        until = time.monotonic() + min(_ANSWER_S, self._options.connect_timeout_s)
+        until = time.monotonic() + min(ANSWER_S, self._options.connect_timeout_s)
         while not condition():
             if not self.open:
                 raise self._unreachable(self.end_of())
@@ -245,7 +220,7 @@ class Session:
                 self._client.loop_write()
 
     def _unreachable(self, what: str) -> Unreachable:
-        return Unreachable(what, where=self._where, next_step="Look at the broker, and at host, port and tls")
+        return connecting.unreachable(what, self._where)
 
     def _on_connect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._connack = (bool(flags.session_present), reason)
@@ -254,11 +229,8 @@ class Session:
     def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
         self._acks[packet_id] = reasons
 
-    def _on_unsubscribed(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
-        self._acks[packet_id] = reasons
-
     def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self.taken_over = self.taken_over or reason.value == _TAKEN_OVER
+        self.taken_over = self.taken_over or reason.value == TAKEN_OVER
         self._ended = self._ended or f"the connection has ended: {reason}"  # the first one is the reason
 
     def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:

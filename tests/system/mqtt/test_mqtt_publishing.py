@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,31 +18,17 @@ from connect_core.found import Prefix
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices, listening
+from tests.pages import example_done
 from tests.site import Site
 from tests.unit.systems.driving import UID, Filler, lane, limit, records
 
 pytestmark = pytest.mark.server
 
-PAGE = Path(__file__).parents[3] / "docs" / "mqtt-sink.md"
 COSTLY = pytest.mark.fault(costly=True)
 
 
 def test_the_example_of_the_page(bare_site: Site, mosquitto: Mosquitto) -> None:
-    text = re.sub(r"\b1883\b", str(mosquitto.port), PAGE.read_text())
-    [document] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    [script] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    (bare_site.folder / "commands-out.yaml").write_text(document)
-    environment = bare_site.environment()
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=bare_site.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "b'close'" in done.stdout
+    assert "b'close'" in example_done("mqtt-sink.md", bare_site, "commands-out.yaml", mosquitto.port)
 
 
 def place(broker: MqttBroker, topic: str, **more: Any) -> dict[str, Any]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,29 +17,15 @@ from tests.faults.kit.processes import ended, wait_for
 from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 from tests.mqtt_line import MqttLine
+from tests.pages import example_done
 from tests.site import Site
 
 pytestmark = pytest.mark.server
 COSTLY = pytest.mark.fault(costly=True)
 
-PAGE = Path(__file__).parents[3] / "docs" / "mqtt-source.md"
-
 
 def test_the_example_of_the_page(bare_site: Site, mosquitto: Mosquitto) -> None:
-    text = re.sub(r"\b1883\b", str(mosquitto.port), PAGE.read_text())
-    document, _ = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    [script] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    (bare_site.folder / "devices-in.yaml").write_text(document)
-    environment = bare_site.environment()
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=bare_site.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    example_done("mqtt-source.md", bare_site, "devices-in.yaml", mosquitto.port)
     assert (bare_site.folder / "states.txt").read_bytes() == b"on\n"
 
 
