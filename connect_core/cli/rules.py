@@ -1,6 +1,7 @@
 """rules list | add | set | enable | disable | delete | try: what a connector makes of its records.
 
 Each change is a new revision of the document, checked and shown as `apply` does it, and counts from the next range on.
+Changes that are made at the same moment are made one behind the other.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from connect_core.cli.trying import register as register_try
 from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from connect_core.cli.session import Session
     from connect_core.contracts import Json
 
 app = typer.Typer(no_args_is_help=True, help="What a connector makes of its records, and where they go.")
@@ -142,27 +144,36 @@ def _changed_rule(name: str, rule: str, change: Callable[[Json], Json], why: str
 
 
 def _changed(name: str, change: Change, why: str, dry_run: bool, as_json: bool) -> None:
-    """Checked, shown and stored as `apply` does it."""
-    from connect_core.config import Written, check, difference
-    from connect_core.orchestration import control
-
     with session.reading() as opened:
-        old = opened.ledger.connector(name)
-        rules = change(list(old.document.get("rules") or []))
-        kept = {key: value for key, value in old.document.items() if key != "rules"}
-        document = kept | ({"rules": rules} if rules else {})
-        checked = check(Written(document, f"connector {name}"), opened.home, opened.settings)
-        told: dict[str, Any] = {"connector": name, "applied": not dry_run, "revision": old.revision, "rules": rules}
-        told |= {"difference": difference(old.document, checked.data), "notices": list(checked.notices)}
-        if old.document.get("rules") and not rules:
-            told["notices"].append("no rule is left: every record passes as it is")
-        if not dry_run:
-            applied = opened.ledger.apply_all({name: checked.data}, who=opened.settings.user, why=why)
-            told["revision"] = applied[name].connector.revision
-            control.parse_now(opened.home, opened.settings)
+        while (told := _applied(opened, name, change, why, dry_run)) is None:
+            pass  # somebody else has changed the document meanwhile: the same change of what it says now
     for text in told["notices"]:
         output.notice(f"{name}: {text}")
     output.emit(as_json, told, lambda: _show(told))
+
+
+def _applied(opened: Session, name: str, change: Change, why: str, dry_run: bool) -> dict[str, Any] | None:
+    """Checked, shown and stored as `apply` does it. None when it was made from a revision that is not the newest any
+    more."""
+    from connect_core.config import Written, check, difference
+    from connect_core.orchestration import control
+
+    old = opened.ledger.connector(name)
+    rules = change(list(old.document.get("rules") or []))
+    kept = {key: value for key, value in old.document.items() if key != "rules"}
+    document = kept | ({"rules": rules} if rules else {})
+    checked = check(Written(document, f"connector {name}"), opened.home, opened.settings)
+    told: dict[str, Any] = {"connector": name, "applied": not dry_run, "revision": old.revision, "rules": rules}
+    told |= {"difference": difference(old.document, checked.data), "notices": list(checked.notices)}
+    if old.document.get("rules") and not rules:
+        told["notices"].append("no rule is left: every record passes as it is")
+    if not dry_run:
+        applied = opened.ledger.revise(old, checked.data, who=opened.settings.user, why=why)
+        if applied is None:
+            return None
+        told["revision"] = applied.connector.revision
+        control.parse_now(opened.home, opened.settings)
+    return told
 
 
 def _show(told: dict[str, Any]) -> None:

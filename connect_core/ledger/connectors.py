@@ -109,6 +109,16 @@ class Connectors(Transactions):
         with self._write() as connection:
             return {name: _apply(connection, name, documents[name], who, why) for name in sorted(documents)}
 
+    def revise(self, old: Connector, document: Json, *, who: str, why: str = "") -> Applied | None:
+        """For a `document` that was made from the one of `old`: None, and nothing is changed, when that is not the
+        newest any more, or its connector was deleted. Then the caller makes it again, from what is there now."""
+        with self._write() as connection:
+            _lock_name(connection, old.name)
+            found = _live(connection, old.name)
+            if found is None or (found.uid, found.revision) != (old.uid, old.revision):
+                return None
+            return _revised(connection, found, document, who, why)
+
     def connector(self, name: str) -> Connector:
         """Raises ConfigError, naming the nearest known name, when there is none of this name."""
         with self._read() as connection:
@@ -179,10 +189,14 @@ def _apply(connection: Connection, name: str, document: Json, who: str, why: str
     found = _live(connection, name)
     if found is None:
         return Applied(_create(connection, name, document, who, why), True, [])
+    return _revised(connection, found, document, who, why)
+
+
+def _revised(connection: Connection, found: Connector, document: Json, who: str, why: str) -> Applied:
     difference = differences(found.document, document)
     if difference:
         _revise(connection, found, document, difference, who, why)
-        found = _live(connection, name) or found
+        found = _live(connection, found.name) or found
     return Applied(found, False, difference)
 
 

@@ -128,6 +128,44 @@ def test_documents_applied_at_once_become_revisions_one_behind_the_other(ledger:
     assert [revision.revision for revision in ledger.revisions(uid)] == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_a_document_made_from_an_older_one_changes_nothing(ledger: Ledger) -> None:
+    seen = ledger.apply("orders", {"n": 1}, who="ann").connector
+    newer = ledger.revise(seen, {"n": 2}, who="bob", why="first")
+    assert newer is not None
+    assert (newer.connector.revision, newer.difference) == (2, ["n: 1 -> 2"])
+    assert ledger.revise(seen, {"n": 3}, who="ann") is None
+    assert ledger.connector("orders") == newer.connector
+    assert len(ledger.revisions(seen.uid)) == 2
+    assert ledger.revise(newer.connector, {"n": 2}, who="ann") == Applied(newer.connector, False, [])
+
+
+def test_a_document_is_not_given_to_another_connector_of_the_name(ledger: Ledger) -> None:
+    seen = ledger.apply("orders", {"n": 1}, who="ann").connector
+    ledger.delete(seen.uid, who="bob")
+    assert ledger.revise(seen, {"n": 2}, who="ann") is None
+    other = ledger.apply("orders", {"n": 5}, who="bob").connector
+    assert ledger.revise(seen, {"n": 2}, who="ann") is None
+    assert ledger.connector("orders") == other
+
+
+def test_of_changes_made_at_once_none_is_lost(ledger: Ledger) -> None:
+    """Each adds to what it has read, and does so again when that was changed meanwhile."""
+    ledger.apply("orders", {"names": []}, who="ann")
+    start = threading.Barrier(6)
+
+    def add(number: int) -> int:
+        start.wait()
+        for tries in range(1, 100):
+            seen = ledger.connector("orders")
+            if ledger.revise(seen, {"names": [*seen.document["names"], number]}, who=str(number)):
+                return tries
+        return 0
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(add, range(6)))
+    assert sorted(ledger.connector("orders").document["names"]) == list(range(6))
+
+
 def test_a_name_made_twice_at_once_is_one_connector(ledger: Ledger) -> None:
     start = threading.Barrier(4)
 

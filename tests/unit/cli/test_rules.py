@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connect_core.cli.rules import add
 from tests.unit.cli.conftest import Typed, Waybill
 
 MQTT = """\
@@ -54,6 +59,21 @@ def test_a_rule_from_first_to_last(waybill: Waybill, applied: Path) -> None:
     assert {one["who"] for one in history} == {"ann"}
     assert "too many alarms" in {one["why"] for one in history}
     assert "rules" not in waybill("connectors", "show", "copy", "--json").json["document"]
+
+
+def test_two_who_change_rules_at_once_do_not_overwrite_each_other(waybill: Waybill, applied: Path) -> None:
+    """Both have read the same revision before either may write."""
+    with closing(sqlite3.connect(applied / ".waybill" / "ledger.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(2) as pool:
+            adding = [pool.submit(add, "copy", name) for name in ("one", "two")]
+            time.sleep(1.0)
+            assert not any(one.done() for one in adding)
+            other.execute("COMMIT")
+            for one in adding:
+                one.result()
+    assert sorted(one["name"] for one in rules(waybill)) == ["one", "two"]
+    assert waybill("connectors", "show", "copy", "--json").json["revision"] == 3
 
 
 def test_the_list_shows_what_each_rule_says(waybill: Waybill, applied: Path) -> None:
