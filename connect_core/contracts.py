@@ -428,12 +428,13 @@ class Inbox(Source, Protocol):
 
 
 @runtime_checkable
-class Lasting(Source, Protocol):
-    """A source for which the other side keeps something as long as the connector lives."""
+class Lasting(Protocol):
+    """A source or a sink for which the other side keeps something as long as the connector lives."""
 
     def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
         """Driver, when the connector is deleted, with all its leases held: the other side keeps nothing for it any more
-        when this returns. Gives what a person should know, a sentence each. May be called again."""
+        when this returns. `known` are the source's partitions, also for a sink. Gives what a person should know, a
+        sentence each. May be called again."""
 
 
 class Writer(Protocol):

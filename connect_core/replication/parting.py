@@ -1,29 +1,36 @@
-"""Before a connector is deleted: the other side of its source keeps nothing for it any more (`contracts.Lasting`).
+"""Before a connector is deleted: what is on its other sides keeps nothing for it any more (`contracts.Lasting`).
 
 Nobody works for the connector meanwhile: it is stopped, and all its leases are held until it is deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from connect_core import clock, systems
 from connect_core.config import Settings, revealed
-from connect_core.contracts import LIVE, Lasting
+from connect_core.contracts import LIVE, Lasting, Side, Sink, Source
 from connect_core.errors import LeaseHeld
-from connect_core.ledger import Connector, Ledger, task_lease_id
+from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
 from connect_core.replication.leasing import Held, Wanted, acquire
 from connect_core.replication.preparing import holder, resolved, times
 
 _AGAIN_S = 0.5
+_OPENED: Mapping[systems.End, Callable[[Side, ExitStack], Source | Sink]] = {
+    "sink": systems.sink,
+    "source": systems.source,
+}
+"""In the order in which they are told: when the second one cannot be, and the connector is resumed after all, a sink
+that has lost its progress repeats, and says so; a source's session would be lost."""
 
 
-def has_to_part(connector: Connector) -> bool:
-    """Whether the other side may keep something for it. Also of a document that this version does not take any more."""
-    system = systems.SYSTEMS.get(next(iter(connector.document.get("source") or {}), ""))
-    return system is not None and system.lasting
+def lasting(connector: Connector) -> list[systems.End]:
+    """Its ends whose other side may keep something for it. Also of a document that this version does not take any
+    more."""
+    by_end = {end: systems.SYSTEMS.get(next(iter(connector.document.get(end) or {}), "")) for end in _OPENED}
+    return [end for end, system in by_end.items() if system is not None and end in system.lasting]
 
 
 @contextmanager
@@ -31,21 +38,26 @@ def parted(
     ledger: Ledger, settings: Settings, home: Path, connector: Connector, say: Callable[[str], None]
 ) -> Iterator[list[str]]:
     """Gives what a person should know. The connector has to be stopped before. Raises LeaseHeld when a run does not
-    end, and what the source raises when it cannot be told."""
-    side = revealed(resolved(ledger, settings, home, connector).source)
+    end, and what an end raises that cannot be told."""
+    now = resolved(ledger, settings, home, connector)
+    sides = {"source": now.source, "sink": now.sink}
     with ExitStack() as opened:
-        source = systems.source(side, opened)
+        ends = [_OPENED[end](revealed(sides[end]), opened) for end in lasting(connector)]
         opened.callback(_at_rest(ledger, settings, home, connector, say).release)
         known = ledger.positions(connector.uid, LIVE, list(ledger.partitions(connector.uid)))
-        yield source.end(known) if isinstance(source, Lasting) else []
+        yield [told for end in ends if isinstance(end, Lasting) for told in end.end(known)]
 
 
 def _at_rest(ledger: Ledger, settings: Settings, home: Path, connector: Connector, say: Callable[[str], None]) -> Held:
-    """A run that is under way ends at its next range boundary: it is waited for as long as a lease lives."""
+    """A run that is under way ends at its next range boundary: it is waited for as long as a lease lives. A backfill
+    goes on meanwhile; one that does not end in this time has to be called off."""
     assignment, now = ledger.assignment(connector.uid), times(settings)
     tasks = sorted({share.task for share in assignment.shares.values()})
-    version = assignment.version
-    wanted = [Wanted(task_lease_id(connector.uid, LIVE, version, task), connector.uid, LIVE, version) for task in tasks]
+    uid, version = connector.uid, assignment.version
+    streams = [LIVE, *(one.stream for one in ledger.backfills(uid) if one.state in UNFINISHED)]
+    wanted = [
+        Wanted(task_lease_id(uid, stream, version, task), uid, stream, version) for stream in streams for task in tasks
+    ]
     until = clock.monotonic() + now.quantum_s + now.ttl_s
     while True:
         try:

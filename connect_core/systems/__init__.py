@@ -33,6 +33,7 @@ from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQS
 ENTRY_POINTS = "waybill.systems"
 
 RuleTargets = Literal["none", "named", "any"]
+End = Literal["source", "sink"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class System:
     `rule_targets` says what a rule may name with `to`: nothing; topics by name, which the sink is told of before a
     range is planned (an injected option `rule_topics`); or any text for each record (its column `to`). `open_source`
     and `open_sink` take an instance of the options and the caller's resources.
-    `lasting`: its source is a `contracts.Lasting`.
+    `lasting`: which of its two ends are a `contracts.Lasting`.
     """
 
     name: str
@@ -52,7 +53,7 @@ class System:
     open_source: Callable[[Any, ExitStack | None], Source] | None = None
     open_sink: Callable[[Any, ExitStack | None], Sink] | None = None
     rule_targets: RuleTargets = "none"
-    lasting: bool = False
+    lasting: tuple[End, ...] = ()
 
 
 def injected(options: type[BaseModel]) -> frozenset[str]:
@@ -164,7 +165,7 @@ _OWN = {
             _mqtt_source,
             _mqtt_sink,
             rule_targets="any",
-            lasting=True,
+            lasting=("source", "sink"),
         ),
         System(
             "rocketmq",
