@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="What connectors there are, and what they shall do.")
 
+_LEFT_BEHIND = {
+    "source": "its sessions were not ended, and hold messages until they expire",
+    "sink": "its progress was not cleared, and stays at the broker",
+}
+
 Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
 
 
@@ -99,12 +104,12 @@ def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also when its source cannot be told: what that keeps for it stays there.")
+        bool, typer.Option("--force", help="Also when a broker cannot be told: what that keeps for it stays there.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Delete a connector. What it moved stays where it is, and its history in the ledger; its name is free again, its
-    offsets are not reused. What its source keeps for it (sessions of an MQTT broker) is ended."""
+    offsets are not reused. What an MQTT broker keeps for it is ended: sessions, and the progress of a sink."""
     from connect_core.orchestration import control
 
     with session.working() as (opened, home), control.airflow_of(home, opened.settings) as airflow:
@@ -125,13 +130,14 @@ def delete(
 def _parted(
     opened: Session, home: Path, connector: Connector, airflow: Airflow | None, force: bool
 ) -> Iterator[list[str]]:
-    """The other side of its source keeps nothing for the connector any more. When it cannot be told that, the connector
-    stays, stopped; with `force` it goes all the same."""
+    """Its other sides keep nothing for the connector any more. When one cannot be told that, the connector stays,
+    stopped; with `force` it goes all the same."""
     from connect_core.errors import WaybillError
     from connect_core.orchestration import control
     from connect_core.replication import parting
 
-    if not parting.has_to_part(connector):
+    ends = parting.lasting(connector)
+    if not ends:
         yield []
         return
     opened.ledger.set_target_state(connector.uid, "stopped", who=opened.settings.user)
@@ -145,10 +151,10 @@ def _parted(
                 raise type(error)(
                     f"{error.what}; {connector.name} is stopped, and not deleted",
                     where=error.where,
-                    next_step="Try again when the broker answers; or delete it with --force: then the broker keeps its"
-                    " sessions, and what comes into them, until they expire",
+                    next_step="Try again when nothing works for it and the broker answers; or delete it with --force: "
+                    "then the broker keeps what it has of it",
                 ) from None
-            notes = [f"its sessions were not ended, and hold messages until they expire ({error.what})"]
+            notes = [f"{_LEFT_BEHIND[end]} ({error.what})" for end in ends]
         yield notes
 
 

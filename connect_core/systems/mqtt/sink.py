@@ -14,10 +14,12 @@ from contextlib import ExitStack, closing, contextmanager
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.contracts import Floor, Json, Lane, Limit, OpenRange, Range, Search, Targets, Writer
+from connect_core.contracts import LIVE, Floor, Json, Lane, Limit, OpenRange, Position, Range, Search, Targets, Writer
 from connect_core.errors import ConfigError
 from connect_core.found import Found
+from connect_core.records import Partition
 from connect_core.systems.mqtt import progress
+from connect_core.systems.mqtt.clearing import clear_below
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
 from connect_core.systems.mqtt.probing import NOT_KEPT, looking_as, missing
 from connect_core.systems.mqtt.progress import Progress
@@ -37,7 +39,7 @@ _KEEP_ADVICE = (
 
 
 class MqttSink:
-    """A `contracts.Sink`."""
+    """A `contracts.Sink`, and `Lasting`."""
 
     tells_records = False
 
@@ -92,6 +94,15 @@ class MqttSink:
             if wanted.inherited or wanted.found is not None or kept is None or kept.count < settled:
                 writer.keep(_limit_of(lane))
             yield writer
+
+    def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
+        """Also of backfills that are over. A connector that never ran has nothing at the broker, wherever that is."""
+        if not known:
+            return []
+        prefix, uid = self._options.progress_topic, self._options.uid
+        topics = [progress.topic_of(prefix, uid, LIVE, partition.id) for partition in known]
+        with self._looking() as publisher:
+            return clear_below(publisher, f"{prefix}/{uid}", topics)
 
     # --------------------------------------------------------------------------------------------------------- progress
 

@@ -114,6 +114,48 @@ def test_who_comes_later_throws_out_who_was_there(mosquitto: Mosquitto) -> None:
             assert listener.payloads(1) == [b"1"]
 
 
+def kept_below(broker: MqttBroker, topic: str) -> list[str]:
+    """The topics of retained messages."""
+    with listening(broker, f"{topic}/#") as listener:
+        return sorted(one.topic for one in listener.heard(quiet_s=1.0))
+
+
+def test_a_deleted_connector_leaves_no_progress(bare_site: Site, mosquitto: Mosquitto) -> None:
+    """Nor do its backfills. That of others stays."""
+    append(bare_site, [b"%d" % n for n in range(20)])
+    for name in ("out", "other"):
+        sink = place(mosquitto, f"d/{name}", progress_topic="kept")
+        bare_site.apply(name, {"source": {"file": {"path": "in.txt"}}, "sink": sink})
+        bare_site.waybill("run", name, "--engine", "inline")
+    words = ("--range", "in.txt:0-10", "--id", "again", "--engine", "inline")
+    bare_site.waybill("backfill", "out", *words)
+    uid, other = (bare_site.json("connectors", "show", name)["uid"] for name in ("out", "other"))
+    assert len(kept_below(mosquitto, f"kept/{uid}")) == 2
+    told = bare_site.json("connectors", "delete", "out", "--yes")
+    assert told["notes"] == ["its progress is cleared at the broker: 2 retained messages"]
+    assert [topic.split("/")[1] for topic in kept_below(mosquitto, "kept")] == [other]
+
+
+def test_a_broker_that_is_away_keeps_its_connector_from_being_deleted(bare_site: Site, tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path / "broker")
+    broker.start()
+    append(bare_site, [b"a"])
+    applied(bare_site, place(broker, "d/away", connect_timeout_s=1))
+    run(bare_site)
+    broker.kill()
+    said = bare_site.waybill("connectors", "delete", "out", "--yes", code=3)
+    assert "out is stopped, and not deleted" in said
+    assert "--force" in said
+    told = bare_site.json("connectors", "delete", "out", "--yes", "--force")
+    assert "its progress was not cleared, and stays at the broker" in told["notes"][0]
+    assert bare_site.json("connectors", "list")["connectors"] == []
+
+
+def test_a_connector_that_never_ran_is_deleted_wherever_its_broker_is(bare_site: Site) -> None:
+    applied(bare_site, {"mqtt": {"host": "nowhere.invalid", "topic": "d/never"}})
+    assert bare_site.json("connectors", "delete", "out", "--yes")["notes"] == []
+
+
 @COSTLY
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
