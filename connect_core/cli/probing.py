@@ -86,7 +86,8 @@ def _rocketmq(role: Role, options: Json) -> Iterator[Seen]:
         return
     if options.get("client") == "native":
         yield _native_client()
-    for topic in (options["topic"], *(options.get("rule_topics") or ())):
+    own = () if options.get("only_rule_topics") else (options["topic"],)
+    for topic in (*own, *(options.get("rule_topics") or ())):
         yield _topic_written(topic, topic in topics, options.get("create", True))
 
 

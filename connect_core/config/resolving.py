@@ -13,7 +13,7 @@ from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.option_models import ROLES, Role, find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
-from connect_core.config.ruling import enabled, rule_topics
+from connect_core.config.ruling import are_all_elsewhere, enabled, rule_topics
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
 from connect_core.contracts import Json, Side
@@ -53,6 +53,7 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
             "send_timeout_s": settings.send_timeout_s,
             "sink_system": document.sink.system,
             "rule_topics": rule_topics(document.rules),
+            "only_rule_topics": are_all_elsewhere(document.rules),
         }
         around = Surroundings(home, settings.files_roots)
         end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))

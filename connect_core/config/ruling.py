@@ -30,6 +30,12 @@ def rule_topics(rules: Sequence[Rule]) -> list[str] | None:
     return sorted({rule.to for rule in rules if rule.enabled and rule.to}) if rules else None
 
 
+def are_all_elsewhere(rules: Sequence[Rule]) -> bool:
+    """Whether every output has its topic from a rule, so that none goes where the sink says."""
+    names = [rule.to for rule in rules if rule.enabled]
+    return bool(names) and all(names)
+
+
 def unfit_rules(rules: Sequence[Rule], source: End, sink: End) -> Iterator[tuple[Place, str]]:
     """Place and words of what is wrong with rules that are sound by themselves, between ends that fit."""
     if rules and sink.options.get("groups"):

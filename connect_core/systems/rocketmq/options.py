@@ -304,6 +304,12 @@ class RocketMQSinkOptions(ClusterOptions):
         examples=[["alarms"]],
         json_schema_extra={"injected": True},
     )
+    only_rule_topics: bool = Field(
+        default=False,
+        description="Whether every record goes to a topic that a rule names, and none to `topic`",
+        examples=[False],
+        json_schema_extra={"injected": True},
+    )
     send_timeout_s: float = Field(
         default=3.0,
         gt=0,

@@ -66,14 +66,17 @@ class RocketMQSink:
 
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         """What the pins of a range say: its topic, the queues of it there are, and how one of them is chosen; with
-        rules the same of the topics that they name."""
+        rules the same of the topics that they name. Where they name all, nobody asks for the sink's own."""
         named = self._options.rule_topics or ()
+        own = {} if self._options.only_rule_topics else self._wanted(topics)
         with self._connecting.client() as client:
-            wanted = dict.fromkeys(named, sum(topics.values())) | self._wanted(topics)
+            wanted = dict.fromkeys(named, sum(topics.values())) | own
             found = {topic: self._target(client, topic, partitions, floors) for topic, partitions in wanted.items()}
         pins = found
         if self._options.rule_topics is not None:
-            pins = {topic: with_rules(own, {one: found[one] for one in named}) for topic, own in found.items()}
+            pins = {topic: with_rules(first, {one: found[one] for one in named}) for topic, first in found.items()}
+        if self._options.only_rule_topics:
+            return Targets(pins[named[0]])
         by_topic = {topic: pins[self._options.target_for(topic)] for topic in topics}
         return Targets(pins.get(self._options.topic, {}), by_topic=by_topic)
 

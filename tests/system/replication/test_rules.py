@@ -112,6 +112,31 @@ def test_a_rule_that_changes_after_a_kill_counts_from_the_next_range_on(site: Si
     assert sum(one["surplus"] + one["possible_repeats"] for one in told) == 0
 
 
+@pytest.mark.parametrize("step", ["", "before-receipt"])
+def test_where_rules_name_all_topics_the_sink_s_own_is_left_alone(site: Site, step: str) -> None:
+    """It is neither asked for nor made; what a worker has delivered that died is found in the others."""
+    stored(site)
+    out, low, high = f"out-{site.topic}", f"low-{site.topic}", f"high-{site.topic}"
+    rules = [{"name": "low", "when": "$.n < 100", "to": low}, {"name": "high", "when": "$.n >= 50", "to": high}]
+    connector(site, {"topics": [site.topic]}, {"topic": out, "queues": 1}, rules=rules)
+    if step:
+        site.fault(step, "kill")
+        killed = site.start("run", NAME)
+        killed.communicate(timeout=120)
+        assert killed.returncode != 0
+    site.waybill("run", NAME)
+    assert [number(one) for one in arrived(site, low)] == list(range(100))
+    assert [number(one) for one in arrived(site, high)] == list(range(50, COUNT))
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        assert not client.topics.exists(out)
+    (receipt,) = receipts(site)
+    assert (receipt["delivered"], receipt["already"]) == ((0, 350) if step else (350, 0))
+    connector(site, {"topics": [site.topic]}, {"topic": out, "queues": 1}, rules=[*rules, {"name": "all"}])
+    stored(site, COUNT, COUNT + 10)
+    site.waybill("run", NAME)
+    assert [number(one) for one in arrived(site, out)] == list(range(COUNT, COUNT + 10))
+
+
 def test_each_output_is_published_to_the_topic_of_its_rule(bare_site: Site, mosquitto: MqttBroker) -> None:
     """It may be a template. What names none goes where the sink says; what makes no topic is rejected."""
     lines = [b'{"id": "k%d", "temp": %d}' % (n, n) for n in range(4)] + [b'{"id": "a+b", "temp": 9}', b"no json"]

@@ -102,7 +102,16 @@ def test_rules_are_pinned_as_far_as_they_count(home: Path, settings: Settings) -
         {"name": "a", "when": "$.a > 1", "to": "hot"},
         {"name": "c", "tags": ""},
     ]
-    assert resolved.sink.options["rule_topics"] == ["hot"]
+    assert (resolved.sink.options["rule_topics"], resolved.sink.options["only_rule_topics"]) == (["hot"], False)
+
+
+@pytest.mark.parametrize(
+    ("rules", "only"),
+    [("{name: a, to: hot}, {name: b, enabled: false}", True), ("{name: a, to: hot}, {name: b}", False)],
+)
+def test_a_sink_is_told_when_rules_name_all_its_topics(rules: str, only: bool, home: Path, settings: Settings) -> None:
+    document = _checked(TEXT + f"rules: [{rules}]", home, settings).document
+    assert resolve(document, home, settings, "u").sink.options["only_rule_topics"] is only
 
 
 def test_without_an_enabled_rule_a_run_still_has_rules(home: Path, settings: Settings) -> None:
@@ -110,5 +119,6 @@ def test_without_an_enabled_rule_a_run_still_has_rules(home: Path, settings: Set
         _checked(TEXT + "rules: [{name: b, enabled: false}]", home, settings).document, home, settings, "u"
     )
     assert (resolved.pipeline["rules"], resolved.sink.options["rule_topics"]) == ([], [])
+    assert resolved.sink.options["only_rule_topics"] is False
     bare = resolve(_checked(TEXT, home, settings).document, home, settings, "u")
     assert (bare.pipeline, bare.sink.options["rule_topics"]) == ({"transforms": []}, None)
