@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from paho.mqtt.client import Client, MQTTMessage
@@ -19,10 +19,18 @@ from tests.mqtt_brokers import MqttBroker
 _LIMIT_S = 60.0
 
 
+class Reached(NamedTuple):
+    """A broker that somebody else has started."""
+
+    host: str
+    port: int
+    client_limit: int
+
+
 class Devices:
     """One connection for all of them. `acknowledged` counts the publishes that the broker has taken over."""
 
-    def __init__(self, broker: MqttBroker) -> None:
+    def __init__(self, broker: MqttBroker | Reached) -> None:
         self._client = Client(
             CallbackAPIVersion.VERSION2, f"devices-{uuid4().hex[:8]}", protocol=MQTTProtocolVersion.MQTTv5
         )
@@ -39,9 +47,9 @@ class Devices:
             self._client.publish(topic, payload, qos, **more)
         self.published += len(payloads)
 
-    def wait(self) -> None:
+    def wait(self, limit_s: float = _LIMIT_S) -> None:
         """Until the broker has all of them."""
-        until = time.monotonic() + _LIMIT_S
+        until = time.monotonic() + limit_s
         while self.acknowledged < self.published:
             assert time.monotonic() < until, f"the broker took {self.acknowledged} of {self.published}"
             time.sleep(0.005)
@@ -55,7 +63,7 @@ class Devices:
 
 
 @contextmanager
-def devices(broker: MqttBroker) -> Iterator[Devices]:
+def devices(broker: MqttBroker | Reached) -> Iterator[Devices]:
     made = Devices(broker)
     try:
         yield made

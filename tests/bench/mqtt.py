@@ -1,8 +1,8 @@
 """Into an MQTT broker (Mosquitto, on this machine), from a file and from a topic, beside a bare publisher.
 
-The bare one is paho's client as its documentation has it: a thread of its own, as many publishes under way, QoS 1,
-nothing kept. Run as a process of its own (`python -m tests.bench.mqtt HOST PORT TOPIC FILE`); prints how many were
-acknowledged, and seconds.
+The bare one is paho's client as its documentation has it (`tests.mqtt_devices`): a thread of its own, as many publishes
+under way, QoS 1, nothing kept. Run as a process of its own (`python -m tests.bench.mqtt HOST PORT TOPIC FILE`); prints
+how many were acknowledged, and seconds.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from paho.mqtt.client import Client
-from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
-
 from tests.bench.copies import fill, forget
 from tests.bench.measures import compared, write_logs
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
 from tests.mqtt_brokers import Mosquitto
+from tests.mqtt_devices import Reached, devices
 
 MESSAGES = 100_000
 _BYTES = 200
@@ -82,35 +80,12 @@ def _broker(folder: Path) -> Iterator[Mosquitto]:
         broker.kill()
 
 
-def publish(host: str, port: int, topic: str, lines: list[bytes]) -> int:
-    """Returns how many were acknowledged."""
-    acknowledged = count()
-    done = 0
-
-    def on_publish(*_: Any) -> None:
-        nonlocal done
-        done = next(acknowledged) + 1
-
-    client = Client(CallbackAPIVersion.VERSION2, f"bare-{time.monotonic_ns()}", protocol=MQTTProtocolVersion.MQTTv5)
-    client.max_inflight_messages_set(_IN_FLIGHT)
-    client.max_queued_messages_set(0)
-    client.on_publish = on_publish
-    client.connect(host, port)
-    client.loop_start()
-    for line in lines:
-        client.publish(topic, line, 1)
-    until = time.monotonic() + _LIMIT_S
-    while done < len(lines) and time.monotonic() < until:
-        time.sleep(0.001)
-    client.disconnect()
-    client.loop_stop()
-    return done
-
-
 def main(host: str, port: str, topic: str, path: str) -> None:
     begun = time.monotonic()
-    done = publish(host, int(port), topic, Path(path).read_bytes().splitlines())
-    print(done, time.monotonic() - begun)
+    with devices(Reached(host, int(port), _IN_FLIGHT)) as publishing:
+        publishing.publish(topic, Path(path).read_bytes().splitlines())
+        publishing.wait(_LIMIT_S)
+    print(publishing.acknowledged, time.monotonic() - begun)
 
 
 if __name__ == "__main__":

@@ -10,18 +10,23 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from connect_core.contracts import LIVE
+from connect_core.errors import Fenced
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
+from connect_core.systems.mqtt.publishing import Publisher
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from tests.faults.kit import processes
 from tests.faults.kit.fixtures import MakeSite
 from tests.faults.kit.journeys import TRY_AGAIN
 from tests.faults.kit.mqtt_proxy import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, MqttProxy, Strike
-from tests.faults.kit.processes import ended, stopped_at
+from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.rows import FaultRow
 from tests.mqtt_brokers import MqttBroker
 from tests.mqtt_devices import Listener, devices, listening
@@ -62,6 +67,9 @@ class Outlet:
 
     def start(self) -> Any:
         return self.site.start("run", NAME, "--engine", "inline")
+
+    def uid(self) -> str:
+        return str(self.site.json("connectors", "show", NAME)["uid"])
 
     def run(self) -> None:
         self.site.waybill("run", NAME, "--engine", "inline")
@@ -249,6 +257,62 @@ def test_a_slow_broker_makes_progress_in_each_quantum(
     assert len(outlet.receipts()) > 1
 
 
+@pytest.mark.parametrize("broker", KINDS, indirect=True)
+def test_a_stranger_who_takes_the_client_id(
+    broker: MqttBroker, site_on: MakeSite, proxy: MqttProxy, listener: Listener, topic: str, row: FaultRow
+) -> None:
+    """The run ends as one that was overtaken; the next one takes the id back from the stranger, who stays."""
+    site = begun(row, site_on("SQLite"), broker, "a stranger connects with the client id of a partition")
+    outlet = Outlet(site, proxy, listener, topic)
+    outlet.run()
+    outlet.write(COUNT)
+    uid = outlet.uid()
+    with listening(broker, f"waybill/{uid}/#") as kept:
+        [partition_id] = {one.topic.split("/")[2] for one in kept.heard(1)}
+    options = MqttSinkOptions(host=broker.host, port=broker.port, topic=topic, uid=uid)
+    proxy.seconds_a_packet = 0.005
+    driver = outlet.start()
+    wait_for(lambda: len(listener.messages) > COUNT + 2 * GROUP, "messages of the sink")
+    row.strikes()
+    with closing(Publisher(options, options.sink_client_id(LIVE, partition_id))):
+        outlet.deaths += 1
+        assert ended(driver) == Fenced.exit_code
+        proxy.seconds_a_packet = 0.0
+        outlet.run()
+        row.moves_again()
+    outlet.run()
+    outlet.check(row)
+
+
+@pytest.mark.parametrize("broker", KINDS, indirect=True)
+def test_empty_messages_among_others_on_a_line_that_is_cut(
+    broker: MqttBroker,
+    site_on: MakeSite,
+    proxy: MqttProxy,
+    listener: Listener,
+    topic: str,
+    row: FaultRow,
+    seeded: random.Random,
+) -> None:
+    """An empty one stands behind each with a number: so it is known which of them have come."""
+    site = begun(row, site_on("SQLite"), broker, "the line is cut behind a PUBLISH, half of them empty")
+    (site.folder / "in.txt").write_bytes(b"".join(b"%d\n\n" % n for n in range(COUNT)))
+    outlet = Outlet(site, proxy, listener, topic)
+    outlet.written = 2 * COUNT
+    outlet.struck(row, proxy.set(Strike(PUBLISH, "cut behind", seeded.randrange(GROUP, 3 * GROUP))))
+    outlet.run()
+    row.moves_again()
+    outlet.run()
+    heard = listener.payloads(outlet.written, quiet_s=1.0)
+    followed = {int(one) for one, next_one in pairwise(heard) if one and not next_one}
+    told = sum(one["possible_repeats"] for one in outlet.receipts())
+    row.lost, row.repeated = COUNT - len(followed), len(heard) - outlet.written
+    row.reordered = row.surplus = 0
+    row.condition = f"told: {told} possible repeats" if row.repeated else ""
+    assert row.lost == 0
+    assert row.repeated <= told <= GROUP
+
+
 @pytest.mark.parametrize("broker", ["mosquitto"], indirect=True)
 def test_a_megabyte_that_is_cut_in_the_middle(
     broker: MqttBroker, site_on: MakeSite, proxy: MqttProxy, listener: Listener, topic: str, row: FaultRow
@@ -271,8 +335,7 @@ def test_progress_that_the_broker_has_lost(
     site = begun(row, site_on("SQLite"), broker, "the retained progress is cleared while a range is open")
     outlet = Outlet(site, proxy, listener, topic)
     outlet.struck(row, proxy.set(Strike(PUBLISH, "kill behind", 3 * GROUP + 20)))
-    [uid] = {one["uid"] for one in site.json("connectors", "list")["connectors"] if one["name"] == NAME}
-    _clear(broker, f"waybill/{uid}/#")
+    _clear(broker, f"waybill/{outlet.uid()}/#")
     outlet.run()
     row.moves_again()
     outlet.deaths += COUNT // GROUP
