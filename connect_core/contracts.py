@@ -6,6 +6,7 @@ Plain frozen values and small protocols; imports only the vocabulary. Positions 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -164,10 +165,12 @@ class OpenRange:
 
 class Limit(NamedTuple):
     """When a lane stops taking on records (`quantum_end_ns`) and the moment after which it may not write at all
-    (`deadline_ns`, rule 1). Both on this host's CLOCK_BOOTTIME."""
+    (`deadline_ns`, rule 1). Both on this host's CLOCK_BOOTTIME. `idle_s` is how long a source that pushes is listened
+    to, from when it is connected, while nothing comes at all."""
 
     quantum_end_ns: int
     deadline_ns: int
+    idle_s: float = math.inf
 
     def quantum_left_s(self) -> float:
         return (self.quantum_end_ns - now_ns()) / 1e9
@@ -310,7 +313,8 @@ class Lane:
     `lock_paths` are the files that prove that somebody of this epoch is alive (rule 3), one for each lease the run
     holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
     counts from the lane's own start and is cut by `deadline_ns`; live ranges end before it when nothing came for
-    `linger_s`. `pace` is the lane's share of what its connector may move.
+    `linger_s`, those of a source that pushes also when nothing came at all for `idle_s`. `pace` is the lane's share of
+    what its connector may move.
     """
 
     connector: str
@@ -328,6 +332,7 @@ class Lane:
     lock_paths: tuple[str, ...]
     code: str
     linger_s: float = 0.0
+    idle_s: float = math.inf
     pace: Pace = UNPACED
 
 

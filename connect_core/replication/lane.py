@@ -59,4 +59,4 @@ def search(wanted: Search) -> dict[int, Found]:
 
 def _limit(lane: Lane) -> Limit:
     quantum_end = clock.now_ns() + int(lane.quantum_s * 1e9)
-    return Limit(min(quantum_end, lane.deadline_ns), lane.deadline_ns)
+    return Limit(min(quantum_end, lane.deadline_ns), lane.deadline_ns, lane.idle_s)

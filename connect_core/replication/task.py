@@ -7,6 +7,7 @@ next attempt takes the same begin with the same pins, looks for what is there, a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -87,7 +88,7 @@ class TaskRun:
         self.taken_over: list[Range] = []
         self.targets: Targets | None = None
         self._seen_topics: dict[str, int] = {}
-        self.quantum_s = setting.times.quantum_s
+        self.quantum_s, self.idle_s = setting.times.quantum_s, math.inf
         self.budget = Budget(
             setting.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
         )
@@ -506,6 +507,7 @@ class TaskRun:
             lock_paths=tuple(str(lock.path) for lock in self.held.locks),
             code=code_version(),
             linger_s=self.setting.times.linger_s,
+            idle_s=self.idle_s,
             pace=pace,
         )
 

@@ -61,13 +61,15 @@ class Window:
         self._withdraw(pending)
 
     def empty_inbox(self) -> None:
-        """For a source that pushes, without a window: takes what comes until nothing has come for `linger`."""
+        """For a source that pushes, without a window: takes what comes until nothing has come for `linger`. That counts
+        from when it is connected: to connect may take longer than that."""
         run, pending, receipts = self._run, list[OpenRange](), -1
+        run.idle_s = run.setting.times.linger_s
         while clock.monotonic() < self._ends_at and len(run.summary.receipts) > receipts and not run.ends_here():
             receipts = len(run.summary.receipts)
             bounds = run.bounds()
             pending = self._still_as_planned(pending, bounds)
-            pending = self._quantum(pending, bounds, run.setting.times.linger_s)
+            pending = self._quantum(pending, bounds, run.setting.times.quantum_s)
         self._withdraw(pending)
 
     def _quantum(self, pending: list[OpenRange], bounds: Mapping[Partition, Bounds], left_s: float) -> list[OpenRange]:

@@ -20,6 +20,7 @@ class MemoryInbox(MemorySource):
     acknowledged: int = 0
     sink: MemorySink = field(default_factory=MemorySink)
     lost: bool = False
+    connecting_s: float = 0.0
     _ahead: int = 0
     told: list[int] = field(default_factory=list)
 
@@ -36,6 +37,7 @@ class MemoryInbox(MemorySource):
         assert one.live
         self.lost = False
         self.acknowledged = max(self.acknowledged, one.begin)  # what was settled is recognised when it comes again
+        clock.sleep(self.connecting_s)
         sent, place, came = self.acknowledged, one.begin, clock.monotonic()
         self._ahead = sent - place
         while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:

@@ -33,6 +33,15 @@ def test_a_run_without_a_window_ends_when_nothing_comes_and_leaves_nothing_open(
     assert world.ledger.open_ranges(world.connector.uid, "live") == []
 
 
+def test_who_takes_longer_to_connect_than_it_waits_in_silence_moves_all_the_same(
+    world: World, inbox: MemoryInbox
+) -> None:
+    inbox.connecting_s = 10 * world.times.linger_s
+    world.run()
+    assert world.committed() == 25
+    world.check()
+
+
 def test_in_a_window_what_comes_is_moved_and_silence_is_no_fault(world: World, inbox: MemoryInbox) -> None:
     """A minute's window: it ends because somebody pauses the connector, however busy the machine is."""
     world.window_s = 60
