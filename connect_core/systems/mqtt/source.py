@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -29,6 +30,8 @@ from connect_core.systems.mqtt.unconfirmed import is_doubtful, left_by
 LOST = "the broker has lost the session, and what it held"
 _PARTITION = "session-"
 _LOOK_S = 0.1
+_AT_ONCE = 16
+"""So many sessions connect side by side."""
 _ASK_EVERY_S = 10.0
 """How often, in a window, a broker is asked what it has dropped: Mosquitto counts anew every ten seconds."""
 
@@ -57,20 +60,35 @@ class MqttSource:
         return ""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        seen = {partition: self._bounds(partition, at or Position(0, 0)) for partition, at in known.items()}
+        places = {partition: at or Position(0, 0) for partition, at in known.items()}
+        lost = self._lost(places)
+        seen = {partition: self._bounds(partition, at, lost=partition in lost) for partition, at in places.items()}
         first = min(seen, key=_number, default=None)
         return seen if first is None else seen | {first: self._with_dropped(seen[first])}
 
-    def _bounds(self, partition: Partition, at: Position) -> Bounds:
-        """A session is looked at once a run: one that is lost later is told by the worker, and by the next run."""
+    def _lost(self, places: Mapping[Partition, Position]) -> set[Partition]:
+        """A session is looked at once a run: one that is lost later is told by the worker, and by the next run. Side by
+        side, since a lease does not wait for hundreds of connections in a row."""
+        wanted = {
+            partition: Standing.of(at.evidence)
+            for partition, at in places.items()
+            if partition not in self._looked_at and self._pushes(partition, at)
+        }
+        with ThreadPoolExecutor(_AT_ONCE) as together:
+            looks = {one: together.submit(is_lost, self._options, _number(one), wanted[one]) for one in wanted}
+        lost = {partition for partition, look in looks.items() if look.result()}
+        self._looked_at |= wanted.keys() - lost
+        return lost
+
+    def _pushes(self, partition: Partition, at: Position) -> bool:
+        return bool(self._filters(partition) or Standing.of(at.evidence).subscribed)
+
+    def _bounds(self, partition: Partition, at: Position, *, lost: bool) -> Bounds:
         standing, gaps = Standing.of(at.evidence), list[Gap]()
-        pushes = bool(self._filters(partition) or standing.subscribed)
-        if pushes and partition not in self._looked_at:
-            if is_lost(self._options, _number(partition), standing):
-                gaps.append(Gap(at.incarnation, at.offset, None, LOST))
-                standing = standing.without_session()
-            else:
-                self._looked_at.add(partition)
+        pushes = self._pushes(partition, at)
+        if lost:
+            gaps.append(Gap(at.incarnation, at.offset, None, LOST))
+            standing = standing.without_session()
         standing = replace(standing, counts_up=self._counts_up(standing), witnessed=partition in self._looked_at)
         return Bounds(
             at.incarnation,
@@ -141,11 +159,11 @@ class MqttSource:
         raise _no_history()
 
     def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
-        """Stays for the whole quantum while nothing has come at all: the next message finds somebody there. What is to
-        be remarked on comes well before the quantum ends."""
-        remark_s = min(linger_s, limit.quantum_left_s() / 2)
-        members = {one.partition: self._member(one) for one in wanted}
+        """In a window it stays for the whole quantum while nothing has come at all: the next message finds somebody
+        there. What is to be remarked on comes well before the quantum ends."""
+        members = self._connected(wanted)
         started = time.monotonic()
+        remark_s = min(linger_s, limit.idle_s / 2, limit.quantum_left_s() / 2)
         came: float | None = None
         while (left_s := limit.quantum_left_s()) > 0:
             wait([one.session for one in members.values()], min(left_s, _LOOK_S))
@@ -157,18 +175,19 @@ class MqttSource:
                     came = time.monotonic()
                 elif time.monotonic() - (came or started) >= remark_s and (last := member.remark()) is not None:
                     yield one, last
-                    came = time.monotonic()
-            if self._is_over(list(members.values()), came, linger_s):
+                    came = came or started
+            if self._is_over(list(members.values()), something=came is not None):
+                return
+            if time.monotonic() - (came or started) >= (limit.idle_s if came is None else linger_s):
                 return
 
-    def _is_over(self, members: Sequence[Member], came: float | None, linger_s: float) -> bool:
-        """Raises what has ended a connection, unless what came before has to be settled first."""
+    def _is_over(self, members: Sequence[Member], *, something: bool) -> bool:
+        """Raises what has ended a connection, unless `something` came before that, which has to be settled first."""
         for member in members:
-            with suppress(*([Unreachable] if came is not None else [])):
+            with suppress(*([Unreachable] if something else [])):
                 member.require_open()
         ended = any(not member.session.open for member in members)
-        silent = came is not None and time.monotonic() - came >= linger_s
-        return ended or silent or all(member.is_full() for member in members)
+        return ended or all(member.is_full() for member in members)
 
     def acknowledge(self, wanted: Range, end: int) -> None:
         self._members[wanted.partition].durable(end)
@@ -176,11 +195,18 @@ class MqttSource:
     def evidence(self, wanted: Range, end: int) -> Json:
         return self._members[wanted.partition].evidence(end)
 
+    def _connected(self, wanted: Sequence[Range]) -> dict[Partition, Member]:
+        """Side by side: each needs several round trips, and what it takes is taken from the quantum. Raises what keeps
+        one of them from it, when all have tried."""
+        with ThreadPoolExecutor(_AT_ONCE) as together:
+            trying = {one.partition: together.submit(self._member, one) for one in wanted}
+        self._members |= {partition: one.result() for partition, one in trying.items() if one.exception() is None}
+        for member in self._members.values():
+            self._resources.callback(member.session.close)
+        return {partition: one.result() for partition, one in trying.items()}
+
     def _member(self, wanted: Range) -> Member:
-        member = Member(self._options, wanted, self._client_id(wanted.partition), self._filters(wanted.partition))
-        self._members[wanted.partition] = member
-        self._resources.callback(member.session.close)
-        return member
+        return Member(self._options, wanted, self._client_id(wanted.partition), self._filters(wanted.partition))
 
     def _filters(self, partition: Partition) -> tuple[str, ...]:
         number = _number(partition)
