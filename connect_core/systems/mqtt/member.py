@@ -110,13 +110,17 @@ class Member:
         subscribed; that it has to leave and is empty, so that it is given up when this is settled; that records may be
         with another member."""
         elsewhere = self._elsewhere(self._reception.next)
-        leaves = not (self._filters or self._emptied or self._reception.unacknowledged())
+        leaves = not (self._filters or self._emptied or self._awaits_broker())
         if self._told and not leaves and not elsewhere:
             return None
         self._told = True
         if leaves:
             self._emptied, self._subscribed = True, ()
         return SourceBatch(empty_records(), self._reception.passed_over(), absent=1, doubtful=elsewhere)
+
+    def _awaits_broker(self) -> bool:
+        """Whether silence does not show that the session is empty: the broker has to hear or to answer something."""
+        return bool(self._reception.unacknowledged()) or self._reception.awaits_answer()
 
     def require_open(self) -> None:
         """Raises Refused when somebody else has the session now, Unreachable when the connection has ended."""
