@@ -28,6 +28,9 @@ _CONNECT = b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x0a\x00\x00"
 """MQTT 3.1.1, a session that ends with the connection, no name of our own: [MQTT-3.1]."""
 _CONNACK = b"\x20\x02\x00\x00"
 _TIMEOUT_S = 2.0
+_MANY = 1_000_000_000
+"""Messages that wait for a client that is away. HiveMQ CE has no word for "no limit", and drops silently what comes
+beyond 1,000 unless it is told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ def prepare_hivemq(folder: Path, port: int, listeners: str = "") -> None:
     (folder / "conf" / "config.xml").write_text(
         f'<?xml version="1.0"?><hivemq><listeners><tcp-listener><port>{port}</port>'
         f"<bind-address>127.0.0.1</bind-address></tcp-listener>{listeners}</listeners>"
+        f"<mqtt><queued-messages><max-queue-size>{_MANY}</max-queue-size></queued-messages></mqtt>"
         "<anonymous-usage-statistics><enabled>false</enabled></anonymous-usage-statistics></hivemq>\n"
     )
 
