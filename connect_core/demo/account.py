@@ -33,7 +33,7 @@ def add_up(receipts: Sequence[Receipt]) -> Account:
         by_partition[receipt["partition"]].append(receipt)
     faults = [fault for receipt in receipts for fault in _identity_faults(receipt)]
     for partition, chain in by_partition.items():
-        faults += _chain_faults(partition, sorted(chain, key=lambda receipt: int(receipt["begin"])))
+        faults += _chain_faults(partition, sorted(chain, key=lambda one: (int(one["begin"]), int(one["end"]))))
     return Account(
         receipts=len(receipts),
         read=_sum(receipts, "read"),

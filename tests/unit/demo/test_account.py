@@ -33,6 +33,12 @@ def test_sound_receipts_add_up_in_any_order() -> None:
     assert account.ends == {"a.log": 900, "b.log": 40}
 
 
+def test_a_receipt_of_nothing_adjoins_the_one_that_goes_on_from_it() -> None:
+    """As an attempt leaves it that was killed before its target held anything; receipts come newest first."""
+    nothing = dict.fromkeys(("read", "passed", "emitted", "delivered", "already"), 0)
+    assert add_up([_receipt(500, 900), _receipt(500, 500, **nothing), _receipt(0, 500)]).faults == ()
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
