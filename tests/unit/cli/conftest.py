@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import testing
 from typer.testing import CliRunner
 
 from connect_core.cli.app import app
@@ -52,8 +54,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def built_once() -> Iterator[None]:
+    """The runner makes all commands from their signatures at each call: two thirds of what a test of them takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "_get_command", cache(testing._get_command))
+        yield
+
+
 @pytest.fixture
-def waybill(folder: Path) -> Waybill:
+def waybill(folder: Path, built_once: None) -> Waybill:
     def typed(*words: str, answer: str | None = None) -> Typed:
         result = CliRunner().invoke(app, [str(word) for word in words], input=answer)
         return Typed(result.exit_code, result.stdout, result.stderr)
