@@ -23,6 +23,7 @@ from connect_core.replication.tally import Portion, Tally, cut, split_at
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 """What is kept of a rejected record."""
+_MOMENT_NS = 1_000_000_000
 
 
 def home_of(lane: Lane) -> Path:
@@ -103,7 +104,7 @@ class Passage:
         end, failure = self._tolerated(rejects, batch.next_offset)
         kept = _before(_without(shaped.kept, unfit), end)
         fresh, already = self._fresh(kept)
-        taken = writer.write(fresh, self.limit) if len(fresh) else 0
+        taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
             end, failure = _boundary(fresh, taken), None
             kept = _before(kept, end)
@@ -125,6 +126,14 @@ class Passage:
         )
         self.failure = self.failure or failure
         return end < batch.next_offset or self.tally.full()
+
+    def _time_to_write(self) -> Limit:
+        """A first batch that comes when the quantum is over gets a moment all the same: else nothing would ever move
+        where a quantum is too short for it."""
+        if self.tally.end > self.tally.begin:
+            return self.limit
+        moment = clock.now_ns() + _MOMENT_NS
+        return self.limit._replace(quantum_end_ns=max(self.limit.quantum_end_ns, moment))
 
     def _unfit(self, records: pa.RecordBatch) -> tuple[Reject, ...]:
         """The records of which the target can never take an output, each once, with the bytes they had."""

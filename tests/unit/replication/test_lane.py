@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Delivered, Floor, Outcome, Receipt
+from connect_core.contracts import Delivered, Floor, Limit, Outcome, Range, Receipt, SourceBatch
 from connect_core.digest import RecordDigest, add_digests
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
@@ -86,6 +89,24 @@ def test_when_the_time_is_over_the_receipt_ends_at_the_last_durable_record() -> 
     receipt = receipt_of(move(lane_of(open_range(0, 100)), MemorySource(BODIES), sink)[0])
     assert (receipt.end, receipt.read, receipt.delivered) == (42, 42, 42)
     assert receipt.digest_read == receipt.digest_sent == digest(0, 42)
+
+
+class PunctualSink(MemorySink):
+    def write(self, batch: pa.RecordBatch, limit: Limit) -> int:
+        return super().write(batch, limit) if limit.quantum_left_s() > 0 else 0
+
+
+class LateSource(MemorySource):
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        time.sleep(max(limit.quantum_left_s(), 0) + 0.01)
+        yield from super().read(wanted, limit)
+
+
+def test_a_first_batch_that_comes_when_the_time_is_over_is_moved() -> None:
+    """Or a quantum that is too short for it would move nothing, and so would every later one."""
+    outcomes = move(lane_of(open_range(0, 100), quantum_s=0.05), LateSource(BODIES), PunctualSink())
+    receipt = receipt_of(outcomes[0])
+    assert (receipt.end, receipt.delivered) == (10, 10)
 
 
 def test_an_attempt_that_gets_less_far_leaves_a_floor_below_what_is_there() -> None:
