@@ -25,6 +25,9 @@ from connect_core.stack import jars, ports, processes
 from connect_core.stack import mqtt_broker as kinds
 from connect_core.stack.processes import Launch, Process
 
+FOR_THROUGHPUT = {"autosave_on_changes": "false", "autosave_interval": "1800"}
+"""Mosquitto as it is set up for throughput: every change on disk is what tests of crashes need."""
+
 _READY_S = 60.0
 _WEBSOCKETS = """<websocket-listener><port>{port}</port><bind-address>127.0.0.1</bind-address><path>/mqtt</path>
 <subprotocols><subprotocol>mqtt</subprotocol></subprotocols></websocket-listener>"""

@@ -132,7 +132,7 @@ class Passage:
         where a quantum is too short for it."""
         if self.tally.end > self.tally.begin:
             return self.limit
-        moment = clock.now_ns() + _MOMENT_NS
+        moment = min(clock.now_ns() + _MOMENT_NS, self.limit.deadline_ns)
         return self.limit._replace(quantum_end_ns=max(self.limit.quantum_end_ns, moment))
 
     def _unfit(self, records: pa.RecordBatch) -> tuple[Reject, ...]:

@@ -20,7 +20,7 @@ from tests.bench.copies import fill, forget
 from tests.bench.measures import compared, write_logs
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
-from tests.mqtt_brokers import Mosquitto
+from tests.mqtt_brokers import FOR_THROUGHPUT, Mosquitto
 from tests.mqtt_devices import Reached, devices
 
 MESSAGES = 100_000
@@ -28,8 +28,6 @@ _BYTES = 200
 _QUEUES = 2
 _IN_FLIGHT = 1000
 _LIMIT_S = 600.0
-_SAVING = {"autosave_on_changes": "false", "autosave_interval": "1800"}
-"""As brokers are set up for throughput: every change on disk is what tests of crashes need."""
 _numbers = count(1)
 
 
@@ -72,7 +70,7 @@ def _bare(broker: Mosquitto, log: Path) -> Callable[[], float]:
 
 @contextmanager
 def _broker(folder: Path) -> Iterator[Mosquitto]:
-    broker = Mosquitto(folder, settings=_SAVING)
+    broker = Mosquitto(folder, settings=FOR_THROUGHPUT)
     broker.start()
     try:
         yield broker

@@ -20,11 +20,10 @@ from tests.bench.freshness import TRICKLE_S, See, Store, Way, after_silence, bod
 from tests.bench.measures import compared
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
-from tests.mqtt_brokers import Mosquitto
+from tests.mqtt_brokers import FOR_THROUGHPUT, Mosquitto
 from tests.mqtt_devices import Devices, devices
 
 _PAYLOAD_BYTES = 256
-_AT_ONCE = 10_000
 _numbers = count(1)
 
 
@@ -43,7 +42,7 @@ def mqtt_freshness(place: Place) -> list[Row]:
 
 @contextmanager
 def _mosquitto(place: Place) -> Iterator[Mosquitto]:
-    broker = Mosquitto(place.folder / f"mosquitto-{next(_numbers)}")
+    broker = Mosquitto(place.folder / f"mosquitto-{next(_numbers)}", settings=FOR_THROUGHPUT)
     broker.start()
     try:
         yield broker
@@ -87,9 +86,8 @@ def _source(broker: Mosquitto, filters: list[str], **more: Any) -> dict[str, Any
 def _published(broker: Mosquitto, topic: str, messages: int) -> None:
     payload = b"x" * _PAYLOAD_BYTES
     with devices(broker) as publishing:
-        for done in range(0, messages, _AT_ONCE):
-            publishing.publish(topic, [payload] * min(_AT_ONCE, messages - done))
-            publishing.wait()
+        publishing.publish(topic, [payload] * messages)
+        publishing.wait()
 
 
 def _takers(broker: Mosquitto, name: str, members: int, what: str) -> list[tuple[int, float, float]]:

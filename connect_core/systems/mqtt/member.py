@@ -44,10 +44,13 @@ class Member:
         self._spoke_at = time.monotonic()
         self._emptied = False
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
-        self._subscribed = filters or standing.subscribed
-        self._told = standing.subscribed == self._subscribed
+        self._subscribed = tuple(dict.fromkeys((*standing.subscribed, *filters)))
+        """What the session may be subscribed to; until the broker has answered, to what it was and what it is to be."""
+        self._told = standing.subscribed == (filters or standing.subscribed)
         """Whether it is settled what the session is subscribed to, or comes to be with what this quantum brings."""
         self._subscribe(standing.subscribed)
+        self._answered = False
+        self._hear()
 
     def _subscribe(self, subscribed: tuple[str, ...]) -> None:
         """MQTT 5 does not send retained messages again to who has the subscription: to subscribe once more is certain.
@@ -59,9 +62,15 @@ class Member:
         if self._filters and not known:
             self.session.subscribe(self._filters, self._options.qos)
 
+    def _hear(self) -> None:
+        if not self._answered and self.session.answered():
+            self._answered = True
+            self._subscribed = self._filters or self._standing.subscribed
+
     def batch(self) -> SourceBatch | None:
         """What has come; None when nothing has. Packets that are there already are counted as absent."""
         packets = self.session.receive()
+        self._hear()
         self._confirm()
         self._keep_alive()
         if not packets:
@@ -110,7 +119,7 @@ class Member:
         subscribed; that it has to leave and is empty, so that it is given up when this is settled; that records may be
         with another member."""
         elsewhere = self._elsewhere(self._reception.next)
-        leaves = not (self._filters or self._emptied or self._awaits_broker())
+        leaves = self._answered and not (self._filters or self._emptied or self._awaits_broker())
         if self._told and not leaves and not elsewhere:
             return None
         self._told = True

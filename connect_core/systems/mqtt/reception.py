@@ -38,7 +38,7 @@ class Reception:
     def __init__(self, begin: int, unconfirmed: Unconfirmed, largest_window: int, *, learns: bool = True) -> None:
         self._begin = self.next = begin
         self._learns = learns
-        self._new_seen = False
+        self._new_seen = self._missing_told = False
         self._unconfirmed = unconfirmed
         self._largest_window = largest_window
         self._owed: deque[_Owed] = deque()
@@ -74,8 +74,9 @@ class Reception:
 
     def not_come_again(self) -> int:
         """To be asked when whatever was to be sent again has been: how many records of before may be with another
-        member of a shared subscription now, which takes them for new ones."""
-        return self._unconfirmed.not_come_again(self._begin)
+        member of a shared subscription now, which takes them for new ones. Each is told once."""
+        told, self._missing_told = self._missing_told, True
+        return 0 if told else self._unconfirmed.not_come_again(self._begin)
 
     @property
     def new_seen(self) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessage
@@ -56,6 +57,7 @@ class Session:
         self._options, self._client_id = options, client_id
         self._where = f"{options.where}, client id {client_id}"
         self._packets: list[Packet] = []
+        self._asked: dict[int, Callable[[Any], None]] = {}
         self._acks: dict[int, Any] = {}
         self._connack: tuple[bool, Any] | None = None
         self._ended: str = ""
@@ -119,12 +121,33 @@ class Session:
         return {"clean_start": False, "properties": properties}
 
     def subscribe(self, filters: Sequence[str], qos: int) -> None:
-        """Of filters that the session has the retained messages do not come again (MQTT 5). Raises Refused when the
-        broker does not grant one of them."""
+        """Of filters that the session has the retained messages do not come again (MQTT 5). Waits for the answer, as
+        far as it is not behind messages that are to be received first (`answered`). Raises Refused when the broker
+        does not grant one of them."""
         wanted: list[Any] = [
             (one, SubscribeOptions(qos=qos, retainHandling=_ONLY_WHEN_NEW) if self._five else qos) for one in filters
         ]
-        reasons = self._asked(lambda: self._client.subscribe(wanted), "SUBSCRIBE")
+        self._ask(lambda: self._client.subscribe(wanted), "SUBSCRIBE", partial(self._require_granted, filters))
+
+    def unsubscribe(self, filters: Sequence[str]) -> None:
+        """Waits like `subscribe`."""
+        self._ask(lambda: self._client.unsubscribe(list(filters)), "UNSUBSCRIBE", lambda reasons: None)
+
+    def answered(self) -> bool:
+        """Whether the broker has answered all that it was asked. A broker sends what it has for a session before it
+        answers, which may be more than a quantum can take. Raises what `subscribe` does."""
+        for packet_id in [*self._acks]:
+            self._asked.pop(packet_id)(self._acks.pop(packet_id))
+        return not self._asked
+
+    def _ask(self, ask: Callable[[], Any], what: str, judge: Callable[[Any], None]) -> None:
+        code, packet_id = ask()
+        if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            raise self._unreachable(self._ended or f"{what} could not be sent")
+        self._asked[packet_id] = judge
+        self._until(lambda: self.answered() or len(self._packets) >= _MOST_PACKETS, f"it does not answer a {what}")
+
+    def _require_granted(self, filters: Sequence[str], reasons: Any) -> None:
         refused = [f"{one} ({reason})" for one, reason in zip(filters, reasons, strict=True) if reason.is_failure]
         if refused:
             raise Refused(
@@ -132,16 +155,6 @@ class Session:
                 where=self._where,
                 next_step="Let this user subscribe to them, or leave them out",
             )
-
-    def unsubscribe(self, filters: Sequence[str]) -> None:
-        self._asked(lambda: self._client.unsubscribe(list(filters)), "UNSUBSCRIBE")
-
-    def _asked(self, ask: Any, what: str) -> Any:
-        code, packet_id = ask()
-        if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            raise self._unreachable(self._ended or f"{what} could not be sent")
-        self._until(lambda: packet_id in self._acks, f"it does not answer a {what}")
-        return self._acks.pop(packet_id)
 
     # ------------------------------------------------------------------------------------------------------- messages
 

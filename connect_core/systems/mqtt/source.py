@@ -160,13 +160,15 @@ class MqttSource:
 
     def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
         """In a window it stays for the whole quantum while nothing has come at all: the next message finds somebody
-        there. What is to be remarked on comes well before the quantum ends."""
+        there. What is to be remarked on comes well before the quantum ends. It looks once even when connecting took all
+        of it."""
         members = self._connected(wanted)
         started = time.monotonic()
         remark_s = min(linger_s, limit.idle_s / 2, limit.quantum_left_s() / 2)
         came: float | None = None
-        while (left_s := limit.quantum_left_s()) > 0:
-            wait([one.session for one in members.values()], min(left_s, _LOOK_S))
+        over = False
+        while not over:
+            wait([one.session for one in members.values()], min(max(limit.quantum_left_s(), 0), _LOOK_S))
             for one in wanted:
                 member = members[one.partition]
                 if (batch := member.batch()) is not None:
@@ -176,10 +178,9 @@ class MqttSource:
                 elif time.monotonic() - (came or started) >= remark_s and (last := member.remark()) is not None:
                     yield one, last
                     came = came or started
-            if self._is_over(list(members.values()), something=came is not None):
-                return
-            if time.monotonic() - (came or started) >= (limit.idle_s if came is None else linger_s):
-                return
+            ended = self._is_over(list(members.values()), something=came is not None)
+            silent = time.monotonic() - (came or started) >= (limit.idle_s if came is None else linger_s)
+            over = ended or silent or limit.quantum_left_s() <= 0
 
     def _is_over(self, members: Sequence[Member], *, something: bool) -> bool:
         """Raises what has ended a connection, unless `something` came before that, which has to be settled first."""

@@ -70,6 +70,7 @@ class Unconfirmed:
 
     def __init__(self, entries: Iterable[Entry] = (), *, counts_up: bool = False) -> None:
         self._by_id = {packet_id_of(one.trace): one for one in sorted(entries, key=lambda one: one.arrival)}
+        self._newest_id = next(reversed(self._by_id), None)
         self.counts_up = counts_up
 
     def __iter__(self) -> Iterator[Entry]:
@@ -93,16 +94,16 @@ class Unconfirmed:
         return Verdict.DOUBTFUL if entry.sent and not self.counts_up else Verdict.AGAIN
 
     def _was_there(self, packet_id: int) -> bool:
-        """Whether a broker that counts up has given out the id before the newest one here: it came, and was confirmed
-        so long ago that nothing is known of it any more."""
-        if not self.counts_up or not self._by_id:
+        """Whether a broker that counts up has given out the id before the newest one that is known: it came, and was
+        confirmed so long ago that nothing is known of it any more."""
+        if not self.counts_up or self._newest_id is None:
             return False
-        newest = max(self._by_id.values(), key=lambda one: one.arrival)
-        return (packet_id_of(newest.trace) - packet_id) % _IDS < _IDS // 2
+        return (self._newest_id - packet_id) % _IDS < _IDS // 2
 
     def written(self, arrival: int, trace: int) -> None:
         """The record is handed to the target; also when it was AGAIN, under the number that it came with this time."""
-        self._by_id[packet_id_of(trace)] = Entry(arrival, trace)
+        self._newest_id = packet_id_of(trace)
+        self._by_id[self._newest_id] = Entry(arrival, trace)
 
     def acknowledging(self, packet_ids: Iterable[int]) -> None:
         """Their acknowledgements are about to be sent."""

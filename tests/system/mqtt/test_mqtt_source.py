@@ -14,13 +14,14 @@ from connect_core.systems.mqtt.facts import ask
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
 from tests.faults.kit.processes import ended, wait_for
-from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
+from tests.mqtt_brokers import FOR_THROUGHPUT, HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 from tests.mqtt_line import MqttLine
 from tests.pages import example_done
 from tests.site import Site
 
 pytestmark = pytest.mark.server
+WINDOW = MqttSourceOptions.model_fields["receive_maximum"].default
 COSTLY = pytest.mark.fault(costly=True)
 
 
@@ -321,6 +322,31 @@ def test_a_message_in_rocketmq(sqlite_site: Site, mqtt_broker: MqttBroker) -> No
     shown = site.json("peek", site.topic, "--last", "1")["messages"][0]
     told = shown.get("headers") or shown.get("properties") or decode(b"")
     assert (told["MQTT_TOPIC"], told["MQTT_QOS"]) == ("rooms/1", "1")
+
+
+def test_a_backlog_of_several_windows_is_emptied(sqlite_site: Site, tmp_path: Path) -> None:
+    """Each run moves something, however much waits. Mosquitto calls all of it sent again once it was connected to."""
+    site = sqlite_site
+    broker = Mosquitto(tmp_path / "mosquitto", settings=FOR_THROUGHPUT)
+    broker.start()
+    try:
+        site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LINGER_S": "300ms"}
+        sink = {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}}
+        site.apply("in", {"source": place(broker, filters=["many/#"]), "sink": sink})
+        run(site)
+        said = [b"%d" % n for n in range(5 * WINDOW)]
+        with devices(broker) as all_of_them:
+            all_of_them.publish("many/1", said)
+            all_of_them.wait()
+        there = 0
+        while there < len(said):
+            before, _ = there, run(site)
+            there = len(site.messages())
+            assert there > before
+        assert site.messages() == said
+        site.waybill("connectors", "delete", "in", "--yes")
+    finally:
+        broker.kill()
 
 
 def test_members_share_what_comes(sqlite_site: Site, mosquitto: Mosquitto) -> None:
