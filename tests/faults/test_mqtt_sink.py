@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 
 from connect_core.contracts import LIVE
-from connect_core.errors import Fenced
+from connect_core.errors import Fenced, Unreachable
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -261,7 +261,7 @@ def test_a_slow_broker_makes_progress_in_each_quantum(
 def test_a_stranger_who_takes_the_client_id(
     broker: MqttBroker, site_on: MakeSite, proxy: MqttProxy, listener: Listener, topic: str, row: FaultRow
 ) -> None:
-    """The run ends as one that was overtaken; the next one takes the id back from the stranger, who stays."""
+    """The run ends; the next one takes the id back from the stranger, who stays."""
     site = begun(row, site_on("SQLite"), broker, "a stranger connects with the client id of a partition")
     outlet = Outlet(site, proxy, listener, topic)
     outlet.run()
@@ -276,7 +276,7 @@ def test_a_stranger_who_takes_the_client_id(
     row.strikes()
     with closing(Publisher(options, options.sink_client_id(LIVE, partition_id))):
         outlet.deaths += 1
-        assert ended(driver) == Fenced.exit_code
+        assert ended(driver) in (Fenced.exit_code, Unreachable.exit_code)
         proxy.seconds_a_packet = 0.0
         outlet.run()
         row.moves_again()
@@ -296,17 +296,17 @@ def test_empty_messages_among_others_on_a_line_that_is_cut(
 ) -> None:
     """An empty one stands behind each with a number: so it is known which of them have come."""
     site = begun(row, site_on("SQLite"), broker, "the line is cut behind a PUBLISH, half of them empty")
-    (site.folder / "in.txt").write_bytes(b"".join(b"%d\n\n" % n for n in range(COUNT)))
     outlet = Outlet(site, proxy, listener, topic)
-    outlet.written = 2 * COUNT
+    outlet.run()
+    outlet.write(COUNT, b"\n")
     outlet.struck(row, proxy.set(Strike(PUBLISH, "cut behind", seeded.randrange(GROUP, 3 * GROUP))))
     outlet.run()
     row.moves_again()
     outlet.run()
-    heard = listener.payloads(outlet.written, quiet_s=1.0)
+    heard = listener.payloads(3 * COUNT, quiet_s=1.0)[COUNT:]
     followed = {int(one) for one, next_one in pairwise(heard) if one and not next_one}
     told = sum(one["possible_repeats"] for one in outlet.receipts())
-    row.lost, row.repeated = COUNT - len(followed), len(heard) - outlet.written
+    row.lost, row.repeated = COUNT - len(followed), len(heard) - 2 * COUNT
     row.reordered = row.surplus = 0
     row.condition = f"told: {told} possible repeats" if row.repeated else ""
     assert row.lost == 0
