@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from connect_core.contracts import Search, Side, Writer
 from connect_core.errors import Fenced, Unreachable
 from connect_core.found import Prefix
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
+from tests.faults.kit.mqtt_proxy import MqttProxy
+from tests.faults.kit.processes import ended, wait_for
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices, listening
 from tests.pages import example_done
@@ -149,6 +152,33 @@ def test_a_broker_that_is_away_keeps_its_connector_from_being_deleted(bare_site:
     told = bare_site.json("connectors", "delete", "out", "--yes", "--force")
     assert "its progress was not cleared, and stays at the broker" in told["notes"][0]
     assert bare_site.json("connectors", "list")["connectors"] == []
+
+
+@COSTLY
+def test_a_backfill_that_is_under_way_keeps_its_connector_from_being_deleted(
+    bare_site: Site, mosquitto: Mosquitto
+) -> None:
+    """It would have its progress kept behind that. Called off, it ends, and the connector goes."""
+    bare_site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LEASE_TTL_S": "8s", "WAYBILL_LEASE_MARGIN_S": "2s"}
+    bare_site.settings |= {"WAYBILL_SEND_TIMEOUT_S": "2s"}
+    append(bare_site, [b"%03d" % n for n in range(400)])
+    with closing(MqttProxy(mosquitto.host, mosquitto.port)) as proxy, listening(mosquitto, "d/again") as listener:
+        sink = {"host": proxy.host, "port": proxy.port, "topic": "d/again", "progress_topic": "again"}
+        applied(bare_site, {"mqtt": sink})
+        run(bare_site)
+        proxy.seconds_a_packet = 0.06
+        words = ("--range", "in.txt:0-1600", "--id", "slow", "--engine", "inline")
+        again = bare_site.start("backfill", "out", *words)
+        wait_for(lambda: len(listener.messages) > 410, "messages of the backfill")
+        said = bare_site.waybill("connectors", "delete", "out", "--yes", code=4)
+        assert "out is stopped, and not deleted" in said
+        assert again.poll() is None
+        bare_site.waybill("backfills", "cancel", "out", "backfill-slow")
+        ended(again)
+        proxy.seconds_a_packet = 0.0
+        bare_site.waybill("connectors", "delete", "out", "--yes")
+        assert len(listener.messages) < 800
+    assert kept_below(mosquitto, "again") == []
 
 
 def test_a_connector_that_never_ran_is_deleted_wherever_its_broker_is(bare_site: Site) -> None:
