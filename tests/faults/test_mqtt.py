@@ -7,7 +7,6 @@ than the receipts tell of. Nothing is lost with either.
 from __future__ import annotations
 
 import random
-import signal
 import threading
 import time
 from itertools import product
@@ -17,7 +16,6 @@ import pytest
 from tests.faults.kit import processes
 from tests.faults.kit.fixtures import MakeSite
 from tests.faults.kit.inlet import FIRST, MORE, NAME, POINTS, begun
-from tests.faults.kit.journeys import TRY_AGAIN
 from tests.faults.kit.processes import ended, stopped_at
 from tests.faults.rows import FaultRow
 from tests.mqtt_brokers import MqttBroker
@@ -51,16 +49,8 @@ def test_a_kill_loses_nothing_and_what_is_repeated_is_told(
     inlet = begun(site_on("SQLite"), broker, target)
     inlet.publish(FIRST)
     within = point in ("received", "batch-durable", "acknowledged")
-    inlet.site.fault(point, "kill", seeded.randrange(2) if within and target == "RocketMQ" else 0)
-    code = ended(inlet.site.start("run", NAME, "--engine", "inline"))
-    row.strikes()
-    assert code in (-signal.SIGKILL, *TRY_AGAIN), "the fault has struck"
-    inlet.publish(MORE)
-    inlet.run()
-    row.moves_again()
-    inlet.run_until_nothing_comes()
-    inlet.check(row)
-    inlet.close()
+    inlet.killed(row, point, seeded.randrange(2) if within and target == "RocketMQ" else 0)
+    inlet.goes_on(row)
 
 
 @pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
@@ -89,6 +79,4 @@ def test_a_broker_that_is_killed_while_messages_come(
     inlet.run_until_nothing_comes()
     row.moves_again()
     inlet.publish(MORE)
-    inlet.run_until_nothing_comes()
-    inlet.check(row)
-    inlet.close()
+    inlet.comes_to_rest(row)

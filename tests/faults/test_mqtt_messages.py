@@ -1,4 +1,4 @@
-"""MQTT into RocketMQ while lines, members, targets and whoever works fail; shared subscriptions, unusual messages."""
+"""MQTT into RocketMQ while members, targets and workers fail; shared subscriptions, unusual messages, and many."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 
-from connect_core.systems.mqtt.options import MqttSourceOptions
-from connect_core.systems.mqtt.session import Session
 from tests.faults.kit import processes
 from tests.faults.kit.fixtures import MakeSite
-from tests.faults.kit.inlet import FIRST, MORE, NAME, POINTS, Inlet, begun, devices_at_work
+from tests.faults.kit.inlet import FIRST, NAME, POINTS, Inlet, begun, devices_at_work
 from tests.faults.kit.journeys import TRY_AGAIN
 from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.rows import FaultRow
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
-from tests.mqtt_line import MqttLine
 from tests.servers import RocketMQ
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
@@ -42,21 +39,16 @@ def test_a_member_of_a_shared_subscription_that_is_killed(
     row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
     inlet = begun(site_on("SQLite"), broker, sessions=4, **SHARED)
     inlet.publish(FIRST)
-    inlet.site.fault(point, "kill", 1 if point in ("received", "batch-durable", "acknowledged") else 0)
-    code = ended(inlet.site.start("run", NAME, "--engine", "inline"))
-    row.strikes()
-    assert code in (-signal.SIGKILL, *TRY_AGAIN), "the fault has struck"
-    inlet.publish(MORE)
-    inlet.run()
-    row.moves_again()
-    inlet.run_until_nothing_comes()
-    inlet.check(row)
-    inlet.close()
+    inlet.killed(row, point, 1 if point in ("received", "batch-durable", "acknowledged") else 0)
+    inlet.goes_on(row)
 
 
-def test_a_shared_subscription_loses_members_under_load(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow) -> None:
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+def test_a_shared_subscription_loses_members_under_load(
+    kind: str, site_on: MakeSite, request: pytest.FixtureRequest, row: FaultRow
+) -> None:
     """Those that leave are unsubscribed, emptied and ended, in this order."""
-    broker = mosquitto
+    broker: MqttBroker = request.getfixturevalue(kind)
     row.describe("shared subscription, four members become two under load")
     row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
     inlet = begun(site_on("SQLite"), broker, sessions=4, **SHARED)
@@ -70,34 +62,13 @@ def test_a_shared_subscription_loses_members_under_load(mosquitto: Mosquitto, si
     inlet.run_until_nothing_comes()
     row.moves_again()
     inlet.check(row)
-    uid = inlet.site.json("connectors", "show", NAME)["uid"]
-    options = MqttSourceOptions(host=broker.host, port=broker.port, filters=("#",), uid=uid)
     there = []
     for number in range(4):
-        session = Session(options, options.client_id(number))
+        session = inlet.session(number)
         there.append(session.kept)
         session.close()
     assert there == [True, True, False, False]
     inlet.close()
-
-
-def test_a_connection_that_is_cut_in_the_middle_of_a_packet(
-    mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, seeded: random.Random
-) -> None:
-    row.describe("the line is cut in the middle of a PUBLISH, three times")
-    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
-    with MqttLine(mosquitto) as line:
-        inlet = begun(site_on("SQLite"), mosquitto, port=line.port, packet_ids="count_up")
-        for _ in range(3):
-            inlet.publish(FIRST)
-            line.cut_after = seeded.randrange(500, 4_000)
-            row.strikes()
-            assert ended(inlet.site.start("run", NAME, "--engine", "inline")) in (0, *TRY_AGAIN)
-            assert line.cut_after < 0, "it was cut"
-        inlet.run_until_nothing_comes()
-        row.moves_again()
-        inlet.check(row)
-        inlet.close()
 
 
 @pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
@@ -127,9 +98,7 @@ def test_rocketmq_is_gone_while_devices_go_on(
             rocketmq.start()
         inlet.run()
         row.moves_again()
-    inlet.run_until_nothing_comes()
-    inlet.check(row)
-    inlet.close()
+    inlet.comes_to_rest(row)
 
 
 @pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
@@ -155,10 +124,7 @@ def test_unusual_messages_survive_a_kill(
     if not retained:
         inlet.run()
         publish_each(broker, said)
-    site.fault("batch-durable", "kill")
-    code = ended(site.start("run", NAME, "--engine", "inline"))
-    row.strikes()
-    assert code in (-signal.SIGKILL, *TRY_AGAIN), "the fault has struck"
+    inlet.killed(row, "batch-durable")
     inlet.run()
     row.moves_again()
     inlet.run_until_nothing_comes()
@@ -202,9 +168,5 @@ def test_many_messages_while_whoever_works_is_killed(
             processes.kill(driver.pid)
             kills += 1
             assert ended(driver) in (-signal.SIGKILL, *TRY_AGAIN)
-    inlet.run_until_nothing_comes()
-    row.moves_again()
-    row.seconds = None  # it moved all the while
     assert kills >= min(SOAK_S // (2 * KILL_EVERY_S), 2)
-    inlet.check(row)
-    inlet.close()
+    inlet.comes_to_rest(row)  # it moved all the while

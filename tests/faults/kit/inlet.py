@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.session import Session
 from tests.faults.kit.journeys import TRY_AGAIN
 from tests.faults.kit.processes import ended
 from tests.faults.rows import FaultRow
@@ -19,6 +22,7 @@ NAME = "devices-in"
 SAME = b"on"
 FIRST, MORE = 400, 60
 A_BATCH = 50
+_IDLE_RUNS = 5
 POINTS = {
     "received": "the worker, received and not written",
     "batch-durable": "the worker, written and not acknowledged",
@@ -50,6 +54,12 @@ class Inlet:
         self.document["source"]["mqtt"] |= options
         self.site.apply(NAME, self.document)
 
+    def session(self, number: int) -> Session:
+        """The connector's own, taken over by somebody who knows its client id."""
+        uid = self.site.json("connectors", "show", NAME)["uid"]
+        options = MqttSourceOptions(host=self.broker.host, port=self.broker.port, filters=("#",), uid=uid)
+        return Session(options, options.client_id(number))
+
     def close(self) -> None:
         """Nothing of it stays at the broker."""
         self.site.waybill("connectors", "delete", NAME, "--yes")
@@ -67,11 +77,33 @@ class Inlet:
         self.site.waybill("run", NAME, "--engine", "inline")
 
     def run_until_nothing_comes(self) -> None:
-        """Into a file a quantum takes what the broker sends without acknowledgement."""
-        before = -1
-        while len(self.arrived()) != before:
-            before = len(self.arrived())
+        """Into a file a quantum takes what the broker sends without acknowledgement. What is missing is lost only when
+        several runs in a row have not brought it."""
+        before, idle = -1, 0
+        while idle == 0 or (before < self.published and idle < _IDLE_RUNS):
             self.run()
+            there = len(self.arrived())
+            before, idle = there, idle + 1 if there == before else 0
+
+    def killed(self, row: FaultRow, point: str, passes: int = 0) -> None:
+        """A run in which whoever comes to the point is killed, after `passes` that were let go on."""
+        self.site.fault(point, "kill", passes)
+        code = ended(self.site.start("run", NAME, "--engine", "inline"))
+        row.strikes()
+        assert code in (-signal.SIGKILL, *TRY_AGAIN), "the fault has struck"
+
+    def goes_on(self, row: FaultRow) -> None:
+        """Behind the fault: more is published, all of it is moved, and compared; nothing stays at the broker."""
+        self.publish(MORE)
+        self.run()
+        row.moves_again()
+        self.comes_to_rest(row)
+
+    def comes_to_rest(self, row: FaultRow) -> None:
+        """The rest is moved, and compared; nothing stays at the broker."""
+        self.run_until_nothing_comes()
+        self.check(row)
+        self.close()
 
     def arrived(self) -> list[bytes]:
         if self.target == "RocketMQ":
