@@ -107,6 +107,33 @@ def test_who_is_taken_over_knows_it(hivemq: HiveMQ) -> None:
     second.give_up()
 
 
+@pytest.mark.fault(costly=True)
+def test_who_leaves_a_group_with_messages_keeps_the_others_waiting_until_somebody_connects(hivemq: HiveMQ) -> None:
+    """HiveMQ CE gives the messages of a shared subscription to one member until that has acknowledged what it got, and
+    looks for another one only when somebody connects. Nothing is lost. So no member stays connected for long."""
+    given, topic = options(hivemq), f"group/{uuid4().hex}"
+    shared = [f"$share/{uuid4().hex}/{topic}"]
+    members = [Session(given, given.client_id(number)) for number in range(2)]
+    for member in members:
+        member.subscribe(shared, 1)
+    with devices(hivemq) as all_of_them:
+        all_of_them.publish(topic, [b"first"])
+        all_of_them.wait()
+        held = [received(member, 1, limit_s=1) for member in members]
+        leaving, staying = members if held[0] else members[::-1]
+        [first] = [packet for packets in held for packet in packets]
+        all_of_them.publish(topic, [b"more"] * COUNT)
+        all_of_them.wait()
+    leaving.unsubscribe(shared)
+    leaving.acknowledge([first.packet_id])
+    assert received(staying, 1, limit_s=2) == []
+    staying.close()
+    again = Session(given, given.client_id(members.index(staying)))
+    assert len(taken(again, COUNT)) == COUNT
+    for member in (leaving, again):
+        member.give_up()
+
+
 def test_what_mqtt_5_says_beside_a_message(mosquitto: Mosquitto) -> None:
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties as PahoProperties
