@@ -67,8 +67,8 @@ def test_strangers_with_the_client_id_of_the_session(
             taken += len(stranger.receive())
             assert ended(working) in (0, *TRY_AGAIN, TAKEN_OVER)
             stranger.close()
-        inlet.run()
-        row.moves_again()
+    inlet.run()
+    row.moves_again()
     assert taken, "they got something"
     inlet.comes_to_rest(row)
 

@@ -96,8 +96,8 @@ def test_rocketmq_is_gone_while_devices_go_on(
                 assert ended(inlet.site.start("run", NAME, "--engine", "inline")) in TRY_AGAIN
         finally:
             rocketmq.start()
-        inlet.run()
-        row.moves_again()
+    inlet.run()
+    row.moves_again()
     inlet.comes_to_rest(row)
 
 
