@@ -143,6 +143,24 @@ def publish_each(broker: MqttBroker, said: Sequence[tuple[str, bytes]], **more: 
         all_of_them.wait()
 
 
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+def test_packet_ids_come_round_in_one_session(
+    kind: str, site_on: MakeSite, request: pytest.FixtureRequest, row: FaultRow
+) -> None:
+    """All the same. Who counts ids up begins anew among those that come when the kill does."""
+    broker: MqttBroker = request.getfixturevalue(kind)
+    row.describe(f"70,000 messages in one session, more than there are packet ids; SIGKILL of {POINTS['acknowledged']}")
+    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
+    inlet = begun(site_on("SQLite"), broker, receive_maximum=4096)
+    for _ in range(8):
+        inlet.publish(8_000)
+        inlet.run_until_nothing_comes()
+    inlet.publish(6_000)
+    inlet.killed(row, "acknowledged", 1)
+    inlet.goes_on(row)
+
+
 SOAK_MESSAGES = int(os.environ.get("WAYBILL_SOAK_MESSAGES", "1000000"))
 SOAK_S = float(os.environ.get("WAYBILL_SOAK_S", "600"))
 KILL_EVERY_S = 30.0
