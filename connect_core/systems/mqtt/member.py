@@ -27,15 +27,20 @@ a broker that counts them up comes round within it."""
 
 class Member:
     """Connects when it is made; `filters` is what this session is to be subscribed to, nothing when it has to leave.
-    Raises Retriable when the broker does not know the session any more: the next look of the driver says so."""
+    `client_ids` are the session's and its witness's. Raises Retriable when the broker does not know the session any
+    more: the next look of the driver says so."""
 
-    def __init__(self, options: MqttSourceOptions, wanted: Range, client_id: str, filters: tuple[str, ...]) -> None:
+    def __init__(
+        self, options: MqttSourceOptions, wanted: Range, client_ids: tuple[str, str], filters: tuple[str, ...]
+    ) -> None:
         self._options, self._filters = options, filters
         self._where = f"partition {wanted.partition.key}"
         self._standing = standing = Standing.of(wanted.evidence)
+        client_id, witness_id = client_ids
         self.session = Session(options, client_id)
         kept = self.session.kept
         if standing.subscribed and not kept:
+            Session(options, witness_id).give_up()  # before the session, which would pass for the old one
             self.session.give_up()
             raise Retriable("the broker has lost the session since it was looked at", where=self._where)
         unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=bool(standing.counts_up))

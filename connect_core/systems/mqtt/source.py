@@ -207,18 +207,16 @@ class MqttSource:
         return {partition: one.result() for partition, one in trying.items()}
 
     def _member(self, wanted: Range) -> Member:
-        return Member(self._options, wanted, self._client_id(wanted.partition), self._filters(wanted.partition))
+        return Member(self._options, wanted, self._client_ids(wanted.partition), self._filters(wanted.partition))
 
     def _filters(self, partition: Partition) -> tuple[str, ...]:
         number = _number(partition)
         return self._shares[number] if number < len(self._shares) else ()
 
-    def _client_id(self, partition: Partition) -> str:
-        return self._options.client_id(_number(partition))
-
     def _client_ids(self, partition: Partition) -> tuple[str, str]:
         """Of a session and its witness."""
-        return self._client_id(partition), self._options.witness_id(_number(partition))
+        number = _number(partition)
+        return self._options.client_id(number), self._options.witness_id(number)
 
 
 def _number(partition: Partition) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -366,6 +367,29 @@ def test_members_share_what_comes(sqlite_site: Site, mosquitto: Mosquitto) -> No
     offsets = {one["partition"]: one["offset"] for one in site.json("offsets", "show", "in")["offsets"]}
     assert {*offsets} == {"session-0", "session-1"}
     assert min(offsets.values()) > 10
+    site.waybill("connectors", "delete", "in", "--yes")
+
+
+@COSTLY
+def test_a_member_whose_session_is_lost_is_a_gap(sqlite_site: Site, mqtt_broker: MqttBroker) -> None:
+    """Only its worker connects as a member, so the run that finds it says that it is lost, and the next one which."""
+    site, topic = sqlite_site, f"lost/{uuid4().hex}"
+    sink = {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}}
+    site.settings |= {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LINGER_S": "300ms"}
+    site.apply("in", {"source": place(mqtt_broker, filters=[f"$share/g/{topic}"], sessions=2), "sink": sink})
+    run(site)
+    session_of(site, mqtt_broker, 1).give_up()
+    assert "the broker has lost the session" in run(site, code=1)
+    for _ in range(2):
+        assert "has lost the session" in run(site, code=5)
+    run(site, "--accept-gaps")
+    with devices(mqtt_broker) as all_of_them:
+        all_of_them.publish(topic, [b"%d" % n for n in range(20)])
+        all_of_them.wait()
+    run(site)
+    assert {*site.messages()} == {b"%d" % n for n in range(20)}
+    [gap] = site.json("gaps", "in")["gaps"]
+    assert (gap["partition"], gap["end"]) == ("session-1", None)
     site.waybill("connectors", "delete", "in", "--yes")
 
 
