@@ -11,6 +11,8 @@ from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
 
+_OF_ITSELF = "; what the broker repeats of itself, as HiveMQ CE does when members come and go, is not counted"
+
 
 def seen_by(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
     """Whether it is as it should be, and what it is. Raises Unreachable, and Refused for who is not let in."""
@@ -44,7 +46,7 @@ def _said(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
     if options.qos == 0:
         yield True, "at most once: qos is 0"
     elif options.shared:
-        yield True, "at least once: shared subscriptions"
+        yield True, f"at least once: shared subscriptions{'' if counts_up else _OF_ITSELF}"
     elif counts_up:
         yield (
             True,
