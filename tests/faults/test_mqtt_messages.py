@@ -145,15 +145,12 @@ def publish_each(broker: MqttBroker, said: Sequence[tuple[str, bytes]], **more: 
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
-def test_packet_ids_come_round_in_one_session(
-    kind: str, site_on: MakeSite, request: pytest.FixtureRequest, row: FaultRow
-) -> None:
-    """All the same. Who counts ids up begins anew among those that come when the kill does."""
-    broker: MqttBroker = request.getfixturevalue(kind)
+def test_packet_ids_come_round_in_one_session(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow) -> None:
+    """All the same; ids begin anew among those that come when the kill does. HiveMQ CE, that gives out the lowest free
+    id, never gets to the last one."""
     row.describe(f"70,000 messages in one session, more than there are packet ids; SIGKILL of {POINTS['acknowledged']}")
-    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
-    inlet = begun(site_on("SQLite"), broker, receive_maximum=4096)
+    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
+    inlet = begun(site_on("SQLite"), mosquitto, receive_maximum=4096)
     for _ in range(8):
         inlet.publish(8_000)
         inlet.run_until_nothing_comes()
