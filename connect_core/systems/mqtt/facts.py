@@ -29,15 +29,17 @@ class Facts(NamedTuple):
 
 
 def ask(options: MqttSourceOptions) -> Facts:
-    """Nothing of a broker that says nothing in half a second, or lets nobody see it."""
+    """Nothing of a broker that lets nobody see it, or says nothing before it answers a ping: what it has of these is
+    retained, and sent with the subscription."""
     looking = options.model_copy(update={"protocol": "5", "session_expiry_s": 60})
     said: dict[bytes, bytes] = {}
     with suppress(WaybillError):
         session = Session(looking, f"{options.client_id(0)}-{uuid4().hex[:6]}")
         try:
             session.subscribe([VERSION, DROPPED], 0)
+            session.acknowledge(())  # nothing, and a ping behind it
             until = time.monotonic() + _ANSWER_S
-            while len(said) < 2 and time.monotonic() < until:
+            while session.open and not session.answers and time.monotonic() < until:
                 wait([session], until - time.monotonic())
                 said |= {one.topic: one.payload for one in session.receive()}
         finally:

@@ -29,3 +29,15 @@ class Packet(NamedTuple):
     dup: bool = False
     retain: bool = False
     properties: Properties = NO_PROPERTIES
+
+
+def plain_publish(command: int, body: bytes, *, five: bool) -> Packet | None:
+    """From the first byte of a PUBLISH and what follows its length (MQTT 5 and 3.1.1, section 3.3). None when it has
+    properties, is of QoS 2, or is not as it has to be."""
+    qos = command >> 1 & 3
+    topic_end = 2 + int.from_bytes(body[:2], "big")
+    head_end = topic_end + 2 * qos + five
+    if qos > 1 or topic_end == 2 or head_end > len(body) or (five and body[head_end - 1]):
+        return None
+    packet_id = int.from_bytes(body[topic_end : topic_end + 2], "big") if qos else 0
+    return Packet(body[2:topic_end], body[head_end:], qos, packet_id, bool(command & 8), bool(command & 1))

@@ -37,17 +37,18 @@ _SEPARATORS = frozenset("\x01\x02")
 
 def record_batch(arrivals: Sequence[Arrival], now: datetime | None = None) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
     """Rows in the order of arrival, and what cannot be one: a packet whose topic is not text as MQTT has it."""
-    rejects = tuple(_reject(one) for one in arrivals if _text(one.packet.topic) is None)
-    kept = [one for one in arrivals if _text(one.packet.topic) is not None]
-    topics = [one.packet.topic.decode() for one in kept]
+    texts = {topic: _text(topic) for topic in {one.packet.topic for one in arrivals}}
+    rejects = tuple(_reject(one) for one in arrivals if texts[one.packet.topic] is None)
+    kept = [one for one in arrivals if texts[one.packet.topic] is not None] if rejects else arrivals
+    topics = [texts[one.packet.topic] for one in kept]
     columns = {
         "topic": topics,
         "key": topics,
         "value": [one.packet.payload for one in kept],
-        "headers": [_headers(one.packet, topic) for one, topic in zip(kept, topics, strict=True)],
+        "headers": _all_headers(kept),
         "offset": [one.number for one in kept],
-        "timestamp": [now or datetime.now(UTC)] * len(kept),
-        "operation": [OPERATION_NONE] * len(kept),
+        "timestamp": pa.repeat(pa.scalar(now or datetime.now(UTC), RECORD_SCHEMA.field("timestamp").type), len(kept)),
+        "operation": pa.repeat(pa.scalar(OPERATION_NONE, RECORD_SCHEMA.field("operation").type), len(kept)),
         "trace": [one.trace or None for one in kept],
     }
     arrays = [
@@ -55,6 +56,18 @@ def record_batch(arrivals: Sequence[Arrival], now: datetime | None = None) -> tu
         for one in RECORD_SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA), rejects
+
+
+def _all_headers(arrivals: Sequence[Arrival]) -> list[bytes]:
+    """Most packets have what others have too: everything but the payload and the packet id."""
+    made: dict[tuple[object, ...], bytes] = {}
+    headers = []
+    for packet in (one.packet for one in arrivals):
+        said = (packet.topic, packet.qos, packet.dup, packet.retain, packet.properties)
+        if said not in made:
+            made[said] = _headers(packet, packet.topic.decode())
+        headers.append(made[said])
+    return headers
 
 
 def _headers(packet: Packet, topic: str) -> bytes:

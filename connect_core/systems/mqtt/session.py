@@ -1,9 +1,10 @@
 """One connection of a session, over paho-mqtt: packets come out in the order of arrival, acknowledgements go in bursts
 with a PINGREQ behind them.
 
-It is driven from one thread, without paho's own: `receive` reads what is there. paho
-acknowledges with one write a packet and shows no answer to a ping; `_Client` adds both with two private names of it
-(`_packet_queue`, `_handle_pingresp`), so its version is pinned and a test watches them.
+It is driven from one thread, without paho's own: `receive` reads what is there. `_Client` uses private names of paho
+(`_packet_queue`, `_handle_pingresp`, `_sock_recv`, `_handle_publish`, `_in_packet`), so its version is pinned and tests
+watch them: paho acknowledges with one write a packet, shows no answer to a ping, asks the socket for each byte of a
+packet's head, and takes most of its time to find that a message has no properties.
 """
 
 from __future__ import annotations
@@ -25,18 +26,40 @@ from connect_core.systems.mqtt import connecting
 from connect_core.systems.mqtt.connecting import ANSWER_S, TAKEN_OVER, readable
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
-from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
+from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties, plain_publish
 
 _PUBACK, _PINGREQ = 0x40, b"\xc0\x00"
 _MOST_PACKETS = 1000
+_READ_BYTES = 1 << 16
 _ONLY_WHEN_NEW = 1
 """Retain handling: retained messages come when the subscription is new (MQTT 5, section 3.8.3.1)."""
 
 
 class _Client(Client):
-    """`answers` counts the PINGRESPs."""
+    """`answers` counts the PINGRESPs. What has come without properties goes into `plain`, which is the session's."""
 
     answers = 0
+    plain: list[Packet]
+    _taken, _given = b"", 0
+
+    def _handle_publish(self) -> MQTTErrorCode:
+        arrived = self._in_packet
+        body = bytes(arrived["packet"])
+        packet = plain_publish(arrived["command"], body, five=self.protocol == MQTTProtocolVersion.MQTTv5)
+        if packet is None:
+            return super()._handle_publish()
+        self.plain.append(packet)
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    def _sock_recv(self, bufsize: int) -> bytes:
+        if not self.holds_unread():
+            self._taken, self._given = super()._sock_recv(_READ_BYTES), 0
+        begin, self._given = self._given, min(self._given + bufsize, len(self._taken))
+        return self._taken[begin : self._given]
+
+    def holds_unread(self) -> bool:
+        """Whether something was taken from the socket that paho has not asked for yet."""
+        return self._given < len(self._taken)
 
     def _handle_pingresp(self) -> MQTTErrorCode:
         code: MQTTErrorCode = super()._handle_pingresp()
@@ -80,6 +103,7 @@ class Session:
             manual_ack=True,
         )
         connecting.set_up(client, options, self._client_id)
+        client.plain = self._packets
         client.on_connect = self._on_connect
         client.on_message = self._on_message
         client.on_subscribe = self._on_answer
@@ -171,16 +195,14 @@ class Session:
         """What has come by now, at most about a thousand packets; does not wait. What was received before the
         connection ended is given too."""
         self.read()
-        packets, self._packets = self._packets, []
+        packets = [*self._packets]
+        self._packets.clear()
         return packets
 
     def read(self) -> None:
         """Takes in what has come by now; the messages among it wait for `receive`."""
         while self.open and len(self._packets) < _MOST_PACKETS and self._readable(0.0):
-            before = len(self._packets)
             self._client.loop_read()
-            if len(self._packets) == before and not self._readable(0.0):
-                break
         if self._client.want_write():
             self._client.loop_write()
 
@@ -217,7 +239,7 @@ class Session:
     # ------------------------------------------------------------------------------------------------------- driving
 
     def _readable(self, limit_s: float) -> bool:
-        return readable(self._client, limit_s)
+        return self._client.holds_unread() or readable(self._client, limit_s)
 
     def _until(self, condition: Any, complaint: str) -> None:
         """Raises Unreachable when the connection ends or nothing comes for too long."""

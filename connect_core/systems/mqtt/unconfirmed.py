@@ -14,8 +14,8 @@ are kept for that, confirmed or not; what it sends again from before them is dou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+from typing import NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
@@ -53,8 +53,7 @@ def packet_id_of(trace: int) -> int:
     return trace >> _ID_SHIFT
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A record in the target: its number of arrival, its trace, whether an acknowledgement may have been sent, and
     whether the broker is known to have had it."""
 
@@ -109,7 +108,7 @@ class Unconfirmed:
         """Their acknowledgements are about to be sent."""
         for packet_id in packet_ids:
             if entry := self._by_id.get(packet_id):
-                self._by_id[packet_id] = replace(entry, sent=True)
+                self._by_id[packet_id] = entry._replace(sent=True)
 
     def confirmed(self, arrivals: Sequence[tuple[int, int]]) -> None:
         """The broker has the acknowledgements of these packets, named by id and number of arrival."""
@@ -126,7 +125,7 @@ class Unconfirmed:
 
     def _confirm(self, packet_id: int, entry: Entry) -> None:
         if self.counts_up:
-            self._by_id[packet_id] = replace(entry, sent=True, confirmed=True)
+            self._by_id[packet_id] = Entry(entry.arrival, entry.trace, sent=True, confirmed=True)
         else:
             del self._by_id[packet_id]
 
@@ -143,5 +142,5 @@ def left_by(settled: Iterable[Entry], found: Iterable[tuple[int, int]], window: 
     """The entries after an attempt that died, from what was settled before it and what is in the target (numbers of
     arrival and traces): of any of them an acknowledgement may have been sent. A broker keeps at most `window` packets
     of a session under way, and acknowledgements go in order, so it has those of all but the last ones."""
-    entries = [*(replace(one, sent=True) for one in settled), *(Entry(*one, sent=True) for one in found)]
+    entries = [*(one._replace(sent=True) for one in settled), *(Entry(*one, sent=True) for one in found)]
     return sorted(entries, key=lambda one: one.arrival)[-window:]
