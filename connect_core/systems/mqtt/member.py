@@ -44,11 +44,12 @@ class Member:
             self.session.give_up()
             raise Retriable("the broker has lost the session since it was looked at", where=self._where)
         unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=bool(standing.counts_up))
-        self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=options.packet_ids == "detect")
+        self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
+        learns = options.packet_ids == "detect"
+        self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=learns, shares=self._shares)
         self._answers = 0
         self._spoke_at = time.monotonic()
         self._emptied = False
-        self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         self._subscribed = tuple(dict.fromkeys((*standing.subscribed, *filters)))
         """What the session may be subscribed to; until the broker has answered, to what it was and what it is to be."""
         self._told = standing.subscribed == (filters or standing.subscribed)

@@ -35,10 +35,13 @@ class Reception:
     """`begin` is the number of the next packet. `largest_window` is the most packets that the broker can have under way
     in this session; `learns` whether ids may show how the broker gives them out."""
 
-    def __init__(self, begin: int, unconfirmed: Unconfirmed, largest_window: int, *, learns: bool = True) -> None:
+    def __init__(
+        self, begin: int, unconfirmed: Unconfirmed, largest_window: int, *, learns: bool = True, shares: bool = False
+    ) -> None:
         self._begin = self.next = begin
         self._learns = learns
         self._new_seen = self._missing_told = False
+        self._shares, self._missing = shares, 0
         self._unconfirmed = unconfirmed
         self._largest_window = largest_window
         self._owed: deque[_Owed] = deque()
@@ -56,7 +59,10 @@ class Reception:
         if not packet.qos:
             return Arrival(number, packet, 0, False)
         self._learn_from(packet)
-        self._new_seen = self._new_seen or not packet.dup
+        if not packet.dup and not self._new_seen:
+            self._new_seen = True
+            # Before its id is looked at: in a shared subscription that is given anew though nobody acknowledged it.
+            self._missing = self._unconfirmed.not_come_again(self._begin) if self._shares else 0
         trace = trace_of(packet.packet_id, packet.topic, packet.payload)
         verdict = self._unconfirmed.judge(trace, dup=packet.dup)
         if verdict is Verdict.DOUBTFUL:
@@ -76,7 +82,7 @@ class Reception:
         """To be asked when whatever was to be sent again has been: how many records of before may be with another
         member of a shared subscription now, which takes them for new ones. Each is told once."""
         told, self._missing_told = self._missing_told, True
-        return 0 if told else self._unconfirmed.not_come_again(self._begin)
+        return 0 if told else self._missing + self._unconfirmed.not_come_again(self._begin)
 
     @property
     def new_seen(self) -> bool:

@@ -302,3 +302,10 @@ def test_entries_do_not_heap_up() -> None:
         reception.due()
         entries = reception.entries(begin + 100)
     assert len(entries) == 100
+
+
+def test_an_id_given_anew_in_a_shared_subscription_does_not_show_that_its_acknowledgement_arrived() -> None:
+    entries = [Entry(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(3)]
+    reception = Reception(3, Unconfirmed(entries), WINDOW, shares=True)
+    reception.take([Packet(b"t", b"x", 1, packet_id) for packet_id in (1, 2, 3)])
+    assert (reception.not_come_again(), reception.not_come_again()) == (3, 0)
