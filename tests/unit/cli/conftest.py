@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,16 +54,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="session")
-def built_once() -> Iterator[None]:
-    """The runner makes all commands from their signatures at each call: two thirds of what a test of them takes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(testing, "_get_command", cache(testing._get_command))
-        yield
+_built = cache(testing._get_command)
+"""The runner makes all commands from their signatures at each call: two thirds of what a test of them takes."""
 
 
 @pytest.fixture
-def waybill(folder: Path, built_once: None) -> Waybill:
+def waybill(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Waybill:
+    monkeypatch.setattr(testing, "_get_command", _built)
+
     def typed(*words: str, answer: str | None = None) -> Typed:
         result = CliRunner().invoke(app, [str(word) for word in words], input=answer)
         return Typed(result.exit_code, result.stdout, result.stderr)
