@@ -64,7 +64,7 @@ class Reception:
             # Before its id is looked at: in a shared subscription that is given anew though nobody acknowledged it.
             self._missing = self._unconfirmed.not_come_again(self._begin) if self._shares else 0
         trace = trace_of(packet.packet_id, packet.topic, packet.payload)
-        verdict = self._unconfirmed.judge(trace, dup=packet.dup)
+        verdict = self._unconfirmed.judge(trace, dup=packet.dup, number=number, begin=self._begin)
         if verdict is Verdict.DOUBTFUL:
             trace = doubtful(trace)
         self._unconfirmed.written(number, trace)

@@ -81,16 +81,21 @@ class Unconfirmed:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def judge(self, trace: int, *, dup: bool) -> Verdict:
-        """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for
-        something else: its acknowledgement has arrived."""
+    def judge(self, trace: int, *, dup: bool, number: int, begin: int) -> Verdict:
+        """Of a packet that has just come as `number`, in a session that the broker kept, over a connection whose first
+        one was `begin`. Forgets an entry whose id is in use for something else: its acknowledgement has arrived.
+
+        A broker sends again once a connection and first of all (MQTT 5, section 4.4). So an id that comes a second time
+        over it, or when half of all ids have, stands for another message, though Mosquitto may set DUP on one that it
+        could not send before: with the same content it is doubtful."""
         entry = self._by_id.get(packet_id_of(trace))
         if entry is None:
             return Verdict.DOUBTFUL if dup and self._was_there(packet_id_of(trace)) else Verdict.NEW
         if not dup or (entry.trace ^ trace) & _CHECKSUM:
             del self._by_id[packet_id_of(trace)]
             return Verdict.NEW
-        return Verdict.DOUBTFUL if entry.sent and not self.counts_up else Verdict.AGAIN
+        too_late = entry.arrival >= begin or number - begin > _IDS // 2
+        return Verdict.DOUBTFUL if too_late or (entry.sent and not self.counts_up) else Verdict.AGAIN
 
     def _was_there(self, packet_id: int) -> bool:
         """Whether a broker that counts up has given out the id before the newest one that is known: it came, and was

@@ -211,7 +211,7 @@ def test_the_verdicts(counts_up: bool) -> None:
     trace, other = trace_of(5, b"t", b"x"), trace_of(5, b"t", b"y")
 
     def judged(entry: Entry, seen: int, *, dup: bool) -> Verdict:
-        return Unconfirmed([entry], counts_up=counts_up).judge(seen, dup=dup)
+        return Unconfirmed([entry], counts_up=counts_up).judge(seen, dup=dup, number=2, begin=2)
 
     assert judged(Entry(1, trace), trace, dup=True) is Verdict.AGAIN
     assert judged(Entry(1, doubtful(trace)), trace, dup=True) is Verdict.AGAIN
@@ -274,9 +274,9 @@ def test_of_a_broker_that_counts_up_the_last_entries_are_kept() -> None:
 
 def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
     unconfirmed = Unconfirmed([Entry(9, trace_of(500, b"t", b"x"), sent=True)], counts_up=True)
-    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True) is Verdict.DOUBTFUL
-    assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True) is Verdict.NEW
-    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False) is Verdict.NEW
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True, number=600, begin=600) is Verdict.DOUBTFUL
+    assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True, number=600, begin=600) is Verdict.NEW
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False, number=600, begin=600) is Verdict.NEW
 
 
 @pytest.mark.parametrize("counts_up", [True, False])
@@ -309,3 +309,22 @@ def test_an_id_given_anew_in_a_shared_subscription_does_not_show_that_its_acknow
     reception = Reception(3, Unconfirmed(entries), WINDOW, shares=True)
     reception.take([Packet(b"t", b"x", 1, packet_id) for packet_id in (1, 2, 3)])
     assert (reception.not_come_again(), reception.not_come_again()) == (3, 0)
+
+
+def test_an_id_that_comes_twice_over_one_connection_is_not_taken_for_the_first() -> None:
+    """Behind a backlog longer than there are ids, of messages that say the same: Mosquitto may call all of it DUP."""
+    reception = Reception(0, Unconfirmed(counts_up=True), WINDOW)
+    first = reception.take([packet(5, dup=True)])
+    reception.durable(1)
+    reception.due()
+    reception.pinged()
+    reception.answered()
+    second = reception.take([packet(5, dup=True)])
+    assert [one.doubtful for one in (*first, *second)] == [False, True]
+
+
+def test_an_id_that_comes_behind_half_of_all_ids_is_not_taken_for_one_of_an_earlier_connection() -> None:
+    unconfirmed = Unconfirmed([Entry(0, trace_of(5, b"t", b"x"), sent=True)], counts_up=True)
+    far = 40_000
+    assert unconfirmed.judge(trace_of(5, b"t", b"x"), dup=True, number=far, begin=1) is Verdict.DOUBTFUL
+    assert unconfirmed.judge(trace_of(5, b"t", b"x"), dup=True, number=100, begin=1) is Verdict.AGAIN
