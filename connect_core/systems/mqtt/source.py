@@ -69,23 +69,20 @@ class MqttSource:
     def _lost(self, places: Mapping[Partition, Position]) -> set[Partition]:
         """A session is looked at once a run: one that is lost later is told by the worker, and by the next run. Side by
         side, since a lease does not wait for hundreds of connections in a row."""
-        wanted = {
-            partition: Standing.of(at.evidence)
-            for partition, at in places.items()
-            if partition not in self._looked_at and self._pushes(partition, at)
-        }
+        unseen = {one: Standing.of(at.evidence) for one, at in places.items() if one not in self._looked_at}
+        wanted = {partition: standing for partition, standing in unseen.items() if self._pushes(partition, standing)}
         with ThreadPoolExecutor(_AT_ONCE) as together:
             looks = {one: together.submit(is_lost, self._options, _number(one), wanted[one]) for one in wanted}
         lost = {partition for partition, look in looks.items() if look.result()}
         self._looked_at |= wanted.keys() - lost
         return lost
 
-    def _pushes(self, partition: Partition, at: Position) -> bool:
-        return bool(self._filters(partition) or Standing.of(at.evidence).subscribed)
+    def _pushes(self, partition: Partition, standing: Standing) -> bool:
+        return bool(self._filters(partition) or standing.subscribed)
 
     def _bounds(self, partition: Partition, at: Position, *, lost: bool) -> Bounds:
         standing, gaps = Standing.of(at.evidence), list[Gap]()
-        pushes = self._pushes(partition, at)
+        pushes = self._pushes(partition, standing)
         if lost:
             gaps.append(Gap(at.incarnation, at.offset, None, LOST))
             standing = standing.without_session()
@@ -201,9 +198,10 @@ class MqttSource:
         one of them from it, when all have tried."""
         with ThreadPoolExecutor(_AT_ONCE) as together:
             trying = {one.partition: together.submit(self._member, one) for one in wanted}
-        self._members |= {partition: one.result() for partition, one in trying.items() if one.exception() is None}
-        for member in self._members.values():
+        connected = {partition: one.result() for partition, one in trying.items() if one.exception() is None}
+        for member in connected.values():
             self._resources.callback(member.session.close)
+        self._members |= connected
         return {partition: one.result() for partition, one in trying.items()}
 
     def _member(self, wanted: Range) -> Member:

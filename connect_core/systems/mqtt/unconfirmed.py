@@ -68,8 +68,9 @@ class Unconfirmed:
     in between. `counts_up` says that the broker gives out ids one after the other."""
 
     def __init__(self, entries: Iterable[Entry] = (), *, counts_up: bool = False) -> None:
-        self._by_id = {packet_id_of(one.trace): one for one in sorted(entries, key=lambda one: one.arrival)}
-        self._newest_id = next(reversed(self._by_id), None)
+        ordered = sorted(entries, key=lambda one: one.arrival)
+        self._by_id = {packet_id_of(one.trace): one for one in ordered}
+        self._newest_id = packet_id_of(ordered[-1].trace) if ordered else None
         self.counts_up = counts_up
 
     def __iter__(self) -> Iterator[Entry]:

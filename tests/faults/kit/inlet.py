@@ -113,6 +113,9 @@ class Inlet:
         out = Path(self.site.folder / "out.txt")
         return out.read_bytes().splitlines() if out.exists() else []
 
+    def has_more_than(self, count: int) -> bool:
+        return len(self.arrived()) > count
+
     def receipts(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.site.json("receipts", NAME, "--last", "1000")["receipts"]
         return sorted(found, key=lambda one: (one["begin"], one["end"]))
