@@ -25,8 +25,10 @@ from connect_core.stack import jars, ports, processes
 from connect_core.stack import mqtt_broker as kinds
 from connect_core.stack.processes import Launch, Process
 
+EACH_CHANGE_SAVED = {"autosave_on_changes": "true", "autosave_interval": "1"}
+"""Mosquitto as tests of its crashes need it: what it has acknowledged is on disk."""
 FOR_THROUGHPUT = {"autosave_on_changes": "false", "autosave_interval": "1800"}
-"""Mosquitto as it is set up for throughput: every change on disk is what tests of crashes need."""
+"""Mosquitto's own default: with each change it would write everything that waits."""
 
 _READY_S = 60.0
 _WEBSOCKETS = """<websocket-listener><port>{port}</port><bind-address>127.0.0.1</bind-address><path>/mqtt</path>
@@ -99,7 +101,7 @@ class MqttBroker(ABC):
 class Mosquitto(MqttBroker):
     """`settings` replace or extend those that the stack ships; `listeners` stand beside an open one on `port`."""
 
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=EACH_CHANGE_SAVED.copy)
     listeners: str = ""
     kind = "Mosquitto"
     client_limit = 1000
@@ -132,6 +134,12 @@ def mosquitto(worker_folder: Path) -> Iterator[Mosquitto]:
     if kinds.program() is None:
         pytest.skip("mosquitto is not installed")
     yield from _running(Mosquitto(worker_folder / f"mosquitto-{uuid4().hex[:8]}"))
+
+
+@pytest.fixture
+def fast_mosquitto(worker_folder: Path) -> Iterator[Mosquitto]:
+    """One for many messages, of which some may wait. It is not killed."""
+    yield from _running(Mosquitto(worker_folder / f"mosquitto-{uuid4().hex[:8]}", settings=FOR_THROUGHPUT))
 
 
 @pytest.fixture(scope="module")

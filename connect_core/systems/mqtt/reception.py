@@ -38,7 +38,7 @@ class Reception:
     def __init__(
         self, begin: int, unconfirmed: Unconfirmed, largest_window: int, *, learns: bool = True, shares: bool = False
     ) -> None:
-        self._begin = self.next = begin
+        self.next = begin
         self._learns = learns
         self._new_seen = self._missing_told = False
         self._shares, self._missing = shares, 0
@@ -62,15 +62,16 @@ class Reception:
         if not packet.dup and not self._new_seen:
             self._new_seen = True
             # Before its id is looked at: in a shared subscription that is given anew though nobody acknowledged it.
-            self._missing = self._unconfirmed.not_come_again(self._begin) if self._shares else 0
+            self._missing = self._unconfirmed.not_come_again() if self._shares else 0
         trace = trace_of(packet.packet_id, packet.topic, packet.payload)
-        verdict = self._unconfirmed.judge(trace, dup=packet.dup, number=number, begin=self._begin)
+        verdict = self._unconfirmed.judge(trace, dup=packet.dup)
         if verdict is Verdict.DOUBTFUL:
             trace = doubtful(trace)
-        self._unconfirmed.written(number, trace)
         self._owed.append(_Owed(number, packet.packet_id, verdict is Verdict.AGAIN))
         if verdict is Verdict.AGAIN:
+            self._unconfirmed.came_again(number, packet.packet_id)
             return None
+        self._unconfirmed.written(number, trace)
         return Arrival(number, packet, trace, verdict is Verdict.DOUBTFUL)
 
     def passed_over(self) -> int:
@@ -82,7 +83,7 @@ class Reception:
         """To be asked when whatever was to be sent again has been: how many records of before may be with another
         member of a shared subscription now, which takes them for new ones. Each is told once."""
         told, self._missing_told = self._missing_told, True
-        return 0 if told else self._missing + self._unconfirmed.not_come_again(self._begin)
+        return 0 if told else self._missing + self._unconfirmed.not_come_again()
 
     @property
     def new_seen(self) -> bool:
@@ -129,8 +130,8 @@ class Reception:
     def entries(self, end: int) -> tuple[Entry, ...]:
         """What is settled with the place `end`: of records below it, what is not known to be acknowledged."""
         if self._new_seen:
-            self._unconfirmed.all_came_again(self._begin)
-        return tuple(entry for entry in self._unconfirmed if entry.arrival < end)
+            self._unconfirmed.all_came_again()
+        return tuple(self._unconfirmed.below(end))
 
     @property
     def counts_up(self) -> bool:

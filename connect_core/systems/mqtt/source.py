@@ -146,7 +146,7 @@ class MqttSource:
         after = replace(
             before,
             subscribed=self._filters(wanted.partition) if len(found.hits) else before.subscribed,
-            entries=tuple(left_by(before.entries, traced, LARGEST_WINDOW)),
+            entries=tuple(left_by(before.entries, traced)),
         )
         return Recovered(after.evidence(), sum(is_doubtful(trace) for _, trace in traced))
 

@@ -13,7 +13,7 @@ are kept for that, confirmed or not; what it sends again from before them is dou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -54,8 +54,8 @@ def packet_id_of(trace: int) -> int:
 
 
 class Entry(NamedTuple):
-    """A record in the target: its number of arrival, its trace, whether an acknowledgement may have been sent, and
-    whether the broker is known to have had it."""
+    """A record in the target: the number of arrival that it is written with, its trace, whether an acknowledgement may
+    have been sent since the packet came last, and whether the broker is known to have had it."""
 
     arrival: int
     trace: int
@@ -70,33 +70,43 @@ class Unconfirmed:
     def __init__(self, entries: Iterable[Entry] = (), *, counts_up: bool = False) -> None:
         ordered = sorted(entries, key=lambda one: one.arrival)
         self._by_id = {packet_id_of(one.trace): one for one in ordered}
+        self._came: dict[int, int] = {}
+        """By id the number with which a packet came last over this connection."""
+        self._new_came = False
+        self._doubted: dict[int, Entry] = {}
+        """By id what stood there before a doubtful record was written, and stands as long as that is not settled."""
         self._newest_id = packet_id_of(ordered[-1].trace) if ordered else None
         self.counts_up = counts_up
 
-    def __iter__(self) -> Iterator[Entry]:
-        """In the order of arrival."""
-        ordered = sorted(self._by_id.values(), key=lambda one: one.arrival)
+    def below(self, end: int) -> list[Entry]:
+        """What is to be known with the place `end`, in the order of arrival."""
+        written = {packet_id: one for packet_id, one in self._by_id.items() if one.arrival < end}
+        ordered = sorted((self._doubted | written).values(), key=lambda one: one.arrival)
         kept = [one.arrival for one in ordered if one.confirmed][-KEPT:] if self.counts_up else []
-        return (one for one in ordered if not one.confirmed or (kept and one.arrival >= kept[0]))
+        return [one for one in ordered if not one.confirmed or (kept and one.arrival >= kept[0])]
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def judge(self, trace: int, *, dup: bool, number: int, begin: int) -> Verdict:
-        """Of a packet that has just come as `number`, in a session that the broker kept, over a connection whose first
-        one was `begin`. Forgets an entry whose id is in use for something else: its acknowledgement has arrived.
+    def judge(self, trace: int, *, dup: bool) -> Verdict:
+        """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for
+        something else: its acknowledgement has arrived.
 
-        A broker sends again once a connection and first of all (MQTT 5, section 4.4). So an id that comes a second time
-        over it, or when half of all ids have, stands for another message, though Mosquitto may set DUP on one that it
-        could not send before: with the same content it is doubtful."""
-        entry = self._by_id.get(packet_id_of(trace))
-        if entry is None:
-            return Verdict.DOUBTFUL if dup and self._was_there(packet_id_of(trace)) else Verdict.NEW
-        if not dup or (entry.trace ^ trace) & _CHECKSUM:
-            del self._by_id[packet_id_of(trace)]
+        A broker sends again what it has to once a connection, in its order, before anything else (MQTT 5, 4.4 and 4.6).
+        So an id that comes a second time over it stands for another message, and of ids that count up one that comes
+        behind something new; Mosquitto may set DUP on what it could not send before, and there may be more of that than
+        there are ids. With the same content it is doubtful."""
+        packet_id = packet_id_of(trace)
+        entry = self._by_id.get(packet_id)
+        if entry is None and dup and self._was_there(packet_id):
+            return Verdict.DOUBTFUL
+        if entry is None or not dup or (entry.trace ^ trace) & _CHECKSUM:
+            self._by_id.pop(packet_id, None)
+            self._doubted.pop(packet_id, None)
+            self._new_came = True
             return Verdict.NEW
-        too_late = entry.arrival >= begin or number - begin > _IDS // 2
-        return Verdict.DOUBTFUL if too_late or (entry.sent and not self.counts_up) else Verdict.AGAIN
+        may_be_free = self._new_came if self.counts_up else entry.sent
+        return Verdict.DOUBTFUL if may_be_free or packet_id in self._came else Verdict.AGAIN
 
     def _was_there(self, packet_id: int) -> bool:
         """Whether a broker that counts up has given out the id before the newest one that is known: it came, and was
@@ -105,10 +115,20 @@ class Unconfirmed:
             return False
         return (self._newest_id - packet_id) % _IDS < _IDS // 2
 
-    def written(self, arrival: int, trace: int) -> None:
-        """The record is handed to the target; also when it was AGAIN, under the number that it came with this time."""
-        self._newest_id = packet_id_of(trace)
-        self._by_id[self._newest_id] = Entry(arrival, trace)
+    def written(self, number: int, trace: int) -> None:
+        """The record is handed to the target."""
+        packet_id = self._newest_id = packet_id_of(trace)
+        if entry := self._by_id.get(packet_id):
+            self._doubted.setdefault(packet_id, entry)
+        self._by_id[packet_id] = Entry(number, trace)
+        self._came[packet_id] = number
+
+    def came_again(self, number: int, packet_id: int) -> None:
+        """The broker has no acknowledgement of it, whatever was sent. The record keeps the number that it is written
+        with: that may be all that is settled of this connection."""
+        self._newest_id = packet_id
+        self._by_id[packet_id] = self._by_id[packet_id]._replace(sent=False, confirmed=False)
+        self._came[packet_id] = number
 
     def acknowledging(self, packet_ids: Iterable[int]) -> None:
         """Their acknowledgements are about to be sent."""
@@ -117,17 +137,16 @@ class Unconfirmed:
                 self._by_id[packet_id] = entry._replace(sent=True)
 
     def confirmed(self, arrivals: Sequence[tuple[int, int]]) -> None:
-        """The broker has the acknowledgements of these packets, named by id and number of arrival."""
-        for packet_id, arrival in arrivals:
-            if (entry := self._by_id.get(packet_id)) and entry.arrival == arrival:
+        """The broker has the acknowledgements of these packets, named by id and the number that they came with."""
+        for packet_id, number in arrivals:
+            if (entry := self._by_id.get(packet_id)) and self._came.get(packet_id) == number:
                 self._confirm(packet_id, entry)
 
-    def all_came_again(self, before: int) -> None:
+    def all_came_again(self) -> None:
         """A new packet has come over this connection, so whatever was to be sent again was: the broker had the
-        acknowledgements of the others that came `before` that number."""
-        for packet_id, entry in list(self._by_id.items()):
-            if entry.arrival < before and not entry.confirmed:
-                self._confirm(packet_id, entry)
+        acknowledgements of the others."""
+        for packet_id, entry in self._not_come():
+            self._confirm(packet_id, entry)
 
     def _confirm(self, packet_id: int, entry: Entry) -> None:
         if self.counts_up:
@@ -135,18 +154,21 @@ class Unconfirmed:
         else:
             del self._by_id[packet_id]
 
-    def not_come_again(self, before: int) -> int:
-        """How many entries that came `before` that number are not known to be acknowledged and have not come again. In
-        a shared subscription another member may have them, under ids of its own. They count once."""
-        missing = [one for one in self._by_id.values() if one.arrival < before and not one.confirmed]
-        for one in missing:
-            self._confirm(packet_id_of(one.trace), one)
+    def not_come_again(self) -> int:
+        """How many entries are not known to be acknowledged and have not come over this connection. In a shared
+        subscription another member may have them, under ids of its own. They count once."""
+        missing = self._not_come()
+        for packet_id, entry in missing:
+            self._confirm(packet_id, entry)
         return len(missing)
 
+    def _not_come(self) -> list[tuple[int, Entry]]:
+        return [(one, entry) for one, entry in self._by_id.items() if one not in self._came and not entry.confirmed]
 
-def left_by(settled: Iterable[Entry], found: Iterable[tuple[int, int]], window: int) -> list[Entry]:
+
+def left_by(settled: Iterable[Entry], found: Iterable[tuple[int, int]]) -> list[Entry]:
     """The entries after an attempt that died, from what was settled before it and what is in the target (numbers of
-    arrival and traces): of any of them an acknowledgement may have been sent. A broker keeps at most `window` packets
-    of a session under way, and acknowledgements go in order, so it has those of all but the last ones."""
+    arrival and traces): of any of them an acknowledgement may have been sent. Acknowledgements go in order, and a
+    broker has ids for no more packets under way, so it has those of all but the last ones."""
     entries = [*(one._replace(sent=True) for one in settled), *(Entry(*one, sent=True) for one in found)]
-    return sorted(entries, key=lambda one: one.arrival)[-window:]
+    return sorted(entries, key=lambda one: one.arrival)[-_IDS:]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -160,15 +162,17 @@ def devices_at_work(inlet: Inlet, pause_s: float = 0.05, each: int = 10) -> Iter
 
     def publish() -> None:
         with devices(inlet.broker) as all_of_them:
-            while not over.wait(pause_s):
+            due = time.monotonic() + pause_s
+            while not over.wait(max(due - time.monotonic(), 0)):
                 all_of_them.publish("devices/1/state", [SAME] * each)
+                due += pause_s
             all_of_them.wait()
             inlet.published += all_of_them.published
 
-    thread = threading.Thread(target=publish)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as alone:
+        published = alone.submit(publish)
+        try:
+            yield
+        finally:
+            over.set()
+    published.result()

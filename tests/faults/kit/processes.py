@@ -83,3 +83,12 @@ def children_of(pid: int) -> list[int]:
         return [child.pid for child in psutil.Process(pid).children()]
     except psutil.NoSuchProcess:
         return []
+
+
+def resident_mib(pid: int) -> int:
+    """Of it and of all that it has started; what they share counts for each."""
+    try:
+        driver = psutil.Process(pid)
+        return sum(one.memory_info().rss for one in (driver, *driver.children(recursive=True))) >> 20
+    except psutil.NoSuchProcess:
+        return 0

@@ -75,9 +75,22 @@ class Bridge:
             self.reception.answered()
         self.broker.pongs = 0
 
-    def settle(self) -> None:
-        """The end of a quantum: position and evidence together, through the form in which they are stored."""
-        self.position, self.settled = self.reception.next, len(self.target)
+    def leave(self, count: int) -> None:
+        """The time is over in the middle of a batch: its first half is written, the rest is not settled."""
+        before = self.reception.next
+        self.broker.send()
+        took = [self.broker.line.popleft() for _ in range(min(count, len(self.broker.line)))]
+        messages = {id(packet): message for message, packet in took}
+        records = self.reception.take([packet for _, packet in took])
+        written, rest = records[: count // 2], records[count // 2 :]
+        self.target += [(one.number, one.trace, messages[id(one.packet)]) for one in written]
+        self.doubts += sum(one.doubtful for one in written)
+        self.settle(rest[0].number if rest else before if not written else None)
+
+    def settle(self, end: int | None = None) -> None:
+        """The end of a quantum: position and evidence together, through the form in which they are stored. `end` is
+        where what is in the target ends, if that is not all that came."""
+        self.position, self.settled = self.reception.next if end is None else end, len(self.target)
         standing = Standing(("t",), self.reception.entries(self.position), self.reception.counts_up)
         self.standing = Standing.of(standing.evidence())
         self.repeats += self.doubts
@@ -98,14 +111,14 @@ class Bridge:
         self.position = max((number + 1 for number, _ in found), default=self.position)
         self.settled = len(self.target)
         self.repeats += sum(is_doubtful(trace) for _, trace in found)
-        entries = left_by(self.standing.entries, found, WINDOW)
+        entries = left_by(self.standing.entries, found)
         self.standing = Standing(("t",), tuple(entries), self.standing.counts_up)
         self.connect()
 
 
 ACTIONS = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(["publish", "receive", "answer", "forget"]), st.integers(1, 9)),
+        st.tuples(st.sampled_from(["publish", "receive", "leave", "answer", "forget"]), st.integers(1, 9)),
         st.tuples(st.sampled_from(["acknowledge", "settle", "die"]), st.just(0)),
     ),
     max_size=60,
@@ -211,7 +224,7 @@ def test_the_verdicts(counts_up: bool) -> None:
     trace, other = trace_of(5, b"t", b"x"), trace_of(5, b"t", b"y")
 
     def judged(entry: Entry, seen: int, *, dup: bool) -> Verdict:
-        return Unconfirmed([entry], counts_up=counts_up).judge(seen, dup=dup, number=2, begin=2)
+        return Unconfirmed([entry], counts_up=counts_up).judge(seen, dup=dup)
 
     assert judged(Entry(1, trace), trace, dup=True) is Verdict.AGAIN
     assert judged(Entry(1, doubtful(trace)), trace, dup=True) is Verdict.AGAIN
@@ -274,9 +287,9 @@ def test_of_a_broker_that_counts_up_the_last_entries_are_kept() -> None:
 
 def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
     unconfirmed = Unconfirmed([Entry(9, trace_of(500, b"t", b"x"), sent=True)], counts_up=True)
-    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True, number=600, begin=600) is Verdict.DOUBTFUL
-    assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True, number=600, begin=600) is Verdict.NEW
-    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False, number=600, begin=600) is Verdict.NEW
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True) is Verdict.DOUBTFUL
+    assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True) is Verdict.NEW
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False) is Verdict.NEW
 
 
 @pytest.mark.parametrize("counts_up", [True, False])
@@ -288,7 +301,7 @@ def test_what_has_not_come_again_may_be_with_another_member(counts_up: bool) -> 
     assert not reception.new_seen
     reception.take([packet(7)])
     assert (reception.new_seen, reception.not_come_again(), reception.not_come_again()) == (True, 1, 0)
-    assert [one.arrival for one in reception.entries(13) if not one.confirmed] == [10, 11, 12]
+    assert [one.arrival for one in reception.entries(13) if not one.confirmed] == [1, 2, 12]
 
 
 def test_entries_do_not_heap_up() -> None:
@@ -323,8 +336,22 @@ def test_an_id_that_comes_twice_over_one_connection_is_not_taken_for_the_first()
     assert [one.doubtful for one in (*first, *second)] == [False, True]
 
 
-def test_an_id_that_comes_behind_half_of_all_ids_is_not_taken_for_one_of_an_earlier_connection() -> None:
-    unconfirmed = Unconfirmed([Entry(0, trace_of(5, b"t", b"x"), sent=True)], counts_up=True)
-    far = 40_000
-    assert unconfirmed.judge(trace_of(5, b"t", b"x"), dup=True, number=far, begin=1) is Verdict.DOUBTFUL
-    assert unconfirmed.judge(trace_of(5, b"t", b"x"), dup=True, number=100, begin=1) is Verdict.AGAIN
+def test_of_ids_that_count_up_what_comes_behind_something_new_is_not_sent_again() -> None:
+    """However many come again before that: a broker may have fallen behind by more than half of all ids."""
+    entries = [Entry(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(50_000)]
+    reception = Reception(50_000, Unconfirmed(entries, counts_up=True), WINDOW)
+    assert reception.take([packet(number + 1, dup=True) for number in range(100, 50_000)]) == []
+    come = reception.take([packet(50_001, dup=True), packet(7, dup=True), packet(8)])
+    assert [one.doubtful for one in come] == [False, True, False]
+
+
+def test_after_an_attempt_that_died_as_much_is_known_as_there_are_ids() -> None:
+    found = [(number, trace_of(number % 65_535 + 1, b"t", b"x")) for number in range(100_000)]
+    left = left_by([Entry(-1, trace_of(9, b"t", b"x"))], found)
+    assert (len(left), left[0].arrival, left[-1].arrival) == (65_535, 34_465, 99_999)
+    reception = Reception(100_000, Unconfirmed(left, counts_up=True), WINDOW)
+    assert reception.take([packet_of(trace) for _, trace in found[40_000:]]) == []
+
+
+def packet_of(trace: int) -> Packet:
+    return packet(packet_id_of(trace), dup=True)
