@@ -6,20 +6,25 @@ Sessions are filled before they are measured. A run ends a second after the last
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import count
+from statistics import median
 from typing import Any
 
+from connect_core import stack
 from connect_core.rocketmq import Client
 from tests.bench.freshness import TRICKLE_S, See, Store, Way, after_silence, bodies_in, under_a_trickle
 from tests.bench.measures import compared
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
+from tests.bench.usage import usage
 from tests.mqtt_brokers import FOR_THROUGHPUT, Mosquitto
 from tests.mqtt_devices import Devices, devices
 
@@ -51,13 +56,22 @@ def _mosquitto(place: Place) -> Iterator[Mosquitto]:
 
 
 def _emptied(place: Place, broker: Mosquitto, messages: int, members: int, repeats: int) -> Row:
+    rates: dict[str, list[float]] = {"ours": [], "bare": []}
+
+    @contextmanager
+    def per_core(whose: str) -> Iterator[None]:
+        before = _processor_s(place)
+        yield
+        rates[whose].append(messages / (_processor_s(place) - before))
+
     def ours() -> Timed:
         name = f"mqtt-{next(_numbers)}"
         source = _source(broker, [_filter(name, members)], sessions=members)
         place.apply(name, {"mqtt": source}, {"rocketmq": {"connection": "main", "topic": name, "queues": members}})
         place.run(name)
         _published(broker, f"{name}/x", messages)
-        timed = place.run(name)
+        with per_core("ours"):
+            timed = place.run(name)
         place.delete(name)
         return timed
 
@@ -65,14 +79,23 @@ def _emptied(place: Place, broker: Mosquitto, messages: int, members: int, repea
         name = f"bare-{next(_numbers)}"
         _takers(broker, name, members, "subscribe")
         _published(broker, f"{name}/x", messages)
-        took = _takers(broker, name, members, "take")
+        with per_core("bare"):
+            took = _takers(broker, name, members, "take")
         if sum(how_many for how_many, _, _ in took) != messages:
             raise SystemExit(f"the bare subscriber took {sum(one[0] for one in took)} of {messages} messages")
         return max(last for _, _, last in took) - min(first for _, first, _ in took if first)
 
     shared = "" if members == 1 else ", shared subscription"
     what = f"MQTT -> RocketMQ, {members} member{'s' * (members > 1)}{shared}, {messages:,} of {_PAYLOAD_BYTES} bytes"
-    return compared(what, messages, ours, bare, repeats)
+    row = compared(what, messages, ours, bare, repeats)
+    ours_rate, bare_rate = median(rates["ours"]), median(rates["bare"])
+    return replace(row, remark=f"{row.remark}; {ours_rate:,.0f}/s per core, bare {bare_rate:,.0f}/s per core")
+
+
+def _processor_s(place: Place) -> float:
+    """Of the engine with its workers, and of all processes that this one has waited for, their start included."""
+    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage(place.running)[stack.ENGINE].cpu_s + waited.ru_utime + waited.ru_stime
 
 
 def _filter(name: str, members: int) -> str:
