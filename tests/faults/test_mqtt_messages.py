@@ -162,33 +162,55 @@ def test_packet_ids_come_round_in_one_session(mosquitto: Mosquitto, site_on: Mak
 SOAK_MESSAGES = int(os.environ.get("WAYBILL_SOAK_MESSAGES", "1000000"))
 SOAK_S = float(os.environ.get("WAYBILL_SOAK_S", "600"))
 KILL_EVERY_S = 30.0
+TOGETHER = 100
 
 
 @pytest.mark.timeout(3 * SOAK_S + 600)
 def test_many_messages_while_whoever_works_is_killed(
     fast_mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, seeded: random.Random
 ) -> None:
-    """WAYBILL_SOAK_MESSAGES in WAYBILL_SOAK_S seconds, at an even pace. The driver takes its workers with it. What it
-    has in memory does not grow with what was moved."""
+    """WAYBILL_SOAK_MESSAGES in WAYBILL_SOAK_S seconds, at an even pace. What a run has in memory does not grow with
+    what was moved."""
     row.describe(f"{SOAK_MESSAGES:,} messages in {SOAK_S:g} s, SIGKILL of the run every {KILL_EVERY_S:g} s")
     row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
     inlet = begun(site_on("SQLite"), fast_mosquitto, receive_maximum=4096)
-    each, most_mib = 100, list[int]()
-    with devices_at_work(inlet, pause_s=SOAK_S * each / SOAK_MESSAGES, each=each):
-        over = time.monotonic() + SOAK_S
-        while time.monotonic() < over:
-            strike = time.monotonic() + min(KILL_EVERY_S * seeded.uniform(0.8, 1.2), SOAK_S / 3)
-            driver = inlet.site.start("run", NAME, "--engine", "inline", "--window", "1h")
-            most_mib.append(0)
-            while driver.poll() is None and time.monotonic() < strike:
-                most_mib[-1] = max(most_mib[-1], processes.resident_mib(driver.pid))
-                time.sleep(0.05)
-            processes.kill(driver.pid)
-            assert ended(driver) in (-signal.SIGKILL, *TRY_AGAIN)
-    assert len(most_mib) >= min(SOAK_S // (2 * KILL_EVERY_S), 2)
+    with devices_at_work(inlet, pause_s=SOAK_S * TOGETHER / SOAK_MESSAGES, each=TOGETHER):
+        most_mib = killed_again_and_again(inlet, SOAK_S, seeded)
     inlet.comes_to_rest(row)
+    assert inlet.published > 0.95 * SOAK_MESSAGES
     half = len(most_mib) // 2
     first, last = max(most_mib[:half]), max(most_mib[half:])
-    assert inlet.published > 0.95 * SOAK_MESSAGES
     row.condition += f"{inlet.published:,} published; at most {first} MiB in the first half, {last} MiB in the second"
     assert last < 1.2 * first
+
+
+@pytest.mark.timeout(1800)
+def test_a_broker_falls_behind_while_whoever_works_is_killed(
+    mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, seeded: random.Random
+) -> None:
+    """Mosquitto writes all that waits with every acknowledgement, and sends tens of thousands again to each run."""
+    row.describe(f"more comes than the broker can work off, SIGKILL of the run every {KILL_EVERY_S:g} s")
+    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
+    inlet = begun(site_on("SQLite"), mosquitto, receive_maximum=4096)
+    with devices_at_work(inlet, pause_s=0.06, each=TOGETHER, taken_within_s=600):
+        killed_again_and_again(inlet, 150, seeded)
+    inlet.comes_to_rest(row)
+    again = sum(one["absent"] or 0 for one in inlet.receipts())
+    row.condition += f"{inlet.published:,} published; {again:,} packets came again"
+    assert again > inlet.published
+
+
+def killed_again_and_again(inlet: Inlet, seconds: float, seeded: random.Random) -> list[int]:
+    """Runs that are killed every KILL_EVERY_S or so, the driver with its workers; how much each had in memory (MiB)."""
+    most_mib, over = list[int](), time.monotonic() + seconds
+    while time.monotonic() < over:
+        strike = time.monotonic() + min(KILL_EVERY_S * seeded.uniform(0.8, 1.2), seconds / 3)
+        driver = inlet.site.start("run", NAME, "--engine", "inline", "--window", "1h")
+        most_mib.append(0)
+        while driver.poll() is None and time.monotonic() < strike:
+            most_mib[-1] = max(most_mib[-1], processes.resident_mib(driver.pid))
+            time.sleep(0.05)
+        processes.kill(driver.pid)
+        assert ended(driver) in (-signal.SIGKILL, *TRY_AGAIN)
+    assert len(most_mib) >= min(seconds // (2 * KILL_EVERY_S), 2)
+    return most_mib

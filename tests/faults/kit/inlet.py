@@ -156,8 +156,9 @@ def begun(site: Site, broker: MqttBroker, target: str = "RocketMQ", **options: A
 
 
 @contextmanager
-def devices_at_work(inlet: Inlet, pause_s: float = 0.05, each: int = 10) -> Iterator[None]:
-    """They publish while the block lasts, a few together; what the broker has acknowledged counts."""
+def devices_at_work(inlet: Inlet, pause_s: float = 0.05, each: int = 10, taken_within_s: float = 60) -> Iterator[None]:
+    """They publish while the block lasts, a few together; what the broker has acknowledged counts, and that is all of
+    it soon after the end."""
     over = threading.Event()
 
     def publish() -> None:
@@ -166,7 +167,7 @@ def devices_at_work(inlet: Inlet, pause_s: float = 0.05, each: int = 10) -> Iter
             while not over.wait(max(due - time.monotonic(), 0)):
                 all_of_them.publish("devices/1/state", [SAME] * each)
                 due += pause_s
-            all_of_them.wait()
+            all_of_them.wait(taken_within_s)
             inlet.published += all_of_them.published
 
     with ThreadPoolExecutor(1) as alone:
