@@ -89,6 +89,7 @@ class Connection:
             client.connect(host, port, keepalive=0)  # a new client: its session is clean
         except (OSError, ValueError) as error:
             raise self.unreachable(f"the broker cannot be reached: {error}") from None
+        send_at_once(client)
         self._drop_unsent_bytes()
         self.until(lambda: self._connack is not None, "it does not answer a CONNECT")
         reason = self._connack
@@ -103,13 +104,10 @@ class Connection:
         return client
 
     def _drop_unsent_bytes(self) -> None:
-        """What a killed process has handed to the kernel must not arrive later (delivery rule 4); nor may the last
-        packet of a group wait for others."""
-        line: Any = self.client.socket()
-        self._raw = raw = getattr(line, "_socket", line)  # under a websocket
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(ANSWER_S * 1000))
+        """What a killed process has handed to the kernel must not arrive later (delivery rule 4)."""
+        line = tcp_line(self.client)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(ANSWER_S * 1000))
 
     def _on_connect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._connack = reason
@@ -147,18 +145,12 @@ class Connection:
     def turn(self, limit_s: float) -> None:
         """Takes in what has come and sends what waits; waits at most `limit_s` when there is neither. Raises what has
         ended the connection."""
-        if self._ready(limit_s):
+        if readable(self.client, limit_s, or_writable=self.client.want_write()):
             self.client.loop_read()
         if self.client.want_write():
             self.client.loop_write()
         if (ended := self.lost()) is not None:
             raise ended
-
-    def _ready(self, limit_s: float) -> bool:
-        if self.open:
-            # Else a broker that joins small packets (Mosquitto does) holds each last acknowledgement back for 40 ms.
-            self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        return readable(self.client, limit_s, or_writable=self.client.want_write())
 
     def lost(self) -> WaybillError | None:
         """What has ended the connection; None while it stands."""
@@ -199,6 +191,17 @@ def while_nobody_answers(options: MqttBrokerOptions, connect: Callable[[float], 
             time.sleep(_RETRY_S)
 
 
+def tcp_line(client: Client) -> Any:
+    """The socket of a client that is connected, under a websocket too."""
+    line: Any = client.socket()
+    return getattr(line, "_socket", line)
+
+
+def send_at_once(client: Client) -> None:
+    """No packet of ours waits for others to share a segment with."""
+    tcp_line(client).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
 def readable(client: Client, limit_s: float, *, or_writable: bool = False) -> bool:
     """Whether something has come; waits at most `limit_s` for it, or until there is room to write."""
     line: Any = client.socket()
@@ -207,6 +210,8 @@ def readable(client: Client, limit_s: float, *, or_writable: bool = False) -> bo
     pending = getattr(line, "pending", None)  # of TLS and websockets: read from the socket, but not by us
     if pending is not None and pending() > 0:
         return True
+    # Else a broker that joins small packets (Mosquitto does) holds each last one back for 40 ms.
+    tcp_line(client).setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     return bool(select.select([line], [line] if or_writable else [], [], limit_s)[0])
 
 

@@ -124,6 +124,7 @@ class Session:
             client.connect(host, port, keepalive=0, **self._connect_properties())
         except (OSError, ValueError) as error:
             raise self._unreachable(f"the broker cannot be reached: {error}") from None
+        connecting.send_at_once(client)
         kept, reason = self._answer()
         if not reason.is_failure:
             return kept
