@@ -61,11 +61,11 @@ def _mqtt(role: Role, options: Json) -> Iterator[Seen]:
 
         yield from (_seen(ok, f"source: {what}") for ok, what in seen_by(MqttSourceOptions.model_validate(options)))
         return
-    from connect_core.systems.mqtt.probing import facts, missing
+    from connect_core.systems.mqtt.probing import granted, missing
     from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
     given = MqttSinkOptions.model_validate(options)
-    seen = facts(given)
+    seen = granted(given)
     yield _seen(True, f"sink: the broker {given.where} answers; {seen.told()}")
     yield from (_seen(False, f"sink: {what}") for what in missing(given, seen))
 

@@ -1,7 +1,8 @@
-"""How a paho client gets to a broker, for sessions and for publishers; and the connection of one with a clean session:
-what a CONNACK says becomes facts or a typed error.
+"""How a paho client gets to a broker, for sessions and for publishers, and what ends its connection: a typed error.
 
 Without a thread of paho's own, and without keep-alive: whoever connects drives the client, and for seconds.
+`BufferedClient` uses a private name of paho (`_sock_recv`), so its version is pinned and tests watch it: paho asks the
+socket for each byte of a packet's head.
 """
 
 from __future__ import annotations
@@ -10,145 +11,185 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 from paho.mqtt.client import Client
 from paho.mqtt.enums import MQTTErrorCode
 
-from connect_core.errors import Fenced, Refused, Retriable, Unreachable, WaybillError
+from connect_core.errors import Refused, Retriable, Unreachable, WaybillError
 from connect_core.systems.mqtt.options import MqttBrokerOptions
 
-Made = TypeVar("Made")
-
-TAKEN_OVER = 0x8E
-"""Reason of a DISCONNECT: another client has connected with this client id (MQTT 5, section 3.14.2.1)."""
 ANSWER_S = 10.0
+_TAKEN_OVER = 0x8E
+"""Reason of a DISCONNECT: another client has connected with this client id (MQTT 5, section 3.14.2.1)."""
 _FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
 """Reasons of a CONNACK that trying again does not change (MQTT 5, section 3.2.2.2; paho shows those of 3.1.1 so)."""
 _RETRY_S = 0.2
+_READ_BYTES = 1 << 16
 _LINGER_OFF = struct.pack("ii", 1, 0)
-_NO_LIMIT = 65_535
 
 
-@dataclass(frozen=True)
-class BrokerFacts:
-    """What a broker says of itself in a CONNACK (MQTT 5, section 3.2.2.3). None: 3.1.1 says nothing."""
+class BufferedClient(Client):
+    """Takes from the socket what is there, not byte by byte."""
 
-    max_qos: int = 2
-    keeps_retained: bool | None = None
-    receive_maximum: int | None = None
-    max_packet_bytes: int | None = None
+    _taken, _given = b"", 0
 
-    @classmethod
-    def of(cls, properties: Any) -> BrokerFacts:
-        return cls(
-            getattr(properties, "MaximumQoS", 2),
-            bool(getattr(properties, "RetainAvailable", 1)),
-            getattr(properties, "ReceiveMaximum", _NO_LIMIT),
-            getattr(properties, "MaximumPacketSize", None),
-        )
+    def _sock_recv(self, bufsize: int) -> bytes:
+        if not self.holds_unread():
+            self._taken, self._given = super()._sock_recv(_READ_BYTES), 0
+        begin, self._given = self._given, min(self._given + bufsize, len(self._taken))
+        return self._taken[begin : self._given]
 
-    def told(self) -> str:
-        """For people."""
-        if self.keeps_retained is None:
-            return "MQTT 3.1.1 does not tell what it grants"
-        size = f"{self.max_packet_bytes:,} bytes" if self.max_packet_bytes else "any size"
-        retained = "keeps" if self.keeps_retained else "does not keep"
-        return (
-            f"it grants QoS {self.max_qos}, takes {self.receive_maximum:,} publishes at a time and packets of {size}, "
-            f"and {retained} retained messages"
-        )
+    def holds_unread(self) -> bool:
+        """Whether something was taken from the socket that paho has not asked for yet."""
+        return self._given < len(self._taken)
 
 
-class Connection:
-    """One connection with a clean session. `made` gives a new client for each try; `client` is the one connected.
-    Raises Unreachable when the broker does not answer in time, Refused when it does not let us in."""
+Kind = TypeVar("Kind", bound=BufferedClient)
 
-    def __init__(self, options: MqttBrokerOptions, client_id: str, made: Callable[[], Client]) -> None:
-        self._options, self._client_id, self._made = options, client_id, made
+
+class Connection(Generic[Kind]):
+    """One connection. `made` gives a new client for each try, `client` is the one connected; `asks` goes with its
+    CONNECT, in paho's words. `kept` says whether the broker knew the session, `properties` are those of the CONNACK
+    (None: 3.1.1). `of_takeover` makes the error for a connection that another client has ended, from where it was.
+
+    Made when connected, after some tries if need be: a broker that restarts is back in seconds. Raises Unreachable when
+    the broker does not answer in time, Refused when it does not let us in."""
+
+    kept: bool
+    properties: Any
+
+    def __init__(
+        self,
+        options: MqttBrokerOptions,
+        client_id: str,
+        made: Callable[[], Kind],
+        of_takeover: Callable[[str], WaybillError],
+        asks: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._options, self._client_id, self._made, self._asks = options, client_id, made, asks or {}
         self.where = f"{options.where}, client id {client_id}"
-        self.facts = BrokerFacts()
         self._connack: Any = None
         self._ended = ""
-        self._taken_over = False
+        self._taken_over, self._of_takeover = False, of_takeover
         self._connect()
 
     # ------------------------------------------------------------------------------------------------------ connecting
 
     def _connect(self) -> None:
-        while_nobody_answers(self._options, self._connect_once)
+        until = time.monotonic() + self._options.connect_timeout_s
+        while True:
+            try:
+                return self._connect_once(until)
+            except Retriable:
+                if time.monotonic() + _RETRY_S >= until:
+                    raise
+                time.sleep(_RETRY_S)
 
     def _connect_once(self, until: float) -> None:
         self._connack, self._ended = None, ""
-        self.client = client = self._set_up(self._made())
+        self.client = client = self._set_up(self._made())  # a new one each time: paho keeps what went wrong
         client.connect_timeout = max(until - time.monotonic(), 0.1)
         host, port = self._options.address
         try:
-            client.connect(host, port, keepalive=0)  # a new client: its session is clean
+            # Without keep-alive: a quantum is short, and pings of paho's own would be taken for answers to ours.
+            client.connect(host, port, keepalive=0, **self._asks)
         except (OSError, ValueError) as error:
             raise self.unreachable(f"the broker cannot be reached: {error}") from None
-        send_at_once(client)
-        self._drop_unsent_bytes()
+        self._set(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # no packet waits for others to go with it
         self.until(lambda: self._connack is not None, "it does not answer a CONNECT")
-        reason = self._connack
-        if reason.is_failure:
+        if self._connack.is_failure:
             client.disconnect()
-            raise not_let_in(reason, self.where)
+            raise _not_let_in(self._connack, self.where)
 
-    def _set_up(self, client: Client) -> Client:
-        set_up(client, self._options, self._client_id)
+    def _set_up(self, client: Kind) -> Kind:
+        options = self._options
+        if options.websockets:
+            client.ws_set_options(path=options.websockets)
+        if options.user:
+            client.username_pw_set(options.user, options.password_for(self._client_id))
+        if context := options.tls_context():
+            client.tls_set_context(context)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
         return client
 
-    def _drop_unsent_bytes(self) -> None:
-        """What a killed process has handed to the kernel must not arrive later (delivery rule 4)."""
-        line = tcp_line(self.client)
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(ANSWER_S * 1000))
+    def drop_unsent_bytes(self) -> None:
+        """What a killed process has handed to the kernel does not arrive later (delivery rule 4)."""
+        self._set(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
+        self._set(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(ANSWER_S * 1000))
+
+    def _set(self, level: int, option: int, value: int | bytes) -> None:
+        """Of the socket, under a websocket too. Nothing when the connection has ended already."""
+        line: Any = self.client.socket()
+        if line is not None:
+            getattr(line, "_socket", line).setsockopt(level, option, value)
 
     def _on_connect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self._connack = reason
-        self.facts = BrokerFacts.of(properties) if self._options.protocol == "5" else BrokerFacts()
+        self._connack, self.kept = reason, bool(flags.session_present)
+        self.properties = properties if self._options.protocol == "5" else None
 
     def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self._taken_over = self._taken_over or reason.value == TAKEN_OVER
+        self._taken_over = self._taken_over or reason.value == _TAKEN_OVER
         self._ended = self._ended or f"the connection has ended: {reason}"  # the first one is the reason
 
     # --------------------------------------------------------------------------------------------------------- driving
 
+    def fileno(self) -> int:
+        """For `select`; below 0 when the connection has ended."""
+        line = self.client.socket()
+        return -1 if line is None else int(line.fileno())
+
     @property
     def open(self) -> bool:
-        return self.client.socket() is not None
+        return self.fileno() >= 0
 
     def close(self) -> None:
         self.client.disconnect()
 
-    def asked(self, ask: Callable[[], Any], answers: dict[int, Any], what: str) -> Any:
-        """Sends something that has an answer, which a callback puts into `answers` by packet id, and waits for it."""
+    def ask(self, ask: Callable[[], Any], what: str) -> int:
+        """Sends something that has an answer; returns the packet id by which a callback will know it."""
         code, packet_id = ask()
         if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise self.lost() or self.unreachable(f"{what} could not be sent")
-        self.until(lambda: packet_id in answers, f"it does not answer a {what}")
-        return answers.pop(packet_id)
+        return int(packet_id)
 
     def until(self, condition: Callable[[], bool], complaint: str, limit_s: float = ANSWER_S) -> None:
         """Raises what has ended the connection, or Unreachable when nothing comes for too long."""
         until = time.monotonic() + min(limit_s, self._options.connect_timeout_s)
         while not condition():
+            self.require_open()
             if time.monotonic() > until:
                 raise self.unreachable(complaint)
-            self.turn(0.05)
+            self._drive(0.05)
 
     def turn(self, limit_s: float) -> None:
         """Takes in what has come and sends what waits; waits at most `limit_s` when there is neither. Raises what has
         ended the connection."""
-        if readable(self.client, limit_s, or_writable=self.client.want_write()):
+        self._drive(limit_s)
+        self.require_open()
+
+    def _drive(self, limit_s: float) -> None:
+        if self.readable(limit_s, or_writable=self.client.want_write()):
             self.client.loop_read()
         if self.client.want_write():
             self.client.loop_write()
+
+    def readable(self, limit_s: float, *, or_writable: bool = False) -> bool:
+        """Whether something has come; waits at most `limit_s` for it, or until there is room to write."""
+        line: Any = self.client.socket()
+        if line is None:
+            return False
+        pending = getattr(line, "pending", None)  # of TLS and websockets: read from the socket, but not by us
+        if self.client.holds_unread() or (pending is not None and pending() > 0):
+            return True
+        # Else a broker that joins small packets (Mosquitto does) holds each last one back for 40 ms.
+        self._set(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return bool(select.select([line], [line] if or_writable else [], [], limit_s)[0])
+
+    def require_open(self) -> None:
+        """Raises what has ended the connection."""
         if (ended := self.lost()) is not None:
             raise ended
 
@@ -157,65 +198,14 @@ class Connection:
         if self.open:
             return None
         if self._taken_over:
-            return Fenced(
-                "another client has connected with this client id: a newer attempt goes on with the partition",
-                where=self.where,
-                next_step="Nothing is lost. If it comes again and again, find out who else uses this id",
-            )
+            return self._of_takeover(self.where)
         return self.unreachable(self._ended or "the connection has ended")
 
     def unreachable(self, what: str) -> Unreachable:
-        return unreachable(what, self.where)
+        return Unreachable(what, where=self.where, next_step="Look at the broker, and at host, port and tls")
 
 
-def set_up(client: Client, options: MqttBrokerOptions, client_id: str) -> None:
-    """What is the same for whoever connects."""
-    if options.websockets:
-        client.ws_set_options(path=options.websockets)
-    if options.user:
-        client.username_pw_set(options.user, options.password_for(client_id))
-    if context := options.tls_context():
-        client.tls_set_context(context)
-
-
-def while_nobody_answers(options: MqttBrokerOptions, connect: Callable[[float], Made]) -> Made:
-    """Tried again until `connect_timeout_s` is over: a broker that restarts is back in seconds. `connect` is told when
-    that is, on the monotonic clock."""
-    until = time.monotonic() + options.connect_timeout_s
-    while True:
-        try:
-            return connect(until)
-        except Retriable:
-            if time.monotonic() + _RETRY_S >= until:
-                raise
-            time.sleep(_RETRY_S)
-
-
-def tcp_line(client: Client) -> Any:
-    """The socket of a client that is connected, under a websocket too."""
-    line: Any = client.socket()
-    return getattr(line, "_socket", line)
-
-
-def send_at_once(client: Client) -> None:
-    """No packet of ours waits for others to share a segment with."""
-    tcp_line(client).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def readable(client: Client, limit_s: float, *, or_writable: bool = False) -> bool:
-    """Whether something has come; waits at most `limit_s` for it, or until there is room to write."""
-    line: Any = client.socket()
-    if line is None:
-        return False
-    pending = getattr(line, "pending", None)  # of TLS and websockets: read from the socket, but not by us
-    if pending is not None and pending() > 0:
-        return True
-    # Else a broker that joins small packets (Mosquitto does) holds each last one back for 40 ms.
-    tcp_line(client).setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-    return bool(select.select([line], [line] if or_writable else [], [], limit_s)[0])
-
-
-def not_let_in(reason: Any, where: str) -> WaybillError:
+def _not_let_in(reason: Any, where: str) -> WaybillError:
     """For a CONNACK of failure."""
     kind = Refused if reason.value in _FOR_GOOD else Retriable
     return kind(
@@ -223,7 +213,3 @@ def not_let_in(reason: Any, where: str) -> WaybillError:
         where=where,
         next_step="Look at user, password, protocol and what the broker lets this client id do",
     )
-
-
-def unreachable(what: str, where: str) -> Unreachable:
-    return Unreachable(what, where=where, next_step="Look at the broker, and at host, port and tls")

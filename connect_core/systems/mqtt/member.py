@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from connect_core.contracts import Json, Range, SourceBatch
-from connect_core.errors import Refused, Retriable, Unreachable
+from connect_core.errors import Retriable
 from connect_core.records import empty_records
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
@@ -138,15 +138,10 @@ class Member:
         return bool(self._reception.unacknowledged()) or self._reception.awaits_answer()
 
     def require_open(self) -> None:
-        """Raises Refused when somebody else has the session now, Unreachable when the connection has ended."""
-        if self.session.taken_over:
-            raise Refused(
-                "another client has connected with this session's client id",
-                where=self._where,
-                next_step="Find out who it is: two that take turns get each a part of the messages. Nothing is lost",
-            )
-        if not self.session.open:
-            raise Unreachable(self.session.end_of(), where=self._where)
+        """Raises what has ended the connection."""
+        if (ended := self.session.lost()) is not None:
+            ended.where = f"{self._where}, {ended.where}"
+            raise ended
 
     def evidence(self, end: int) -> Json:
         """How the session stands at `end`, as well as can be known now."""

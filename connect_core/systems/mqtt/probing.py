@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from uuid import uuid4
 
-from connect_core.systems.mqtt.connecting import BrokerFacts
+from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
@@ -18,16 +18,16 @@ def looking_as(options: MqttSinkOptions) -> str:
     return f"waybill-{options.uid}-look-{uuid4().hex[:8]}"
 
 
-def facts(options: MqttSinkOptions) -> BrokerFacts:
+def granted(options: MqttSinkOptions) -> Grants:
     """Raises what `Publisher` raises."""
     with closing(Publisher(options, looking_as(options))) as publisher:
-        return publisher.facts
+        return publisher.grants
 
 
-def missing(options: MqttSinkOptions, seen: BrokerFacts) -> Iterator[str]:
+def missing(options: MqttSinkOptions, seen: Grants) -> Iterator[str]:
     """What the sink needs and the broker does not grant, a sentence each."""
     needed = max(options.composer.qos or 1, 1)
-    if seen.max_qos < needed:
-        yield f"the broker grants QoS {seen.max_qos} at most, needed is {needed}"
+    if seen.most_qos < needed:
+        yield f"the broker grants QoS {seen.most_qos} at most, needed is {needed}"
     if seen.keeps_retained is False:
         yield f"{NOT_KEPT}: it says that they are not available"

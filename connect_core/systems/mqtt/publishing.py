@@ -8,7 +8,7 @@ so its version is pinned and a test watches them.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessage
@@ -17,7 +17,9 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from connect_core.systems.mqtt.connecting import Connection
+from connect_core.errors import Fenced
+from connect_core.systems.mqtt.connecting import BufferedClient, Connection
+from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.publications import Publication
 from connect_core.systems.mqtt.refusals import no_subscription, refusal
@@ -28,7 +30,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 _FAILURE = 0x80
 
 
-class _Client(Client):
+class _Client(BufferedClient):
     """A PUBREC that refuses ends the exchange (MQTT 5, section 4.3.3): no PUBREL follows it."""
 
     def _handle_pubrec(self) -> MQTTErrorCode:
@@ -54,11 +56,12 @@ class Publisher:
         self._refused: tuple[int, str, ReasonCode] | None = None
         self._answers: dict[int, Any] = {}
         self._retained: dict[str, bytes] = {}
-        self._connection = Connection(options, client_id, self._made)
-        self.facts = self._connection.facts
-        self._window = min(options.in_flight, self.facts.receive_maximum or options.in_flight)
+        self._connection = Connection(options, client_id, self._made, _fenced)
+        self._connection.drop_unsent_bytes()
+        self.grants = Grants.of(self._connection.properties)
+        self._window = min(options.in_flight, self.grants.receive_maximum or options.in_flight)
 
-    def _made(self) -> Client:
+    def _made(self) -> _Client:
         client = _Client(
             CallbackAPIVersion.VERSION2,
             self._client_id,
@@ -80,7 +83,7 @@ class Publisher:
     @property
     def most_bytes(self) -> int:
         """Of a packet."""
-        return min(int(self._options.max_packet_bytes), self.facts.max_packet_bytes or self._options.max_packet_bytes)
+        return min(int(self._options.max_packet_bytes), self.grants.most_packet_bytes or self._options.max_packet_bytes)
 
     def close(self) -> None:
         self._connection.close()
@@ -102,7 +105,7 @@ class Publisher:
 
     def publish(self, one: Publication, offset: int) -> None:
         """Hands it over; `offset` is for messages. Raises what has ended the connection."""
-        qos = min(one.qos, self.facts.max_qos)
+        qos = min(one.qos, self.grants.most_qos)
         told = self._connection.client.publish(
             one.topic, one.payload, qos, one.retain, properties=_packed(one.properties) if self._five else None
         )
@@ -149,14 +152,19 @@ class Publisher:
     def _retained_of(self, topic_filter: str, limit_s: float, *, one: bool) -> Mapping[str, bytes]:
         self._retained.clear()
         client = self._connection.client
-        [reason] = self._connection.asked(lambda: client.subscribe(topic_filter, 1), self._answers, "SUBSCRIBE")
+        [reason] = self._asked(lambda: client.subscribe(topic_filter, 1), "SUBSCRIBE")
         if reason.is_failure:
             raise no_subscription(topic_filter, reason, where=self.where)
         until = time.monotonic() + limit_s
         while time.monotonic() < until and not (one and self._retained):
             self._connection.turn(0.05)
-        self._connection.asked(lambda: client.unsubscribe(topic_filter), self._answers, "UNSUBSCRIBE")
+        self._asked(lambda: client.unsubscribe(topic_filter), "UNSUBSCRIBE")
         return dict(self._retained)
+
+    def _asked(self, ask: Callable[[], Any], what: str) -> Any:
+        packet_id = self._connection.ask(ask, what)
+        self._connection.until(lambda: packet_id in self._answers, f"it does not answer a {what}")
+        return self._answers.pop(packet_id)
 
     def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
         self._answers[packet_id] = reasons
@@ -164,6 +172,14 @@ class Publisher:
     def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:
         if message.retain:
             self._retained[message.topic] = bytes(message.payload)
+
+
+def _fenced(where: str) -> Fenced:
+    return Fenced(
+        "another client has connected with this client id: a newer attempt goes on with the partition",
+        where=where,
+        next_step="Nothing is lost. If it comes again and again, find out who else uses this id",
+    )
 
 
 def _packed(given: Properties) -> PahoProperties | None:

@@ -162,7 +162,7 @@ class MqttSink:
             yield publisher
 
     def _check(self, publisher: Publisher) -> None:
-        for what in missing(self._options, publisher.facts):
+        for what in missing(self._options, publisher.grants):
             raise ConfigError(what, where=publisher.where, next_step=_KEEP_ADVICE)
 
 
