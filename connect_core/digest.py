@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from connect_core.records import Lineage, ordinals
+from connect_core.records import Lineage, ordinals, without_nulls
 
 LINES = "lines:"
 """What the text of a digest of lines begins with."""
@@ -79,7 +79,7 @@ class LinesDigest:
 
 def _attribute_hashes(records: pa.RecordBatch) -> NDArray[np.uint64]:
     """Of each row's key, tags and headers; 0 when there is none of them."""
-    key, tags = (pc.fill_null(records.column(name).cast(pa.binary()), b"") for name in ("key", "tags"))
+    key, tags = (without_nulls(records.column(name).cast(pa.binary()), b"") for name in ("key", "tags"))
     texts = pc.binary_join_element_wise(key, tags, _ordered(records.column("headers")), b"\x00")
     hashes = np.fromiter(map(xxh3_64_intdigest, texts.to_pylist()), dtype=np.uint64, count=len(texts))
     given = pc.not_equal(texts, pa.scalar(_NO_ATTRIBUTES, pa.binary())).to_numpy(zero_copy_only=False)

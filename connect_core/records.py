@@ -127,8 +127,23 @@ def outputs(records: pa.RecordBatch) -> NDArray[np.int64] | None:
 def _filled(column: pa.Array, default: int) -> NDArray[np.int64] | None:
     if column.null_count == len(column):
         return None
-    numbers: NDArray[np.int64] = pc.fill_null(column, default).to_numpy().astype(np.int64)
+    numbers: NDArray[np.int64] = without_nulls(column, default).to_numpy().astype(np.int64)
     return numbers if (numbers != default).any() else None
+
+
+def without_nulls(column: pa.Array, instead: int | str | bytes) -> pa.Array:
+    """The column itself where it has none: of a single record a call into Arrow takes as long as all the rest."""
+    return pc.fill_null(column, instead) if column.null_count else column
+
+
+def value_lengths(column: pa.Array) -> NDArray[np.int64]:
+    """Bytes of each value of a binary or string column, 0 of nulls."""
+    if column.null_count:
+        column = pc.fill_null(column, b"" if pa.types.is_binary(column.type) else "")
+    if not len(column):  # then there need not be a buffer
+        return np.zeros(0, np.int64)
+    places = np.frombuffer(column.buffers()[1], dtype=np.int32)
+    return np.diff(places[column.offset : column.offset + len(column) + 1]).astype(np.int64)
 
 
 def whole_records(offsets: NDArray[np.int64], rows: int) -> int:

@@ -22,6 +22,7 @@ from paho.mqtt.matcher import MQTTMatcher
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.templates import Template, template
+from connect_core.records import value_lengths
 
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 """What the outputs made at once may hold, about: a record may have as many as there are rules."""
@@ -183,7 +184,7 @@ class _TopicTable:
 
 def _bearable(records: pa.RecordBatch, matches: Matches) -> int:
     """How many of the rows have outputs that fit into one batch; at least one row."""
-    lengths = pc.fill_null(pc.binary_length(records.column("value")), 0).to_numpy(zero_copy_only=False)
+    lengths = value_lengths(records.column("value"))
     ends = np.cumsum(lengths[matches.rows], dtype=np.int64)
     fit = int(np.searchsorted(ends, MAX_OUTPUT_BYTES, side="right"))
     return len(records) if fit == len(ends) else max(int(matches.rows[fit]), 1)

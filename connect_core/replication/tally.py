@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from connect_core.contracts import Delivered, Floor, Gap, Json, OpenRange, Receipt, Reject, SourceBatch
 from connect_core.digest import RecordDigest
 from connect_core.found import Found
-from connect_core.records import Lineage, ordinals
+from connect_core.records import Lineage, ordinals, value_lengths
 
 MAX_REJECTS_OF_A_RANGE = 1_000
 MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
@@ -183,4 +182,4 @@ def _inputs(outputs: pa.RecordBatch) -> int:
 
 def _value_bytes(records: pa.RecordBatch) -> int:
     """Bytes of the values of a batch, from the offsets of the column: no row is touched."""
-    return int(pc.sum(pc.binary_length(records.column("value"))).as_py() or 0)
+    return int(value_lengths(records.column("value")).sum())

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pickle
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.errors import ConfigError, Failure, Fault, OffsetGone, Retriable, WireFormatError
-from connect_core.records import Coordinates, Lineage, Partition, decode_headers, encode_headers
+from connect_core.records import (
+    Coordinates,
+    Lineage,
+    Partition,
+    decode_headers,
+    encode_headers,
+    value_lengths,
+    without_nulls,
+)
 
 
 def test_coordinates_text() -> None:
@@ -87,3 +96,21 @@ def test_a_class_of_a_room_recovers_as_the_family_that_it_belongs_to() -> None:
     failure = Failure.of(_TopicMissing("no topic"))
     assert (failure.kind, failure.family) == ("_TopicMissing", "OffsetGone")
     assert type(failure.as_error()) is OffsetGone
+
+
+VALUES = st.lists(st.none() | st.binary(max_size=5), max_size=6)
+
+
+@given(values=VALUES, begin=st.integers(0, 6))
+def test_the_lengths_of_values(values: list[bytes | None], begin: int) -> None:
+    """Of a part of a column too, and of one without a buffer."""
+    column = pa.array(values, pa.binary()).slice(begin)
+    assert value_lengths(column).tolist() == [len(value or b"") for value in values[begin:]]
+    assert value_lengths(pa.array(["ä", None, "b"])).tolist() == [2, 0, 1]
+
+
+@given(values=VALUES)
+def test_nulls_are_replaced_where_there_are_any(values: list[bytes | None]) -> None:
+    column = pa.array(values, pa.binary())
+    assert without_nulls(column, b"-").to_pylist() == [b"-" if value is None else value for value in values]
+    assert (without_nulls(column, b"-") is column) == (None not in values)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from connect_core.records import value_lengths
 from connect_core.rocketmq import Batch
 from connect_core.rocketmq.wire.batch_entries import ENTRY_OVERHEAD, MAX_ENTRIES, MAX_PROPERTIES_BYTES
 from connect_core.systems.rocketmq.marking import fixed, joined
@@ -17,7 +17,7 @@ from connect_core.systems.rocketmq.marking import fixed, joined
 
 def encode_entries(bodies: pa.Array, properties: pa.Array, flags: NDArray[np.int32] | None = None) -> pa.Array:
     """For each row its entry in a batch. Raises ValueError for properties that would damage the broker's queue."""
-    sizes, lengths = (pc.binary_length(column).to_numpy() for column in (bodies, properties))
+    sizes, lengths = map(value_lengths, (bodies, properties))
     if lengths.max(initial=0) > MAX_PROPERTIES_BYTES:
         raise ValueError(f"Properties of {lengths.max()} bytes in a batch")
     heads = np.zeros((len(bodies), 5), dtype=">i4")  # total, magic, checksum (the broker's affair), flag, body length

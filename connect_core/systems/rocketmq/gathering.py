@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core import clock
 from connect_core.contracts import Range, Reject, SourceBatch
 from connect_core.errors import WireFormatError
+from connect_core.records import value_lengths
 from connect_core.rocketmq import MissingRange, PullStatus, StoredSlice
 from connect_core.rocketmq.reading import HOLE
 from connect_core.systems.rocketmq.columns import Columns, columns_of
@@ -78,7 +78,7 @@ class Gathering:
     def take(self) -> tuple[Columns, SourceBatch]:
         """What fits, as a batch. What does not fit is let go: the range is over then."""
         gathered = self._decoded()
-        lengths = pc.binary_length(gathered.bodies).to_numpy()
+        lengths = value_lengths(gathered.bodies)
         fitting = self._fitting(lengths)
         messages = gathered.between(0, fitting)
         left_over = fitting < len(gathered)
@@ -114,7 +114,7 @@ class Gathering:
         run = int(np.argmin(np.append(missing == np.arange(begin, begin + len(missing)), False)))
         return MissingRange(begin, begin + run, HOLE)
 
-    def _fitting(self, lengths: NDArray[np.int32]) -> int:
+    def _fitting(self, lengths: NDArray[np.int64]) -> int:
         """How many of the messages gathered the range may still hold."""
         fit = int(np.searchsorted(np.cumsum(lengths, dtype=np.int64), self._bytes_left, side="right"))
         return min(max(fit, int(not self._taken)), self._records_left, len(lengths))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.records import COORDINATES_PROPERTY, Lineage, ordinals, outputs
+from connect_core.records import COORDINATES_PROPERTY, Lineage, ordinals, outputs, without_nulls
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UNIQUE_KEY
 
@@ -114,7 +114,7 @@ def _further(records: pa.RecordBatch) -> list[Piece]:
     traces, many = records.column("trace"), outputs(records)
     if traces.null_count == len(traces) and many is None:
         return []
-    pieces: list[Piece] = [b":", hex_digits(pc.fill_null(traces, 0).to_numpy(), 16)]
+    pieces: list[Piece] = [b":", hex_digits(without_nulls(traces, 0).to_numpy(), 16)]
     return pieces if many is None else [*pieces, b":", _digits(many)]
 
 
@@ -126,7 +126,7 @@ def _born(records: pa.RecordBatch) -> list[Piece]:
     if times.null_count == len(times):
         return []
     said = pc.if_else(pc.greater_equal(times, 0), times, None).cast(pa.string()).cast(pa.binary())
-    return [pc.fill_null(joined(_BORN, said, _PAIR_END), b"")]
+    return [without_nulls(joined(_BORN, said, _PAIR_END), b"")]
 
 
 def _side_by_side(pieces: Sequence[Piece], rows: int) -> pa.Array:
@@ -164,12 +164,12 @@ def _digits(numbers: Numbers) -> Cells | pa.Array:
 def user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
     """The columns of the user's own properties; what a row does not have is empty."""
     if records.column("headers").null_count < len(records):
-        yield pc.fill_null(records.column("headers"), b"")
+        yield without_nulls(records.column("headers"), b"")
     for column, name in (("key", KEYS), ("tags", TAGS)):
         if records.column(column).null_count < len(records):
             values = records.column(column).cast(pa.binary())
             given = pc.if_else(pc.equal(values, b""), pa.scalar(None, pa.binary()), values)
-            yield pc.fill_null(joined(f"{name}\x01".encode(), given, _PAIR_END), b"")
+            yield without_nulls(joined(f"{name}\x01".encode(), given, _PAIR_END), b"")
 
 
 class Mark(NamedTuple):

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from connect_core.records import value_lengths, without_nulls
 from connect_core.rocketmq import Batch, Entry
 from connect_core.rocketmq.wire.batch_entries import decode_entries
 from connect_core.systems.rocketmq.encoding import batch_of, encode_entries
@@ -60,7 +61,7 @@ class Load(NamedTuple):
         entries = encode_entries(
             bodies,
             marker.properties(records),
-            None if flags.null_count == len(flags) else pc.fill_null(flags, 0).to_numpy(),
+            None if flags.null_count == len(flags) else without_nulls(flags, 0).to_numpy(),
         )
         return cls(entries, sizes, packing, most_bytes)
 
@@ -91,10 +92,10 @@ class Load(NamedTuple):
 
 def _stored(records: pa.RecordBatch) -> tuple[pa.Array, Numbers | None]:
     """Bodies in the form in which they are stored, and how each is packed."""
-    plain, packed = pc.fill_null(records.column("value"), b""), records.column("packed")
+    plain, packed = without_nulls(records.column("value"), b""), records.column("packed")
     if packed.null_count == len(packed):
         return plain, None
-    return pc.coalesce(packed, plain), pc.fill_null(records.column("packing"), 0).to_numpy().astype(np.int64)
+    return pc.coalesce(packed, plain), without_nulls(records.column("packing"), 0).to_numpy().astype(np.int64)
 
 
 def _alternates(packing: Numbers, sizes: Numbers) -> bool:
@@ -106,11 +107,11 @@ def _unpacked(
     records: pa.RecordBatch, bodies: pa.Array, packing: Numbers, most_bytes: int
 ) -> tuple[pa.Array, Numbers, Numbers]:
     """Bodies, packing, and by how much each body has grown: plain, but for those that would be too large."""
-    plain = pc.fill_null(records.column("value"), b"")
-    lengths = _lengths(plain)
+    plain = without_nulls(records.column("value"), b"")
+    lengths = value_lengths(plain)
     kept = (packing != 0) & (lengths > most_bytes) | (lengths.sum() > MAX_PLAIN_BYTES)
     chosen = pc.if_else(pa.array(kept), bodies, plain)
-    return chosen, np.where(kept, packing, 0), _lengths(chosen) - _lengths(bodies)
+    return chosen, np.where(kept, packing, 0), value_lengths(chosen) - value_lengths(bodies)
 
 
 def body_bytes(records: pa.RecordBatch) -> Numbers:
@@ -118,7 +119,7 @@ def body_bytes(records: pa.RecordBatch) -> Numbers:
     bodies = records.column("value")
     if "packed" in records.schema.names and records.column("packed").null_count < len(records):
         bodies = pc.coalesce(records.column("packed"), bodies)
-    return _lengths(bodies)
+    return value_lengths(bodies)
 
 
 def message_bytes(records: pa.RecordBatch) -> Numbers:
@@ -127,15 +128,10 @@ def message_bytes(records: pa.RecordBatch) -> Numbers:
     for name in ("key", "tags", "headers"):
         column = records.column(name)
         if column.null_count < len(records):
-            total += _lengths(column)
+            total += value_lengths(column)
     if "message_id" in records.schema.names and records.column("message_id").null_count < len(records):
-        total += np.maximum(_lengths(records.column("message_id")) - USUAL_ID_BYTES, 0)
+        total += np.maximum(value_lengths(records.column("message_id")) - USUAL_ID_BYTES, 0)
     return total
-
-
-def _lengths(column: pa.Array) -> Numbers:
-    lengths: Numbers = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return lengths
 
 
 def batch_sizes(sizes: Numbers, most_records: int = BATCH_RECORDS, most_bytes: int = BATCH_BYTES) -> Sequence[int]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
 from connect_core.errors import ConfigError, Refused, TargetChanged
 from connect_core.found import Found
-from connect_core.records import Lineage
+from connect_core.records import Lineage, without_nulls
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
 from connect_core.systems.rocketmq.appending import QueueAppender, Span, uncovered
@@ -337,7 +337,7 @@ def _with_separators(records: pa.RecordBatch, but: set[int]) -> Iterator[tuple[i
         column = records.column(name)
         if column.null_count == len(records):
             continue
-        for row in np.flatnonzero(pc.fill_null(pc.match_substring_regex(column, _SEPARATORS), False).to_numpy(False)):
+        for row in np.flatnonzero(without_nulls(pc.match_substring_regex(column, _SEPARATORS), False).to_numpy(False)):
             if int(row) not in but:
                 but.add(int(row))
                 yield int(row), "IllegalProperty", f"The {name} holds a control character (1 or 2)"
