@@ -6,22 +6,15 @@ import base64
 import hashlib
 import hmac
 import ssl
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from connect_core.errors import ConfigError
 from connect_core.systems.mqtt.filters import check, is_shared, shared_out, twice
+from connect_core.systems.tls import PemFile, TlsFiles
 
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
-
-
-def _absolute(path: str) -> str:
-    if path and not path.startswith("/"):
-        raise ValueError("must be an absolute path")
-    return path
 
 
 def _as_list(value: object) -> object:
@@ -29,7 +22,6 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-PemFile = Annotated[str, AfterValidator(_absolute)]
 TopicFilter = Annotated[str, AfterValidator(check)]
 
 
@@ -94,10 +86,7 @@ class MqttBrokerOptions(BaseModel):
             raise ValueError("password needs user")
         if self.signature and not self.password:
             raise ValueError("signature needs password")
-        if not self.tls and (self.tls_ca or self.tls_certificate or self.tls_key):
-            raise ValueError("tls_… means nothing without tls: true")
-        if self.tls_key and not self.tls_certificate:
-            raise ValueError("tls_key needs tls_certificate")
+        self._tls_files().check(tls=self.tls)
         return self
 
     @property
@@ -118,21 +107,10 @@ class MqttBrokerOptions(BaseModel):
 
     def tls_context(self) -> ssl.SSLContext | None:
         """None without TLS. Raises ConfigError when a file is missing or holds something else."""
-        if not self.tls:
-            return None
-        try:
-            context = ssl.create_default_context(cafile=self.tls_ca or None)
-            if self.tls_certificate:
-                context.load_cert_chain(self.tls_certificate, self.tls_key or None)
-        except (OSError, ssl.SSLError) as error:
-            named = [path for path in (self.tls_ca, self.tls_certificate, self.tls_key) if path]
-            missing = [path for path in named if not Path(path).is_file()]
-            raise ConfigError(
-                f"there is no file {missing[0]}" if missing else f"a certificate or its key cannot be used: {error}",
-                where=", ".join(named),
-                next_step="tls_ca, tls_certificate and tls_key name PEM files that this host has",
-            ) from None
-        return context
+        return self._tls_files().context() if self.tls else None
+
+    def _tls_files(self) -> TlsFiles:
+        return TlsFiles(self.tls_ca, self.tls_certificate, self.tls_key)
 
 
 class MqttSourceOptions(MqttBrokerOptions):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import ssl
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from connect_core.contracts import Json
-from connect_core.errors import ConfigError
+from connect_core.systems.tls import PemFile, TlsFiles
 
 if TYPE_CHECKING:
     from connect_core.rocketmq import ClientOptions
@@ -28,15 +26,8 @@ def _address(text: str) -> str:
     return text
 
 
-def _absolute(path: str) -> str:
-    if path and not path.startswith("/"):
-        raise ValueError("must be an absolute path")
-    return path
-
-
 Address = Annotated[str, AfterValidator(_address)]
 NameServers = Annotated[tuple[Address, ...], BeforeValidator(as_list), Field(min_length=1)]
-PemFile = Annotated[str, AfterValidator(_absolute)]
 
 
 class ClusterOptions(BaseModel):
@@ -85,10 +76,9 @@ class ClusterOptions(BaseModel):
     def _goes_together(self) -> Self:
         if bool(self.user) != bool(self.password):
             raise ValueError("user and password go together")
-        if not self.tls and (self.tls_ca or self.tls_certificate or self.tls_key or self.tls_server_name):
-            raise ValueError("tls_… means nothing without tls: true")
-        if self.tls_key and not self.tls_certificate:
-            raise ValueError("tls_key needs tls_certificate")
+        self._tls_files().check(tls=self.tls)
+        if self.tls_server_name and not self.tls:
+            raise ValueError("tls_server_name means nothing without tls: true")
         return self
 
     @classmethod
@@ -104,22 +94,9 @@ class ClusterOptions(BaseModel):
             name_servers=self.name_servers,
             send_timeout_s=ClientOptions.send_timeout_s if send_timeout_s is None else send_timeout_s,
             credentials=Credentials(self.user, self.password) if self.user else None,
-            tls=self._tls_context if self.tls else None,
+            tls=self._tls_files().context if self.tls else None,
             tls_server_name=self.tls_server_name or None,
         )
 
-    def _tls_context(self) -> ssl.SSLContext:
-        """Raises ConfigError when a file is missing or holds something else."""
-        try:
-            context = ssl.create_default_context(cafile=self.tls_ca or None)
-            if self.tls_certificate:
-                context.load_cert_chain(self.tls_certificate, self.tls_key or None)
-        except (OSError, ssl.SSLError) as error:
-            named = [path for path in (self.tls_ca, self.tls_certificate, self.tls_key) if path]
-            missing = [path for path in named if not Path(path).is_file()]
-            raise ConfigError(
-                f"there is no file {missing[0]}" if missing else f"a certificate or its key cannot be used: {error}",
-                where=", ".join(named),
-                next_step="tls_ca, tls_certificate and tls_key name PEM files that this host has",
-            ) from None
-        return context
+    def _tls_files(self) -> TlsFiles:
+        return TlsFiles(self.tls_ca, self.tls_certificate, self.tls_key)
