@@ -92,11 +92,8 @@ class QueueAppender:
         """Messages of this lineage in [begin, end): whatever record they are of, this writer has not sent them."""
         count = 0
         while begin < end:
-            reader = self._client.read(self.queue, begin, end, deadline=deadline)
-            with suppress(OffsetGone):  # on a busy broker the visible end may still be before all of this
-                for part in reader:
-                    count += sum(1 for _ in ours(part.messages, [self._lineage]))
-            begin = reader.position
+            found, begin = self._found_in(begin, end, deadline)
+            count += found
             if begin < end:  # acknowledged, but not visible yet
                 if clock.monotonic() >= deadline:
                     raise Retriable(
@@ -106,6 +103,14 @@ class QueueAppender:
                     )
                 clock.sleep(_POLL_S)
         return count
+
+    def _found_in(self, begin: int, end: int, deadline: float) -> tuple[int, int]:
+        """How many messages of this lineage are visible in [begin, end), and where that ends."""
+        count, reader = 0, self._client.read(self.queue, begin, end, deadline=deadline)
+        with suppress(OffsetGone):  # on a busy broker the visible end may still be before all of this
+            for part in reader:
+                count += sum(1 for _ in ours(part.messages, [self._lineage]))
+        return count, reader.position
 
 
 def uncovered(begin: int, end: int, spans: Sequence[Span]) -> Sequence[Span]:

@@ -23,7 +23,6 @@ from connect_core.rocketmq.wire.properties import UNIQUE_KEY, decode, kept_in_co
 from connect_core.rocketmq.wire.stored_message import unpacked
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.connecting import check_registered
-from connect_core.systems.rocketmq.marking import ours
 from connect_core.systems.rocketmq.native_library import NativeProducer, Place, drop_unsent
 from connect_core.systems.rocketmq.parcels import Parcel
 
@@ -93,10 +92,10 @@ class NativeAppender(QueueAppender):
     def _check_first(self, deadline: float) -> None:
         offset = self._written[0][0]
         while True:
-            for part in (reader := self._client.read(self.queue, offset, offset + 1, deadline=deadline)):
-                if any(ours(part.messages, [self._lineage])):
-                    return
-            if reader.position > offset or clock.monotonic() >= deadline:
+            found, end = self._found_in(offset, offset + 1, deadline)
+            if found:
+                return
+            if end > offset or clock.monotonic() >= deadline:
                 break
             clock.sleep(_POLL_S)
         raise TargetChanged(

@@ -11,12 +11,13 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
+from tests.faults.kit.fronts import Front, Line
 from tests.faults.kit.processes import kill
-from tests.faults.kit.proxy import Line, hang_up
 
 CONNECT, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = 1, 3, 4, 5, 6, 7
 _CHUNK_BYTES = 1 << 16
@@ -48,46 +49,22 @@ class MqttProxy:
     """`host` and `port` are what a connector is given."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._broker = (host, port)
         self.seconds_a_packet = 0.0
         self._strike: Strike | None = None
         self._lock = threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.host, self.port = self._listener.getsockname()
-        self._lines: list[Line] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
+        self._front = Front((host, port), self._ways)
+        self.host, self.port = self._front.host, self._front.port
 
     def set(self, strike: Strike) -> Strike:
         self._strike = strike
         return strike
 
     def close(self) -> None:
-        hang_up(self._listener)
-        self._threads[0].join()
-        for line in self._lines:
-            line.close()
-        for thread in self._threads:
-            thread.join()
-        self._listener.close()
+        self._front.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                broker = socket.create_connection(self._broker)
-            except OSError:  # the broker is down, and so is its front
-                client.close()
-                continue
-            line = Line(client, broker)
-            self._lines.append(line)
-            for origin, target, slow in ((client, broker, True), (broker, client, False)):
-                thread = threading.Thread(target=self._pump, args=(line, origin, target, slow))
-                self._threads.append(thread)
-                thread.start()
+    def _ways(self, line: Line) -> Iterator[Callable[[], None]]:
+        yield partial(self._pump, line, line.client, line.server, slow=True)
+        yield partial(self._pump, line, line.server, line.client, slow=False)
 
     def _pump(self, line: Line, origin: socket.socket, target: socket.socket, slow: bool) -> None:
         with contextlib.suppress(OSError):
@@ -100,8 +77,7 @@ class MqttProxy:
                     continue
                 self._do(strike, packet, line, target)
                 return
-        for one in (line.client, line.server):
-            hang_up(one)
+        line.hang_up()
 
     def _strike_at(self, packet: bytes) -> Strike | None:
         with self._lock:
@@ -115,8 +91,7 @@ class MqttProxy:
         if killed is not None:
             kill(killed)
         strike.struck.set()
-        for one in (line.client, line.server):
-            hang_up(one)
+        line.hang_up()
 
 
 def _packets(origin: socket.socket) -> Iterator[bytes]:

@@ -13,47 +13,19 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-
-import psutil
+from functools import partial
 
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq.wire.commands import RequestCode
 from connect_core.rocketmq.wire.frame import Frame, Framer, encode_frame
 from connect_core.rocketmq.wire.header import Command, decode
 from tests.faults.kit import processes
+from tests.faults.kit.fronts import Front, Line, hang_up
 
 _CHUNK_BYTES = 1 << 16
 _LIMIT_S = 60.0
-
-
-@dataclass
-class Line:
-    """One client's connection and the one that was made for it to the server, which outlives it."""
-
-    client: socket.socket
-    server: socket.socket
-    trapped: dict[int, Trap] = field(default_factory=dict)
-
-    def to_server(self, frame: Frame) -> None:
-        self.server.sendall(encode_frame(frame.encoding, frame.header, frame.body))
-
-    def to_client(self, frame: Frame) -> None:
-        """A client that has gone gets nothing."""
-        with contextlib.suppress(OSError):
-            self.client.sendall(encode_frame(frame.encoding, frame.header, frame.body))
-
-    def sender(self) -> int:
-        """The process at the client's end."""
-        address = self.client.getpeername()
-        (pid,) = {one.pid for one in psutil.net_connections("tcp4") if one.laddr == address and one.pid}
-        return int(pid)
-
-    def close(self) -> None:
-        for one in (self.client, self.server):
-            hang_up(one)
-            one.close()
 
 
 @dataclass
@@ -83,7 +55,7 @@ class Trap:
         """Forwards the request that was held; returns when the broker has answered it."""
         assert self._held is not None
         line, frame = self._held
-        line.to_server(frame)
+        _to_server(line, frame)
         self.wait_for_answer()
 
     def wait_for_answer(self) -> None:
@@ -93,7 +65,7 @@ class Trap:
     def catch(self, line: Line, frame: Frame) -> None:
         self.first(line)
         if self.forward:
-            line.to_server(frame)
+            _to_server(line, frame)
         else:
             self._held = (line, frame)
         if self.cut:
@@ -102,7 +74,7 @@ class Trap:
 
     def pass_answer(self, line: Line, frame: Frame) -> None:
         if self.answer:
-            line.to_client(frame)
+            _to_client(line, frame)
         self._answered.set()
 
 
@@ -129,11 +101,12 @@ class RocketMQProxy:
         self._lock = threading.Lock()
         self._in_turn = threading.Lock()
         self._broker = broker
+        self._trapped: dict[tuple[Line, int], Trap] = {}
         self._fronts = (
-            _Front(broker, self._request, self._answer),
-            _Front(name_server, Line.to_server, self._address_changed),
+            Front(_parsed(broker), partial(_ways, request=self._request, answer=self._answer)),
+            Front(_parsed(name_server), partial(_ways, request=_to_server, answer=self._address_changed)),
         )
-        self.address = self._fronts[1].address
+        self._broker_front, self.address = (f"{one.host}:{one.port}" for one in self._fronts)
 
     def set(self, trap: Trap) -> Trap:
         with self._lock:
@@ -148,9 +121,9 @@ class RocketMQProxy:
         command = decode(frame)
         trap = self._trap_for(command)
         if trap is None:
-            line.to_server(frame)
+            _to_server(line, frame)
         else:
-            line.trapped[command.opaque] = trap
+            self._trapped[line, command.opaque] = trap
             trap.catch(line, frame)
 
     def _trap_for(self, command: Command) -> Trap | None:
@@ -164,68 +137,43 @@ class RocketMQProxy:
 
     def _answer(self, line: Line, frame: Frame) -> None:
         command = decode(frame)
-        trap = line.trapped.pop(command.opaque, None) if command.is_response else None
+        trap = self._trapped.pop((line, command.opaque), None) if command.is_response else None
         if trap is not None:
             trap.pass_answer(line, frame)
             return
         if self.seconds_a_record and "msgId" in command.fields:
             with self._in_turn:
                 time.sleep(self.seconds_a_record * len(command.fields["msgId"].split(",")))
-        line.to_client(frame)
+        _to_client(line, frame)
 
     def _address_changed(self, line: Line, frame: Frame) -> None:
         """Routes name the proxy instead of the broker."""
-        body = bytes(frame.body).replace(self._broker.encode(), self._fronts[0].address.encode())
-        line.to_client(Frame(frame.encoding, frame.header, memoryview(body)))
+        body = bytes(frame.body).replace(self._broker.encode(), self._broker_front.encode())
+        _to_client(line, Frame(frame.encoding, frame.header, memoryview(body)))
 
 
 Pass = Callable[[Line, Frame], None]
 
 
-class _Front:
-    """Listens on a port of its own and stands for one server."""
+def _parsed(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
 
-    def __init__(self, server: str, request: Pass, answer: Pass) -> None:
-        host, _, port = server.rpartition(":")
-        self._server = (host, int(port))
-        self._passes = (request, answer)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._lines: list[Line] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
 
-    def close(self) -> None:
-        hang_up(self._listener)
-        self._threads[0].join()
-        for line in self._lines:
-            line.close()
-        for thread in self._threads:
-            thread.join()
-        self._listener.close()
+def _ways(line: Line, request: Pass, answer: Pass) -> Iterator[Callable[[], None]]:
+    """A client that has gone leaves the way to the server open: what is held may still be forwarded."""
+    yield partial(_pump, line.client, line, request, behind=lambda: None)
+    yield partial(_pump, line.server, line, answer, behind=lambda: hang_up(line.client))
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                server = socket.create_connection(self._server)
-            except OSError:  # the server is down, and so is its front
-                client.close()
-                continue
-            line = Line(client, server)
-            self._lines.append(line)
-            request, answer = self._passes
-            # A client that has gone leaves the way to the server open: what is held may still be forwarded.
-            self._start(client, line, request, behind=lambda: None)
-            self._start(server, line, answer, behind=lambda line=line: hang_up(line.client))
 
-    def _start(self, origin: socket.socket, line: Line, take: Pass, behind: Callable[[], None]) -> None:
-        thread = threading.Thread(target=_pump, args=(origin, line, take, behind))
-        self._threads.append(thread)
-        thread.start()
+def _to_server(line: Line, frame: Frame) -> None:
+    line.server.sendall(encode_frame(frame.encoding, frame.header, frame.body))
+
+
+def _to_client(line: Line, frame: Frame) -> None:
+    """A client that has gone gets nothing."""
+    with contextlib.suppress(OSError):
+        line.client.sendall(encode_frame(frame.encoding, frame.header, frame.body))
 
 
 def _pump(origin: socket.socket, line: Line, take: Pass, behind: Callable[[], None]) -> None:
@@ -236,8 +184,3 @@ def _pump(origin: socket.socket, line: Line, take: Pass, behind: Callable[[], No
             for frame in framer.feed(data):
                 take(line, frame)
     behind()
-
-
-def hang_up(one: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)

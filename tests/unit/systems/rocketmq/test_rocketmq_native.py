@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +18,7 @@ from connect_core.clock import now_ns
 from connect_core.config import check, create_home, load_settings
 from connect_core.config.written import Written
 from connect_core.contracts import Delivered, Limit
-from connect_core.errors import TargetChanged
+from connect_core.errors import OffsetGone, TargetChanged
 from connect_core.records import RECORD_SCHEMA, Lineage
 from connect_core.rocketmq import NoAnswer, Queue, SendUnknown, StoredMessage, encode_batch
 from connect_core.rocketmq.wire import properties
@@ -166,6 +167,26 @@ def test_messages_go_to_the_place_of_the_queue_and_are_counted_where_they_are_st
     assert producer.places == [Place("t", 1, 3)] * 3
     assert sending.written() == [(5, 7), (9, 10)]
     assert (sending.records, sending.expected) == (3, 10)
+
+
+def test_a_first_message_that_is_not_visible_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy broker not even the one before it may be."""
+    sending, producer = appender(OURS, 5, 6)
+    read, behind = sending._client.read, [NotYet(5), NotYet(5)]
+    monkeypatch.setattr(
+        sending._client, "read", lambda *place, **more: behind.pop() if behind else read(*place, **more)
+    )
+    sending.send(parcel([b"1", b"2"], [OURS] * 2), FOREVER)
+    assert (len(producer.places), behind) == (2, [])
+
+
+@dataclass
+class NotYet:
+    position: int
+
+    def __iter__(self) -> Iterator[Any]:
+        raise OffsetGone("The queue ends at 4, before the offset that is to be read")
+        yield
 
 
 def test_nothing_follows_a_message_that_stands_elsewhere() -> None:

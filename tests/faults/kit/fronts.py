@@ -1,0 +1,80 @@
+"""What stands in front of a server: a port of its own, and for each client a line to the server behind it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterable
+
+import psutil
+
+
+class Line:
+    """One client's connection and the one that was made for it to the server, which outlives it."""
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client, self.server = client, server
+
+    def sender(self) -> int:
+        """The process at the client's end."""
+        address = self.client.getpeername()
+        (pid,) = {one.pid for one in psutil.net_connections("tcp4") if one.laddr == address and one.pid}
+        return int(pid)
+
+    def hang_up(self) -> None:
+        for one in (self.client, self.server):
+            hang_up(one)
+
+    def close(self) -> None:
+        self.hang_up()
+        self.client.close()
+        self.server.close()
+
+
+class Front:
+    """`ways` gives what is done with a new line, each in a thread of its own that blocks on sockets; `close` ends them
+    all. While the server is down, clients are hung up on."""
+
+    def __init__(self, server: tuple[str, int], ways: Callable[[Line], Iterable[Callable[[], None]]]) -> None:
+        self._server, self._ways = server, ways
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.host, self.port = self._listener.getsockname()
+        self._lines: list[Line] = []
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def close(self) -> None:
+        hang_up(self._listener)
+        self._threads[0].join()
+        for line in self._lines:
+            line.close()
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._server)
+            except OSError:
+                client.close()
+                continue
+            line = Line(client, server)
+            self._lines.append(line)
+            for way in self._ways(line):
+                self._start(way)
+
+    def _start(self, way: Callable[[], None]) -> None:
+        thread = threading.Thread(target=way)
+        self._threads.append(thread)
+        thread.start()
+
+
+def hang_up(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
