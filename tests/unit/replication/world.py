@@ -87,7 +87,7 @@ class World:
     window_s: float = 0.0
     records_per_second: int = 0
     attempt_of: str | None = None
-    times: Times = Times(ttl_s=0.5, margin_s=0.1, quantum_s=0.3)  # noqa: RUF009  frozen
+    times: Times = Times(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
 
     def setting(self) -> Setting:
         side = Side("memory", {})
