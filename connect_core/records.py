@@ -138,8 +138,7 @@ def without_nulls(column: pa.Array, instead: int | str | bytes) -> pa.Array:
 
 def value_lengths(column: pa.Array) -> NDArray[np.int64]:
     """Bytes of each value of a binary or string column, 0 of nulls."""
-    if column.null_count:
-        column = pc.fill_null(column, b"" if pa.types.is_binary(column.type) else "")
+    column = without_nulls(column, b"" if pa.types.is_binary(column.type) else "")
     if not len(column):  # then there need not be a buffer
         return np.zeros(0, np.int64)
     places = np.frombuffer(column.buffers()[1], dtype=np.int32)

@@ -181,5 +181,5 @@ def _inputs(outputs: pa.RecordBatch) -> int:
 
 
 def _value_bytes(records: pa.RecordBatch) -> int:
-    """Bytes of the values of a batch, from the offsets of the column: no row is touched."""
+    """Of a batch."""
     return int(value_lengths(records.column("value")).sum())

@@ -88,7 +88,7 @@ def _emptied(place: Place, broker: Mosquitto, messages: int, members: int, repea
     shared = "" if members == 1 else ", shared subscription"
     what = f"MQTT -> RocketMQ, {members} member{'s' * (members > 1)}{shared}, {messages:,} of {_PAYLOAD_BYTES} bytes"
     row = compared(what, messages, ours, bare, repeats)
-    ours_rate, bare_rate = median(rates["ours"]), median(rates["bare"])
+    ours_rate, bare_rate = (median(rates[whose][1:]) for whose in ("ours", "bare"))  # as `compared` has it
     return replace(row, remark=f"{row.remark}; {ours_rate:,.0f}/s per core, bare {bare_rate:,.0f}/s per core")
 
 

@@ -20,9 +20,8 @@ CONFIRMED_S = 1.0
 """How long the end of a quantum waits for the broker to answer the last ping. Later answers do no harm: what is not
 confirmed is settled so."""
 LARGEST_WINDOW = 16_384
-"""How many packets without an acknowledgement are reckoned with. It is not the receive maximum: Mosquitto 2.0.11 sends
-several times as many, without a limit all that waits, which may be more than this; and 3.1.1 has none. It is a quarter
-of the ids there are, so that no id of a broker that counts them up comes round within it."""
+"""How many packets a broker that gives out the lowest free id is taken to have under way at most, so that an id beyond
+twice this shows one that counts up. It is not the receive maximum: 3.1.1 has none."""
 
 
 class Member:

@@ -32,8 +32,8 @@ class _Owed(NamedTuple):
 
 
 class Reception:
-    """`begin` is the number of the next packet. `largest_window` is the most packets that the broker can have under way
-    in this session; `learns` whether ids may show how the broker gives them out."""
+    """`begin` is the number of the next packet. `largest_window` is the most packets that a broker which uses ids again
+    can have under way in this session; `learns` whether ids may show how the broker gives them out."""
 
     def __init__(
         self, begin: int, unconfirmed: Unconfirmed, largest_window: int, *, learns: bool = True, shares: bool = False

@@ -85,9 +85,6 @@ class Unconfirmed:
         kept = [one.arrival for one in ordered if one.confirmed][-KEPT:] if self.counts_up else []
         return [one for one in ordered if not one.confirmed or (kept and one.arrival >= kept[0])]
 
-    def __len__(self) -> int:
-        return len(self._by_id)
-
     def judge(self, trace: int, *, dup: bool) -> Verdict:
         """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for
         something else: its acknowledgement has arrived.

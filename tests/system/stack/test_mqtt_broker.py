@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from paho.mqtt import publish, subscribe
 
 from connect_core import stack
 from connect_core.config.resolving import stack_field
-from connect_core.stack import MQTT_BROKER, Options, mqtt_broker
+from connect_core.stack import MQTT_BROKER, Options, mqtt_broker, processes
 
 pytestmark = pytest.mark.server
 
@@ -42,7 +41,9 @@ def test_what_it_has_acknowledged_outlives_it(home: Path, kind: str, monkeypatch
     assert ("Mosquitto is not installed here" in said) == (kind == "hivemq")
     assert stack_field(home, "mqtt_port") == str(running.mqtt_port)
     publish.single("kept", "on", qos=1, retain=True, hostname="127.0.0.1", port=running.mqtt_port)
-    time.sleep(3)  # Mosquitto saves every second or two
+    if kind == "mosquitto":  # which saves every second or two
+        saved = home / "mqtt" / "mosquitto.db"
+        assert processes.wait_until(lambda: saved.exists() and b"kept" in saved.read_bytes(), 10)
     stack.kill(home, MQTT_BROKER)
     again, _ = up(home)
     assert again.mqtt_port == running.mqtt_port
