@@ -13,7 +13,7 @@ import signal
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Container, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -50,7 +50,7 @@ class Component:
     well_known: ClassVar[Mapping[str, int]] = {}
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         return {}
 
     def prepare(self, site: Site, report: jars.Report) -> None:
@@ -84,7 +84,7 @@ class ApiServer:
     # It serves nobody any more long before its interpreter has ended.
     stop_grace_s: ClassVar[float] = 5
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         return {"http": ports.choose(wanted.get("http", 0), taken)}
 
     def prepare(self, site: Site, report: jars.Report) -> None:

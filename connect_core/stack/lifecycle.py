@@ -22,6 +22,7 @@ from connect_core.stack import airflow, processes, supervision
 from connect_core.stack.jars import Report, locked
 from connect_core.stack.mqtt_broker import MqttBroker
 from connect_core.stack.parts import Kind, Options, Site
+from connect_core.stack.ports import is_free
 from connect_core.stack.postgresql import PostgreSQL
 from connect_core.stack.record import Part, Stack, load, save
 from connect_core.stack.rocketmq import Broker, NameServer
@@ -268,7 +269,7 @@ class _Start:
                 raise Unreachable(
                     f"{kind.name} {what}; its last lines:\n{log_tail(log)}\n",
                     where=str(log),
-                    next_step="mend what the log says and run it again; the other parts were kept",
+                    next_step=f"{_remedy(site, ended)} and run it again; the other parts were kept",
                 )
             time.sleep(_READY_POLL_S)
 
@@ -282,6 +283,12 @@ class _Start:
         with self._writing:
             self._stack = self._stack.having(before) if before else self._stack.without(part.name)
             save(self._stack)
+
+
+def _remedy(site: Site, ended: bool) -> str:
+    """What helps a part that did not start. Another program may have taken its port since that was chosen."""
+    lost = [str(port) for port in site.ports.values() if ended and not is_free(port)]
+    return f"leave port {' and '.join(lost)} to the program that has it now" if lost else "mend what the log says"
 
 
 def _stop_all(stack: Stack, names: list[str], report: Report) -> Stack:

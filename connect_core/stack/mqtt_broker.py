@@ -12,7 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Container, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -42,7 +42,7 @@ class MqttBroker:
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_grace_s: ClassVar[float] = 10
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         return {"mqtt": ports.choose(wanted.get("mqtt", 0), taken)}
 
     def prepare(self, site: Site, report: jars.Report) -> None:

@@ -8,7 +8,7 @@ and in the files of the home.
 from __future__ import annotations
 
 import signal
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -80,7 +80,7 @@ class Kind(Protocol):
     @property
     def stop_grace_s(self) -> float: ...
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         """Purpose -> port; those of `wanted` where they are free."""
         ...
 

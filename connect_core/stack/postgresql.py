@@ -18,7 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,7 +49,7 @@ class PostgreSQL:
     stop_signal: ClassVar[signal.Signals] = signal.SIGINT  # PostgreSQL's "fast": does not wait for clients to leave
     stop_grace_s: ClassVar[float] = 20
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         return {}
 
     def prepare(self, site: Site, report: Report) -> None:

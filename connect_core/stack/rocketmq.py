@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Container, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -41,7 +41,7 @@ class NameServer:
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_grace_s: ClassVar[float] = 8
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         return {"remoting": ports.choose(wanted.get("remoting", 0), taken)}
 
     def prepare(self, site: Site, report: jars.Report) -> None:
@@ -75,9 +75,9 @@ class Broker:
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_grace_s: ClassVar[float] = 30
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         remoting = ports.choose(wanted.get("remoting", 0), taken, with_below=2)
-        replication = ports.choose(wanted.get("replication", 0), {remoting, remoting - 2})
+        replication = ports.choose(wanted.get("replication", 0), taken | {remoting, remoting - 2})
         return {"remoting": remoting, "replication": replication}
 
     def prepare(self, site: Site, report: jars.Report) -> None:

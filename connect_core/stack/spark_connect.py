@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -38,7 +38,7 @@ class SparkConnect:
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_grace_s: ClassVar[float] = 15
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         return {"grpc": ports.choose(wanted.get("grpc", 0), taken)}
 
     def prepare(self, site: Site, report: jars.Report) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from connect_core.engine.server import Server, server_command, server_environment, write_settings
 from connect_core.engine.spark_connect import SparkConnectEngine
-from connect_core.stack import jars, java
+from connect_core.stack import jars, java, ports
 from tests.unit.engine.lanes import DRILL
 
 READY_LIMIT_S = 90
@@ -41,7 +41,7 @@ class Running:
 @pytest.fixture(scope="module")
 def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("spark")
-    server = Server(folder, _free_port(), "right-token", slots=8, java=java.find(jars.cache_folder()))
+    server = Server(folder, ports.free(), "right-token", slots=8, java=java.find(jars.cache_folder()))
     write_settings(server)
     environment = server_environment(server, os.environ | {"PYTHONPATH": str(DRILL), "WAYBILL_TESTING": "1"})
     with open(folder / "log", "wb") as log:
@@ -68,10 +68,3 @@ def _wait_until_ready(running: Running) -> None:
             return
         time.sleep(0.1)
     pytest.fail(f"the server was not ready within {READY_LIMIT_S} s: {running.log.read_text()[-3000:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

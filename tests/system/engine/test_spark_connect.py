@@ -19,7 +19,8 @@ import pytest
 from connect_core.clock import now_ns
 from connect_core.engine.spark_connect import SparkConnectEngine
 from connect_core.errors import EngineFailed, Refused, Retriable, Unreachable
-from tests.system.engine.conftest import Running, _free_port
+from connect_core.stack import ports
+from tests.system.engine.conftest import Running
 from tests.unit.engine.lanes import lane, meeting, search
 
 pytestmark = pytest.mark.server
@@ -156,7 +157,7 @@ def test_a_wrong_token_is_refused_at_once(spark_server: Running, tmp_path: Path)
 def test_nobody_there_is_told_at_once(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(Unreachable, match="waybill engine start"):
-        SparkConnectEngine(f"sc://localhost:{_free_port()}/;token=x").execute([lane(tmp_path)])
+        SparkConnectEngine(f"sc://localhost:{ports.free()}/;token=x").execute([lane(tmp_path)])
     assert time.monotonic() - started < 5
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class Small:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 5
 
-    def choose_ports(self, wanted: Mapping[str, int], taken: Container[int]) -> Mapping[str, int]:
+    def choose_ports(self, wanted: Mapping[str, int], taken: Set[int]) -> Mapping[str, int]:
         return {"only": ports.choose(wanted.get("only", 0), taken)}
 
     def prepare(self, site: Site, report: Report) -> None:
@@ -116,6 +116,27 @@ def test_what_comes_after_a_part_that_failed_is_not_started(place: Place) -> Non
     assert not place.order("upper prepared")
     assert any("upper was not started: it needs the base" in line for line in place.seen)
     assert place.order("alone ready")
+
+
+@dataclass
+class Overtaken(Small):
+    """A part whose port another program takes before it listens itself."""
+
+    others: list[socket.socket] = field(default_factory=list)
+
+    def prepare(self, site: Site, report: Report) -> None:
+        self.others.append(socket.create_server(("127.0.0.1", site.ports["only"])))
+
+
+def test_a_part_whose_port_was_taken_meanwhile_says_so_and_gets_another(place: Place) -> None:
+    overtaken = place.kinds["base"] = Overtaken("base", place.seen, script="echo Address already in use; exit 1")
+    with pytest.raises(Unreachable) as told:
+        place.up("base")
+    (other,) = overtaken.others
+    with other:
+        assert f"leave port {other.getsockname()[1]} to the program that has it now and run it again" in str(told.value)
+        place.kinds["base"] = Small("base", place.seen)
+        assert place.up("base").part("base").ports["only"] != other.getsockname()[1]
 
 
 def test_what_comes_after_a_part_that_does_not_run_says_which(place: Place) -> None:
