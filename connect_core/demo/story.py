@@ -10,14 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from connect_core import stack
 from connect_core.config import database_url
+from connect_core.contracts import LIVE
+from connect_core.demo import verdict
 from connect_core.demo.account import Account, Receipt, add_up
 from connect_core.demo.command import Waybill
-from connect_core.demo.comparison import Comparison, compare, compare_beginnings
-from connect_core.demo.devices import COUNT, Devices, Listener, difference, sha256_of
+from connect_core.demo.devices import COUNT, Devices, Listener
 from connect_core.demo.documents import HOSTS, Names
 from connect_core.demo.feed import Feed
 from connect_core.demo.killing import driver, kill, wait_for
@@ -65,8 +67,7 @@ class _Story:
             f"{COUNT} devices -> topic {self.names.device_topic} -> another MQTT topic"
         ):
             self.waybill.show("apply", *self.names.write_documents())
-            for name in self.names.connectors:
-                self.waybill.show("connectors", "resume", name)
+            self._turn("resume")
         with self.screen.step(f"Airflow runs them every ten seconds; {_TRICKLE_LINES_PER_S:,} lines a second come"):
             self.feed.append(_FIRST_LINES)
             self._wait("the first lines are in the file", lambda: self._target_bytes() > 0)
@@ -91,23 +92,25 @@ class _Story:
             self.feed.stop_trickle()
             devices.stop()
             self._wait("every line is in the topic", lambda: self.topic.messages() >= self.feed.total)
-            self._wait("every message is in the file", lambda: self._lines_out() >= self.feed.total)
+            self._wait("every message is in the file", lambda: self._settled(self.names.outward) >= self.feed.total)
             self._wait("the listener has heard every device", lambda: set(listener.heard) >= set(devices.said))
-            for name in self.names.connectors:
-                self.waybill.show("connectors", "pause", name)
+            self._turn("pause")
         with self.screen.step("Both sides compared"):
-            faults = [*self._compare(moved), *self._compare_devices(devices, listener)]
-            if faults:
+            if faults := self._verdict(moved, devices, listener):
                 raise DataError("the two sides differ: " + "; ".join(faults), where=str(self.names.folder))
         self._say_goodbye()
 
     # ----------------------------------------------------------------------------------------------------------- steps
 
+    def _turn(self, to: str) -> None:
+        """Airflow's switches of the four."""
+        for name in self.names.connectors:
+            self.waybill.show("connectors", to, name)
+
     def _devices(self) -> tuple[Devices, Listener]:
         """Before anybody publishes, the session of the connector must be at the broker: its first run makes it."""
-        with Ledger.open(database_url(self.home)) as ledger:
-            uid = ledger.connector(self.names.devices_in).uid
-            self._wait("the connector has subscribed", lambda: any(run.state == "done" for run in ledger.runs(uid)))
+        uid = self.ledger.connector(self.names.devices_in).uid
+        self._wait("the connector has subscribed", lambda: any(run.state == "done" for run in self.ledger.runs(uid)))
         running = stack.load(self.home)
         assert running is not None
         listener = self.open_ones.enter_context(Listener(running.mqtt_port, self.names.heard))
@@ -116,20 +119,19 @@ class _Story:
     def _kill_a_task(self, connector: str, some_come: Callable[[], Callable[[], bool]]) -> None:
         """`some_come` makes work, and gives what tells that it is being done. A run that was through before it could be
         hit is no failure: more comes, and the next one is hit."""
-        with Ledger.open(database_url(self.home)) as ledger:
-            for _ in range(_KILL_TRIES):
-                pid = self._driver_in_mid_range(ledger, connector, some_come())
-                if pid and kill(pid):
-                    killed = time.monotonic()
-                    self.screen.say(f"Killed process {pid}, Airflow's task, with SIGKILL.")
-                    self._tell_of_the_retry(ledger, connector, killed)
-                    return
+        for _ in range(_KILL_TRIES):
+            pid = self._driver_in_mid_range(connector, some_come())
+            if pid and kill(pid):
+                killed = time.monotonic()
+                self.screen.say(f"Killed process {pid}, Airflow's task, with SIGKILL.")
+                self._tell_of_the_retry(connector, killed)
+                return
         raise Retriable(
             f"no task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
         )
 
-    def _driver_in_mid_range(self, ledger: Ledger, connector: str, in_mid_range: Callable[[], bool]) -> int | None:
-        return wait_for(lambda: driver(ledger, connector) if in_mid_range() else None)
+    def _driver_in_mid_range(self, connector: str, in_mid_range: Callable[[], bool]) -> int | None:
+        return wait_for(lambda: driver(self.ledger, connector) if in_mid_range() else None)
 
     def _bulk(self) -> Callable[[], bool]:
         before = self.topic.messages()
@@ -140,12 +142,14 @@ class _Story:
         before = self.of_devices.messages()
         return lambda: self.of_devices.messages() > before + COUNT
 
-    def _tell_of_the_retry(self, ledger: Ledger, connector: str, killed: float) -> None:
-        uid = ledger.connector(connector).uid
+    def _tell_of_the_retry(self, connector: str, killed: float) -> None:
+        uid = self.ledger.connector(connector).uid
 
         def retried() -> Run | None:
             """The attempt behind the lost one, once it is done."""
-            runs = sorted((run for run in ledger.runs(uid, limit=200) if run.stream == "live"), key=lambda run: run.id)
+            runs = sorted(
+                (run for run in self.ledger.runs(uid, limit=200) if run.stream == "live"), key=lambda run: run.id
+            )
             lost = [run for run in runs if run.state == "lost"]
             behind = [run for run in runs if lost and run.id > lost[-1].id and run.state == "done"]
             return behind[0] if behind else None
@@ -169,40 +173,15 @@ class _Story:
         )
         return self._account(self.names.outward, f"backfill-{_BACKFILL}").read
 
-    def _compare(self, moved: int) -> list[str]:
-        seen = compare(self.feed.files, self.names.target)
-        inward, outward = self._account(self.names.inward), self._account(self.names.outward)
-        messages, fed = self.topic.messages(), self.feed.total
-        self.screen.table(("", "logs -> topic", "topic -> file"), _rows(seen, inward, outward, messages, fed))
-        self.screen.say(f"SHA-256, lines sorted   of the logs {seen.source_sha256}")
-        self.screen.say(f"                       of the file {seen.target_sha256}")
-        faults = [*seen.faults, *inward.faults, *outward.faults, *_differences(seen, inward, outward, messages, fed)]
-        log_bytes = sum(path.stat().st_size for path in self.feed.files)
-        if sum(inward.ends.values()) != log_bytes:
-            faults.append(f"receipts cover {sum(inward.ends.values())} of {log_bytes} bytes of the logs")
-        half = compare_beginnings(self.feed.files, self.names.first_half)
-        self.screen.say(f"The backfill's file has the first {half.lines:,} lines of the logs, each once and in order.")
-        faults += half.faults
-        if half.lines != moved:
-            faults.append(f"the backfill's receipts tell of {moved} records, its file has {half.lines} lines")
-        return faults
-
-    def _compare_devices(self, devices: Devices, listener: Listener) -> list[str]:
-        inward, outward = self._account(self.names.devices_in), self._account(self.names.devices_out)
-        told = inward.possible_repeats + outward.possible_repeats
-        said, heard, messages = devices.said, listener.heard, self.of_devices.messages()
-        rows = [
-            ("given", f"{len(said):,} messages", f"{messages:,} messages"),
-            ("arrived", f"{messages:,} messages", f"{len(heard):,} messages"),
-            ("repeated", f"{messages - len(said)}", f"{len(heard) - len(set(heard))}"),
-            ("  told as possible", f"{inward.possible_repeats}", f"{outward.possible_repeats}"),
-            ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
-            ("  identities", _hold(inward), _hold(outward)),
+    def _verdict(self, moved: int, devices: Devices, listener: Listener) -> list[str]:
+        names, screen, feed = self.names, self.screen, self.feed
+        lines = self._account(names.inward), self._account(names.outward)
+        of_devices = self._account(names.devices_in), self._account(names.devices_out)
+        return [
+            *verdict.on_lines(screen, feed, names.target, self.topic.messages(), *lines),
+            *verdict.on_backfill(screen, feed, names.first_half, moved),
+            *verdict.on_devices(screen, devices, listener, self.of_devices.messages(), *of_devices),
         ]
-        self.screen.table(("", "devices -> topic", "topic -> MQTT"), rows)
-        self.screen.say(f"SHA-256, each message once, sorted   of what devices said {sha256_of(said)}")
-        self.screen.say(f"                                     of what was heard    {sha256_of(set(heard))}")
-        return [*difference(said, heard, told), *inward.faults, *outward.faults]
 
     def _say_goodbye(self) -> None:
         running = stack.load(self.home)
@@ -235,43 +214,16 @@ class _Story:
         receipts: list[Receipt] = told["receipts"]
         return add_up(receipts)
 
-    def _lines_out(self) -> int:
-        return self._account(self.names.outward).read
+    def _settled(self, connector: str) -> int:
+        """How many messages of its topic have receipts: each queue began at 0."""
+        uid = self.ledger.connector(connector).uid
+        positions = self.ledger.positions(uid, LIVE, self.ledger.partitions(uid))
+        return sum(position.offset for position in positions.values() if position)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Of the local stack, which must run."""
+        return self.open_ones.enter_context(Ledger.open(database_url(self.home)))
 
     def _target_bytes(self) -> int:
         return self.names.target.stat().st_size if self.names.target.exists() else 0
-
-
-def _rows(seen: Comparison, inward: Account, outward: Account, messages: int, fed: int) -> list[tuple[str, str, str]]:
-    return [
-        ("given", f"{fed:,} lines", f"{messages:,} messages"),
-        ("arrived", f"{messages:,} messages", f"{seen.target_lines:,} lines"),
-        ("order within each log", "", "differs" if seen.faults else "the same"),
-        ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
-        ("  read", f"{inward.read:,}", f"{outward.read:,}"),
-        ("  = delivered", f"{inward.delivered:,}", f"{outward.delivered:,}"),
-        ("  + found there already", f"{inward.already:,}", f"{outward.already:,}"),
-        ("  surplus", f"{inward.surplus:,}", f"{outward.surplus:,}"),
-        ("  identities", _hold(inward), _hold(outward)),
-    ]
-
-
-def _differences(seen: Comparison, inward: Account, outward: Account, messages: int, fed: int) -> list[str]:
-    figures = {
-        "lines fed": fed,
-        "lines in the logs": seen.source_lines,
-        "messages in the topic": messages,
-        "lines in the file": seen.target_lines,
-        "records read from the logs": inward.read,
-        "records read from the topic": outward.read,
-    }
-    faults = [] if len(set(figures.values())) == 1 else [f"{name}: {value}" for name, value in figures.items()]
-    if inward.possible_repeats or outward.possible_repeats:
-        faults.append("receipts tell of possible repeats")
-    if seen.source_sha256 != seen.target_sha256:
-        faults.append("the SHA-256 of the sorted lines differ")
-    return faults
-
-
-def _hold(account: Account) -> str:
-    return "do not hold" if account.faults else "all hold"
