@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.pipeline import sql
+from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Column, Fields, Flags, Value
 from connect_core.pipeline.references import WRITTEN, Reference, reference
 
@@ -165,13 +166,13 @@ def _names(part: Any) -> dict[str, Reference]:
 
 
 def _as_sql(value: Value) -> Any:
-    return sql.Whole(value) if type(value) is int else value
+    return Whole(value) if type(value) is int else value
 
 
 def _code(run: sql.Evaluate, values: Mapping[str, Any]) -> int:
     try:
         result = run(values)
-    except sql.Incomparable:
+    except Incomparable:
         return FAILED
     return UNKNOWN if result is None else int(result)
 
@@ -291,6 +292,6 @@ def _number(part: Any) -> float | None:
     if _names(part) or (hasattr(part, "data") and part.data != "negated"):
         return None
     value = sql.value_of(part)
-    if isinstance(value, sql.Whole):
+    if isinstance(value, Whole):
         return float(value.value) if abs(value.value) <= _EXACT else None
     return value if isinstance(value, float) else None

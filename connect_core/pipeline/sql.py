@@ -11,11 +11,21 @@ values of a payload. A truth value may stand alone as a condition, and is not co
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from connect_core.pipeline.comparing import (
+    LONG,
+    Incomparable,
+    Whole,
+    equals,
+    is_truth,
+    ordered,
+    ordered_as_numbers,
+    written,
+)
 
 Properties = Mapping[str, Any]
 Evaluate = Callable[[Properties], Any]
@@ -59,23 +69,6 @@ TEXT: /'(''|[^'])*'/
 """
 _PROPERTY = "[a-z_$][a-z0-9_$]*"
 _LEAST_FRACTION = 5e-324
-_INTEGER, _LONG = 1 << 31, 1 << 63
-_WHOLE = re.compile(r"[+-]?\d+")
-_FRACTION = re.compile(r"([+-]?)(NaN|Infinity|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[fd]?)", re.IGNORECASE | re.ASCII)
-
-
-class Whole(NamedTuple):
-    """A whole number that fits into 32 bits or does not: a text that is compared with it must fit as well."""
-
-    value: int
-
-    @property
-    def limit(self) -> int:
-        return _INTEGER if -_INTEGER <= self.value < _INTEGER else _LONG
-
-
-class Incomparable(Exception):
-    """Ends the evaluation: the record does not pass."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +146,7 @@ def _leaf(kind: str, text: str) -> _Node:
         value = _unquoted(text)
     elif kind == "WHOLE":
         value = Whole(int(text.rstrip("lL")))
-        if value.value >= _LONG:
+        if value.value >= LONG:
             raise ValueError(f"{text} is too large a number")
     elif kind == "FRACTION":
         value = float(text)
@@ -172,13 +165,9 @@ def _as_condition(node: _Node) -> _Node:
     """What stands alone, or beside AND, OR and NOT. A property that is there is no truth value: it does not hold."""
     if node.kind == "property":
         return _condition(lambda properties: None if (value := node.run(properties)) is None else value is True)
-    if node.kind == "condition" or (node.kind == "constant" and _is_truth(node.constant)):
+    if node.kind == "condition" or (node.kind == "constant" and is_truth(node.constant)):
         return node
     raise ValueError("is no condition: a text or a number stands where something must hold or not")
-
-
-def _is_truth(value: Any) -> bool:
-    return value is None or isinstance(value, bool)
 
 
 def _condition(run: Evaluate) -> _Node:
@@ -228,15 +217,9 @@ def _equal(parts: Sequence[Any]) -> _Node:
     for node in (left, right):
         if node.kind == "constant" and node.constant is None:
             raise ValueError("compares with NULL: write IS NULL")
-    if left.kind == right.kind == "constant" and _is_truth(left.constant) and not _is_truth(right.constant):
+    if left.kind == right.kind == "constant" and is_truth(left.constant) and not is_truth(right.constant):
         raise ValueError("compares a truth value with something else")
-    return _condition(lambda properties: _equals(left.run(properties), right.run(properties)))
-
-
-def _equals(left: Any, right: Any) -> bool | None:
-    if left is None or right is None:
-        return True if left is right else None if left is None else False
-    return _ordered(left, right) == 0
+    return _condition(lambda properties: equals(left.run(properties), right.run(properties)))
 
 
 def _is_null(parts: Sequence[Any]) -> _Node:
@@ -259,11 +242,11 @@ def _comparing(left: _Node, sign: str, right: _Node) -> _Node:
     def run(properties: Properties) -> bool | None:
         first = left.run(properties)
         second = None if first is None else right.run(properties)
-        if _is_truth(first) or _is_truth(second):
+        if is_truth(first) or is_truth(second):
             return None
         if isinstance(first, str) and isinstance(second, str):
-            return holds(_order(_fraction(first), _fraction(second)))
-        return holds(_ordered(first, second))
+            return holds(ordered_as_numbers(first, second))
+        return holds(ordered(first, second))
 
     return _condition(run)
 
@@ -279,7 +262,7 @@ _SIGNS: dict[str, Callable[[int], bool]] = {
 def _between(parts: Sequence[Any]) -> _Node:
     value, low, high = map(_node, parts)
     numbers = [one.constant for one in (low, high) if isinstance(one.constant, (Whole, float))]
-    if len(numbers) == 2 and _ordered(*numbers) > 0:
+    if len(numbers) == 2 and ordered(*numbers) > 0:
         raise ValueError("BETWEEN takes the lower number first")
     return _all_of(_comparing(value, ">=", low).run, _comparing(value, "<=", high).run)
 
@@ -298,16 +281,9 @@ def _in(parts: Sequence[Any]) -> _Node:
 
     def run(properties: Properties) -> bool | None:
         value = node.run(properties)
-        return None if value is None else _written(value) in wanted
+        return None if value is None else written(value) in wanted
 
     return _condition(run)
-
-
-def _written(value: Any) -> str:
-    """As JSON writes it: properties are texts, values of a payload need not be."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value.value if isinstance(value, Whole) else value)
 
 
 def _searched(parts: Sequence[Any], *, wanted: bool = True) -> _Node:
@@ -359,56 +335,3 @@ _MEANINGS: dict[str, Callable[[Sequence[Any]], _Node]] = {
     "not": lambda parts: _negation(_as_condition(_node(parts[0])).run),
     "nothing": lambda parts: _Node("constant", lambda properties: None),
 }
-
-
-# ------------------------------------------------------------------------------------------------------------ comparing
-
-
-def _ordered(left: Any, right: Any) -> int:
-    """Below, at or above 0, as Java's `compareTo`. Texts beside something else become what that is."""
-    if isinstance(left, bool):
-        return _beside_truth(left, right)
-    if isinstance(right, bool):
-        return _order(left.lower() == "true", right) if isinstance(left, str) else -1
-    if isinstance(left, str) and isinstance(right, str):
-        return _order(left, right)
-    if isinstance(left, float) or isinstance(right, float):
-        return _order(_fraction(left), _fraction(right))
-    limit = max(one.limit for one in (left, right) if isinstance(one, Whole))
-    return _order(_whole(left, limit), _whole(right, limit))
-
-
-def _beside_truth(left: bool, right: Any) -> int:
-    """RocketMQ fails on a text to the right of a truth value."""
-    if isinstance(right, str):
-        raise Incomparable
-    return _order(left, right) if isinstance(right, bool) else -1
-
-
-def _order(left: Any, right: Any) -> int:
-    return int(left > right) - int(left < right)
-
-
-def _whole(value: Whole | str, limit: int) -> int:
-    if isinstance(value, Whole):
-        return value.value
-    number = int(value) if _WHOLE.fullmatch(value) else limit
-    if not -limit <= number < limit:
-        raise Incomparable
-    return number
-
-
-def _fraction(value: Whole | float | str) -> tuple[bool, float, float]:
-    """In Java's order: -0.0 before 0.0, and NaN above all."""
-    if isinstance(value, str):
-        number = _parsed(value.strip())
-    else:
-        number = float(value.value if isinstance(value, Whole) else value)
-    return math.isnan(number), 0.0 if math.isnan(number) else number, math.copysign(1.0, number)
-
-
-def _parsed(text: str) -> float:
-    found = _FRACTION.fullmatch(text)
-    if found is None or (found[3] is None and found[2] not in ("NaN", "Infinity")):
-        raise Incomparable
-    return float(text.rstrip("fFdD") if found[3] else text)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.pipeline import conditions, sql
+from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.references import WRITTEN, Reference, reference
 from connect_core.records import encode_headers
@@ -81,12 +82,12 @@ def row_by_row(text: str, fields: Fields) -> list[bool]:
 def _holds(holds: sql.Evaluate, values: dict[str, Any]) -> bool:
     try:
         return holds(values) is True
-    except sql.Incomparable:
+    except Incomparable:
         return False
 
 
 def _as_sql(value: Any) -> Any:
-    return sql.Whole(value) if type(value) is int else value
+    return Whole(value) if type(value) is int else value
 
 
 def legal(text: str) -> bool:
