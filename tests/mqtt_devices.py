@@ -88,6 +88,8 @@ class Listener:
         self._client.reconnect_delay_set(1, 1)
         self.messages: list[MQTTMessage] = []
         self._heard: set[tuple[str, bytes]] = set()
+        self._mark, self._marked = f"mark-{uuid4().hex}".encode(), threading.Event()
+        self._topic = topic_filter.replace("+", "mark").replace("#", "mark")
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         properties.SessionExpiryInterval = 3600
         self._client.connect(broker.host, broker.port, clean_start=False, properties=properties)
@@ -97,12 +99,22 @@ class Listener:
 
     def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:
         """A broker that was killed sends again, with DUP set, what it does not know to have arrived here."""
+        if message.payload == self._mark:
+            self._marked.set()
+            return
         known = (message.topic, bytes(message.payload))
         if not (message.dup and known in self._heard):
             self.messages.append(message)
         self._heard.add(known)
 
-    def heard(self, count: int = 0, quiet_s: float = 0.5) -> list[MQTTMessage]:
+    def everything(self) -> list[MQTTMessage]:
+        """All messages that the broker had when this was asked: a last one comes behind them."""
+        self._marked.clear()
+        self._client.publish(self._topic, self._mark, 2)
+        assert self._marked.wait(_LIMIT_S)
+        return list(self.messages)
+
+    def heard(self, count: int, quiet_s: float = 0.5) -> list[MQTTMessage]:
         """All messages, when there are `count` of them and no more have come for a while."""
         until, before = time.monotonic() + _LIMIT_S, -1
         while len(self.messages) < count or len(self.messages) != before:
@@ -111,7 +123,7 @@ class Listener:
             time.sleep(quiet_s if before >= count else 0.01)
         return list(self.messages)
 
-    def payloads(self, count: int = 0, quiet_s: float = 0.5) -> list[bytes]:
+    def payloads(self, count: int, quiet_s: float = 0.5) -> list[bytes]:
         return [bytes(message.payload) for message in self.heard(count, quiet_s)]
 
     def close(self) -> None:

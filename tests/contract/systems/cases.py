@@ -179,4 +179,4 @@ class MqttCase(SystemCase):
         raise NotImplementedError
 
     def content(self, behind: int = 0) -> list[bytes]:
-        return self._listener.payloads(quiet_s=0.3)[behind:]
+        return [bytes(message.payload) for message in self._listener.everything()][behind:]

@@ -120,7 +120,7 @@ def test_who_comes_later_throws_out_who_was_there(mosquitto: Mosquitto) -> None:
 def kept_below(broker: MqttBroker, topic: str) -> list[str]:
     """The topics of retained messages."""
     with listening(broker, f"{topic}/#") as listener:
-        return sorted(one.topic for one in listener.heard(quiet_s=1.0))
+        return sorted(one.topic for one in listener.everything())
 
 
 def test_a_deleted_connector_leaves_no_progress(bare_site: Site, mosquitto: Mosquitto) -> None:
@@ -316,7 +316,7 @@ def test_a_broker_without_retained_messages_is_refused_before_anything_is_sent(b
     applied(bare_site, place(broker, "f/none"))
     with listening(broker, "f/none") as listener:
         assert "keeps no retained messages" in run(bare_site, code=2)
-        assert listener.payloads() == []
+        assert listener.everything() == []
 
 
 @COSTLY
