@@ -14,7 +14,8 @@ from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Backfill, Connector, Ledger
 from connect_core.replication.course import Course
 from connect_core.replication.setting import Setting
-from connect_core.replication.task import TaskRun, TaskSummary
+from connect_core.replication.summary import TaskSummary
+from connect_core.replication.task import TaskRun
 
 
 def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:

@@ -17,7 +17,8 @@ from connect_core.replication.groups import keep_in_step
 from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.restoring import recognise
 from connect_core.replication.setting import Setting, shares_of
-from connect_core.replication.task import TaskRun, TaskSummary
+from connect_core.replication.summary import TaskSummary
+from connect_core.replication.task import TaskRun
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummar
         finally:
             # A task that never got its lease leaves the figures of the run before; a backfill those of the live stream.
             if run.steps and setting.stream == LIVE:
-                write_metrics(setting.home, setting.connector.name, task, run.steps, run.records())
+                write_metrics(setting.home, setting.connector.name, task, run.steps, run.summary.records())
 
 
 def _assigned(setting: Setting) -> Assignment:

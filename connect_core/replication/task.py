@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from connect_core import clock, systems
 from connect_core.config import Resolved, revealed, with_policies
@@ -28,43 +28,29 @@ from connect_core.contracts import (
     Pins,
     Position,
     Range,
-    Receipt,
-    Search,
     Sink,
     Source,
     Targets,
 )
-from connect_core.errors import ConfigError, Failure, PipelineChanged, Retriable
+from connect_core.errors import ConfigError, Failure, Retriable
 from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
 from connect_core.records import Partition
-from connect_core.replication import inboxes
+from connect_core.replication import inheriting
 from connect_core.replication.course import Course, within
+from connect_core.replication.goals import Goals
 from connect_core.replication.leasing import Held, Wanted, acquire
-from connect_core.replication.losses import Loss, ends, losses
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
-from connect_core.replication.refusals import bytes_unplaced, records_gone, target_taken
+from connect_core.replication.refusals import records_gone, target_taken
 from connect_core.replication.restoring import told_restored
 from connect_core.replication.setting import Progress, Setting, shares_of
+from connect_core.replication.summary import TaskSummary
 from connect_core.replication.tally import empty_receipt
 from connect_core.replication.window import EMPTIED_S, Window, nothing_moved
 from connect_core.version import code_version
-
-_RANGES_TOLD = 5
-"""Of so many that were left open it is said one by one where they go on."""
-
-
-@dataclass
-class TaskSummary:
-    """What one task's run did; the receipts are in the ledger under `run_id`."""
-
-    task: int
-    run_id: str
-    receipts: list[Receipt] = field(default_factory=list)
-    seconds_by_part: dict[str, float] = field(default_factory=dict)
 
 
 class TaskRun:
@@ -83,9 +69,7 @@ class TaskRun:
         self._revision = setting.connector.revision
         self.source, self.sink = source, sink
         self.slots = {part: share.slot for part, share in shares_of(setting, assignment, task).items()}
-        self.goals: dict[Partition, Goal] = {}
-        self.begins: dict[Partition, int] = {}
-        self.taken_over: list[Range] = []
+        self.goals = Goals()
         self.targets: Targets | None = None
         self._seen_topics: dict[str, int] = {}
         self.quantum_s, self.idle_s = setting.times.quantum_s, math.inf
@@ -108,26 +92,26 @@ class TaskRun:
         )
         self.summary = TaskSummary(self.task, run_id)
         try:
-            with self._timed("lease"):
+            with self.summary.timed("lease"):
                 self.held = self._acquire()
             try:
-                self._reached(Step.LEASED)
+                self.reached(Step.LEASED)
                 self._move()
             finally:
-                with self._timed("release"):
+                with self.summary.timed("release"):
                     self.held.release()
         except BaseException as error:
             with suppress(ConfigError):  # a ledger that was restored may not know this run: what stopped it is the news
-                self.ledger.end_run(run_id, state="failed", failure=Failure.of(error), summary=self._totals())
+                self.ledger.end_run(run_id, state="failed", failure=Failure.of(error), summary=self.summary.totals())
             raise
-        self.ledger.end_run(self.summary.run_id, state="done", failure=None, summary=self._totals())
+        self.ledger.end_run(self.summary.run_id, state="done", failure=None, summary=self.summary.totals())
         return self.summary
 
     # ------------------------------------------------------------------------------------------------ the order of it
 
     def _move(self) -> None:
-        pending = self._inherited()
-        while pending := pending or self._rests() or self._planned():
+        pending = inheriting.inherited(self)
+        while pending := pending or inheriting.rests(self) or self._planned():
             pending = self.moved(pending)
             if self.ends_here():
                 return
@@ -143,7 +127,7 @@ class TaskRun:
         if not left:
             return []
         outcomes = self._execute(left)
-        self._settle(left, outcomes)
+        self.settle(left, outcomes)
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
         if failures:
             raise failures[0].as_error()
@@ -176,7 +160,7 @@ class TaskRun:
         version = self.assignment.version
         wanted = [Wanted(task_lease_id(self.uid, self.stream, version, self.task), self.uid, self.stream, version)]
         inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
-        targets = {*self.sink.exclusive(self.task), *self._claimed(inherited)}
+        targets = {*self.sink.exclusive(self.task), *self.claimed(inherited)}
         wanted += [Wanted(target_lease_id(key)) for key in sorted(targets)]
         return acquire(
             self.ledger,
@@ -187,109 +171,31 @@ class TaskRun:
             say=self.setting.listener.say,
         )
 
-    def _claimed(self, items: Sequence[OpenRange]) -> set[str]:
+    def claimed(self, items: Sequence[OpenRange]) -> set[str]:
         """The targets with one writer that these ranges have pinned. Where tasks have been shared out anew, several of
         them may have ranges to finish in one file: one after the other."""
         names: set[str] = set()
         for item in items:
             pins = item.range.pins
-            side = self._resolved_for(pins.revision).sink
+            side = self.resolved_for(pins.revision).sink
             same = side.system == self.setting.resolved.sink.system
             names |= {*(self.sink if same else systems.sink(revealed(side))).claimed(pins.target)}
         return names
 
-    def _inherited(self) -> list[OpenRange]:
-        """Ranges that an earlier attempt left open, looked for in the target, with the pins they had."""
-        inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
-        if not inherited:
-            return []
-        held = {lease.id for lease in self.held.leases}
-        if not {target_lease_id(key) for key in self._claimed(inherited)} <= held:
-            raise Retriable("a range was planned while its lease was taken over", where=self.where())
-        self._check_pipelines(inherited)
-        self.setting.listener.say(
-            f"an earlier attempt left {_counted(len(inherited), 'range')} open; looking for what is there"
-        )
-        self.ledger.adopt(self.held.leases, self.summary.run_id, [item.id for item in inherited])
-        self.taken_over = [item.range for item in inherited]
-        self.targets = self._look_at_targets()
-        return self._without_lost(self._search(inherited))
-
-    def _without_lost(self, items: Sequence[OpenRange]) -> list[OpenRange]:
-        """Settles from the target what the source has lost of inherited ranges; returns the others. One that pushes has
-        lost whatever it was told to forget: all that an attempt left of its ranges is settled so."""
-        if isinstance(self.source, Inbox):
-            self._settle(items, inboxes.left(self.source, items))
-            return []
-        begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
-        with self._timed("bounds"):
-            bounds = self.source.bounds(self._positions() | begins)
-        lost = losses(items, bounds)
-        for one in lost:
-            self._check_loss(one)
-        if lost:
-            self.setting.listener.say(
-                f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest"
-            )
-        self._settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
-        settled = {one.item.id for one in lost}
-        return self._with_ends([item for item in items if item.id not in settled], bounds)
-
-    def _with_ends(self, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
-        """Live ranges that an earlier attempt left open get an end, so that they can be finished with their pins. Those
-        into which nothing had come are taken back."""
-        ended = ends(items, bounds)
-        begun = {item.id: ended[item.id] for item in items if item.id in ended and ended[item.id] > item.range.begin}
-        if begun:
-            self.ledger.bound(self.held.leases, begun)
-        if idle := ended.keys() - begun.keys():
-            self.ledger.withdraw(self.held.leases, sorted(idle))
-        return [
-            replace(item, range=replace(item.range, end=begun.get(item.id, item.range.end)))
-            for item in items
-            if item.id not in idle
-        ]
-
-    def _check_loss(self, loss: Loss) -> None:
-        """Raises OffsetGone for records that neither side has, unless that is accepted. Bytes that nobody can place
-        are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
-        partition, gaps = loss.item.range.partition, loss.gaps()
-        if loss.unplaced() and not self.setting.accept_gaps:
-            raise bytes_unplaced(self._command(), self.where(), loss)
-        if gaps and not self._gaps_accepted():
-            raise records_gone(self._command(), self.where(), partition, gaps, loss.seen.begin)
-
-    def _rests(self) -> list[OpenRange]:
-        """What is left of ranges that closed short while records of ours stand further on in their targets, opened
-        again up to where they were planned to end. They are finished with what they pinned, and settled from the
-        target where the source has lost them: a new revision, and a gap, start behind them (rule 8)."""
-        mine = [one for one in self.ledger.rests(self.uid, self.stream) if one.partition in self.slots]
-        revision = min((one.pins.revision for one in mine), default=0)  # what is moved together has one revision
-        rests = [
-            replace(one, pins=self._pins(revision, one.pins.target)) for one in mine if one.pins.revision == revision
-        ]
-        if not rests:
-            return []
-        self.targets = self.targets or self._look_at_targets()
-        self.held.renew()
-        opened = self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, rests, [])
-        self._reached(Step.PLANNED)
-        return self._without_lost(self._search(opened))
-
     def _planned(self) -> list[OpenRange]:
         """The next ranges, from where reading goes on to the end that was seen when this run began."""
-        with self._timed("bounds"):
+        with self.summary.timed("bounds"):
             bounds = self.bounds()
         if not something(bounds):
             return []
         limits, pins = self.terms()
-        return self.open(plan_ranges(self.stream, bounds, self.slots, self.goals, limits, pins))
+        return self.open(plan_ranges(self.stream, bounds, self.slots, self.goals.of, limits, pins))
 
     def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]:
         """What all ranges planned now have in common, and what each of them pins."""
         if self.targets is None or self._topics() != self._seen_topics:
-            self.targets = self._look_at_targets()
-        targets, pins = self.targets, self._pins(self._revision, {})
+            self.targets = self.look_at_targets()
+        targets, pins = self.targets, self.pins(self._revision, {})
         limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
         return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition)))
 
@@ -303,24 +209,25 @@ class TaskRun:
         """Committed as planned before anything is written; looked for where records may be ahead."""
         if not ranges:
             return []
-        self._reached(Step.BEFORE_PLANNED)
-        with self._timed("plan"):
+        self.reached(Step.BEFORE_PLANNED)
+        with self.summary.timed("plan"):
             opened = self._plan(ranges)
-        self._reached(Step.PLANNED)
+        self.reached(Step.PLANNED)
         ahead = [item for item in opened if any(floor.ahead for floor in item.floors)]
-        found = {item.id: item for item in self._search(ahead)} if ahead else {}
+        found = {item.id: item for item in inheriting.search(self, ahead)} if ahead else {}
         if found and isinstance(self.source, Inbox):
-            self._without_lost(list(found.values()))
+            inheriting.without_lost(self, list(found.values()))
             return [item for item in opened if item.id not in found]
         return [found.get(item.id, item) for item in opened]
 
-    def _pins(self, revision: int, target: Json) -> Pins:
-        return Pins(revision, Pipeline(self._resolved_for(revision).pipeline).digest(), target, code_version())
+    def pins(self, revision: int, target: Json) -> Pins:
+        """What a range keeps to, whoever finishes it."""
+        return Pins(revision, Pipeline(self.resolved_for(revision).pipeline).digest(), target, code_version())
 
     def _close_empty(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """Settles the ranges that only tell of gaps; returns the others."""
         empty = [item for item in pending if item.range.begin == item.range.end]
-        self._settle(empty, [Outcome(item.id, empty_receipt(item)) for item in empty])
+        self.settle(empty, [Outcome(item.id, empty_receipt(item)) for item in empty])
         self._tell_what_was_noticed(empty)
         return [item for item in pending if item not in empty]
 
@@ -368,10 +275,10 @@ class TaskRun:
         shares = split_lanes(pending, 1 if single else self.budget.lanes(self.setting.lanes))
         pace = self.budget.pace(len(shares))
         lanes = [self._lane(items, deadline, pace) for items in shares]
-        with self._timed("execute"):
+        with self.summary.timed("execute"):
             outcomes = self.setting.engine.execute(lanes)
         self.budget.spend([outcome.receipt for outcome in outcomes if outcome.receipt])
-        self._reached(Step.EXECUTED)
+        self.reached(Step.EXECUTED)
         return outcomes
 
     def _keep_to_the_rate(self) -> None:
@@ -380,13 +287,14 @@ class TaskRun:
             self.held.renew()
             clock.sleep(min(wait_s, self.setting.times.ttl_s / 4))
 
-    def _settle(self, pending: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
+    def settle(self, pending: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
+        """Commits the receipts among `outcomes`, which are of these ranges, and their offsets; tells the source."""
         receipts = [outcome for outcome in outcomes if outcome.receipt]
         if not receipts:
             return
-        with self._timed("settle"):
+        with self.summary.timed("settle"):
             self._settle_once_more_if_unknown(receipts)
-        self._reached(Step.SETTLED)
+        self.reached(Step.SETTLED)
         by_id = {item.id: item.range for item in pending}
         for outcome in receipts:
             if outcome.receipt:
@@ -400,27 +308,25 @@ class TaskRun:
     # -------------------------------------------------------------------------------------------------------- its parts
 
     def bounds(self) -> dict[Partition, Bounds]:
+        """What there is from each position on. Raises OffsetGone when records are lost and nobody has accepted that."""
         course = self.setting.course
-        bounds = self._bounds_on(course) if course else self.source.bounds(self._positions())
+        bounds = self._bounds_on(course) if course else self.source.bounds(self.positions())
+        self.goals.saw(bounds)
         for partition, seen in bounds.items():
-            goal = self.goals.get(partition)
-            if goal is None or goal.incarnation != seen.incarnation:
-                self.goals[partition] = Goal(seen.incarnation, seen.end)
-                self.begins[partition] = seen.begin
-            if any(gap.loses for gap in seen.gaps) and not self._gaps_accepted():
-                raise records_gone(self._command(), self.where(), partition, seen.gaps, seen.begin)
+            if any(gap.loses for gap in seen.gaps) and not self.gaps_accepted():
+                raise records_gone(self.command(), self.where(), partition, seen.gaps, seen.begin)
         return bounds
 
     def _bounds_on(self, course: Course) -> dict[Partition, Bounds]:
         """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""
-        positions = self._positions()
+        positions = self.positions()
         if jumps := course.jumps(positions):
             who, why = f"run {self.summary.run_id}", "the next part"
             self.ledger.import_offsets(self.held.leases, self.uid, self.stream, jumps, who=who, why=why)
             positions |= jumps
         parts = course.ahead(positions)
         bounds = self.source.bounds({partition: positions[partition] for partition in parts})
-        self.goals = {partition: Goal(bounds[partition].incarnation, part.end) for partition, part in parts.items()}
+        self.goals.of = {partition: Goal(bounds[partition].incarnation, part.end) for partition, part in parts.items()}
         return {partition: within(part, bounds[partition]) for partition, part in parts.items()}
 
     def follow_new_partitions(self) -> None:
@@ -435,7 +341,7 @@ class TaskRun:
             self.assignment = now
             self.slots = {part: share.slot for part, share in shares_of(setting, now, self.task).items()}
 
-    def _positions(self) -> dict[Partition, Position | None]:
+    def positions(self) -> dict[Partition, Position | None]:
         """Raises Retriable when one of them is before what this run itself has settled: the ledger of now is older."""
         positions = self.ledger.positions(self.uid, self.stream, list(self.slots))
         for partition, settled in self.settled.items():
@@ -449,48 +355,20 @@ class TaskRun:
                 )
         return positions
 
-    def _gaps_accepted(self) -> bool:
+    def gaps_accepted(self) -> bool:
+        """Whether this run goes on behind records that are lost."""
         return self.setting.accept_gaps or self.setting.resolved.on_gap == "skip"
 
-    def _look_at_targets(self) -> Targets:
-        with self._timed("targets"):
+    def look_at_targets(self) -> Targets:
+        """Where this task's records go, as it is now."""
+        with self.summary.timed("targets"):
             self._seen_topics = self._topics()
             return self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream), self._seen_topics)
-
-    def _search(self, ranges: Sequence[OpenRange]) -> list[OpenRange]:
-        """Looks through the targets in slices, keeping what each saw, until every range is complete."""
-        items = {
-            item.id: replace(item, found=replace(item.found, complete=False) if item.found else None) for item in ranges
-        }
-        todo = list(items.values())
-        with self._timed("find"):
-            while todo:
-                self.held.renew()
-                sink = with_policies(self._resolved_for(todo[0].range.pins.revision).sink, self.setting.resolved.sink)
-                together = tuple(item for item in todo if item.range.pins.revision == todo[0].range.pins.revision)
-                seen = self.setting.engine.find(
-                    Search(self.uid, sink, together, self.setting.find_slice_s, code_version())
-                )
-                self.ledger.record_found(self.held.leases, seen)
-                items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
-                todo = [item for item in items.values() if item.found is None or not item.found.complete]
-        self._reached(Step.FOUND)
-        self._tell_what_is_there(list(items.values()))
-        return list(items.values())
-
-    def _tell_what_is_there(self, items: Sequence[OpenRange]) -> None:
-        say = self.setting.listener.say
-        there = {item.id: item.found.there() if item.found else 0 for item in items}
-        for item in items[:_RANGES_TOLD]:
-            begin, key = item.range.begin, item.range.partition.key
-            say(f"goes on from {begin:,}, {there[item.id]:,} records are there already: {key}")
-        if len(items) > 1:
-            say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are in the target already")
 
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int, pace: Pace) -> Lane:
         """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,
         or at a target that was replaced, goes on when the document is changed to tolerate it."""
-        resolved = self._resolved_for(items[0].range.pins.revision)
+        resolved = self.resolved_for(items[0].range.pins.revision)
         return Lane(
             connector=self.setting.connector.name,
             uid=self.uid,
@@ -533,20 +411,11 @@ class TaskRun:
             self.source.confirm({part: position for part, position in positions.items() if position})
         except Retriable as error:
             self.setting.listener.say(f"the source was not told (it will be next time): {error}")
-        self._reached(Step.CONFIRMED)
+        self.reached(Step.CONFIRMED)
 
-    def _resolved_for(self, revision: int) -> Resolved:
+    def resolved_for(self, revision: int) -> Resolved:
+        """The connector as the document of that revision has it."""
         return self.setting.resolved if revision == self._revision else self.setting.resolve(revision)
-
-    def _check_pipelines(self, items: Sequence[OpenRange]) -> None:
-        for item in items:
-            pins = item.range.pins
-            if Pipeline(self._resolved_for(pins.revision).pipeline).digest() != pins.pipeline:
-                raise PipelineChanged(
-                    f"an open range was planned by version {pins.code} whose pipeline gave other results",
-                    where=f"{self.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
-                    next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
-                )
 
     def _tell_progress(self) -> None:
         done, planned = self._progress()
@@ -555,61 +424,20 @@ class TaskRun:
 
     def _progress(self) -> tuple[int, int]:
         if course := self.setting.course:
-            return course.done(self._positions()), course.length(self.slots)
-        spans = self._spans()
-        positions = self.ledger.positions(self.uid, self.stream, list(spans))
-        done = planned = 0
-        for partition, (begin, goal) in spans.items():
-            position = positions.get(partition)
-            planned += goal.end - begin
-            if position and position.incarnation == goal.incarnation:
-                done += min(position.offset, goal.end) - begin
-        return done, planned
-
-    def _spans(self) -> dict[Partition, tuple[int, Goal]]:
-        """Where this run begins and ends in each partition, what it took over included."""
-        spans = {one.partition: (one.begin, Goal(one.incarnation, one.end or one.begin)) for one in self.taken_over}
-        for partition, goal in self.goals.items():
-            begin, taken = spans.get(partition, (0, None))
-            same = taken is not None and taken.incarnation == goal.incarnation
-            spans[partition] = (begin if same else self.begins[partition], goal)
-        return spans
-
-    def records(self) -> dict[str, int]:
-        """The receipts of this run, added up by field; unknown counts are left out."""
-        names = ("read", "absent", "filtered", "rejected", "passed", "delivered", "already", "surplus")
-        receipts = self.summary.receipts
-        return {name: sum(getattr(receipt, name) or 0 for receipt in receipts) for name in (*names, "possible_repeats")}
-
-    def _totals(self) -> Json:
-        return {
-            **self.records(),
-            "ranges": len(self.summary.receipts),
-            "seconds": self.summary.seconds_by_part,
-        }
-
-    @contextmanager
-    def _timed(self, part: str) -> Iterator[None]:
-        started = clock.monotonic()
-        try:
-            yield
-        finally:
-            spent = self.summary.seconds_by_part
-            spent[part] = spent.get(part, 0.0) + clock.monotonic() - started
+            return course.done(self.positions()), course.length(self.slots)
+        return self.goals.progress(self.ledger.positions(self.uid, self.stream, self.goals.partitions()))
 
     def where(self) -> str:
+        """For errors."""
         return f"connector {self.setting.connector.name}, task {self.task}"
 
-    def _command(self) -> str:
+    def command(self) -> str:
         """What a person types to try this again."""
         name = self.setting.connector.name
         return f"waybill run {name}" if self.stream == LIVE else f"waybill backfills resume {name} {self.stream}"
 
-    def _reached(self, step: Step) -> None:
+    def reached(self, step: Step) -> None:
+        """Every run passes these places; faults are put there."""
         before = self.steps[step].times if step in self.steps else 0
         self.steps[step] = Passed(before + 1, clock.utc())
         reached(step, home=self.setting.home, where=self.where())
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

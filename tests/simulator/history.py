@@ -14,7 +14,7 @@ from pathlib import Path
 
 from connect_core import clock
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import LIVE, OpenRange, Search
+from connect_core.contracts import LIVE, Search
 from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooManyRejects, WaybillError
 from connect_core.ledger import Lease, task_lease_id
 from connect_core.observe import Step
@@ -46,15 +46,9 @@ class SimulatedRun(TaskRun):
     """The product's run; its steps are told, and are places where it can die."""
 
     step: Callable[[str], None]
-    counts: Counter[str]
 
-    def _reached(self, step: Step) -> None:
+    def reached(self, step: Step) -> None:
         self.step(f"reached {step}")
-
-    def _inherited(self) -> list[OpenRange]:
-        inherited = super()._inherited()
-        self.counts["runs that inherit open ranges"] += bool(inherited)
-        return inherited
 
 
 @dataclass
@@ -291,16 +285,17 @@ class Driver:
             say=self._says,
         )
         run = SimulatedRun(setting, assignment, self.task, place.source(), place.sink(document.sink, Holder()))
-        run.step, run.counts = history.step, history.counts
+        run.step = history.step
         run.run()
 
     def _says(self, text: str) -> None:
         self.history.scheduler.tell(f"says: {text}")
-        for words, name in _TAKEOVERS.items():
+        for words, name in _COUNTED.items():
             self.history.counts[name] += words in text
 
 
-_TAKEOVERS = {
+_COUNTED = {
+    "an earlier attempt left": "runs that inherit open ranges",
     "its lock is free": "taken over by proof",
     "gave no sign of life": "taken over after a time to live",
 }

@@ -15,7 +15,7 @@ import pytest
 
 from connect_core.contracts import Floor, Limit
 from connect_core.ledger import leases, settling
-from connect_core.replication import leasing, tally, task
+from connect_core.replication import inheriting, leasing, tally, task
 from connect_core.systems.rocketmq import finding
 from connect_core.systems.rocketmq.writing import QueueWriter
 from tests.simulator import engine
@@ -39,7 +39,7 @@ FIRST_SEED, MOST = 1_000_000, 120
 
 
 def no_find(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(task.TaskRun, "_search", lambda self, ranges: list(ranges))
+    patch.setattr(inheriting, "search", lambda run, ranges: list(ranges))
 
 
 def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def send_queue_not_waited_out(patch: pytest.MonkeyPatch) -> None:
 
 def revisions_not_pinned(patch: pytest.MonkeyPatch) -> None:
     """Open ranges are finished with the newest document."""
-    patch.setattr(task.TaskRun, "_resolved_for", lambda self, revision: self.setting.resolved)
+    patch.setattr(task.TaskRun, "resolved_for", lambda self, revision: self.setting.resolved)
 
 
 def unclean_is_receipted(patch: pytest.MonkeyPatch) -> None:

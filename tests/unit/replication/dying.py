@@ -24,7 +24,7 @@ class Mortal(TaskRun):
         driver.dies_at = step
         driver.run()
 
-    def _reached(self, step: Step) -> None:
+    def reached(self, step: Step) -> None:
         if step is self.dies_at:
             self.held.leases, locks = [], self.held.locks
             self.held.locks = []

@@ -16,7 +16,8 @@ from connect_core.records import Partition
 from connect_core.replication.backfill import concluding, is_done, require_going_on
 from connect_core.replication.course import Course
 from connect_core.replication.setting import Listener, Progress, Setting
-from connect_core.replication.task import TaskRun, TaskSummary
+from connect_core.replication.summary import TaskSummary
+from connect_core.replication.task import TaskRun
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySink, MemorySource
 from tests.unit.replication.world import MEMORY, DirectEngine, World

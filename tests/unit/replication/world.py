@@ -16,7 +16,8 @@ from connect_core.replication.lane import move
 from connect_core.replication.leasing import Times
 from connect_core.replication.locks import shared
 from connect_core.replication.setting import Listener, Setting
-from connect_core.replication.task import TaskRun, TaskSummary
+from connect_core.replication.summary import TaskSummary
+from connect_core.replication.task import TaskRun
 from tests.unit.replication.memory import MemorySink, MemorySource
 
 BODIES = [b"line %d" % n for n in range(200)]

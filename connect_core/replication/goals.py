@@ -1,0 +1,53 @@
+"""Where one run begins and ends in each partition, for its plans and its progress bar. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from connect_core.contracts import Bounds, Position, Range
+from connect_core.planning import Goal
+from connect_core.records import Partition
+
+
+class Goals:
+    """`of` says where the run ends in each partition: what was there when it first looked."""
+
+    def __init__(self) -> None:
+        self.of: dict[Partition, Goal] = {}
+        self._begins: dict[Partition, int] = {}
+        self._taken_over: dict[Partition, tuple[int, Goal]] = {}
+
+    def saw(self, bounds: Mapping[Partition, Bounds]) -> None:
+        """What comes later is the next run's, unless the partition is a new one under its old name."""
+        for partition, seen in bounds.items():
+            goal = self.of.get(partition)
+            if goal is None or goal.incarnation != seen.incarnation:
+                self.of[partition] = Goal(seen.incarnation, seen.end)
+                self._begins[partition] = seen.begin
+
+    def took_over(self, ranges: Iterable[Range]) -> None:
+        """What an earlier attempt left open is this run's as well; where a live one ends is not known."""
+        self._taken_over = {
+            one.partition: (one.begin, Goal(one.incarnation, one.begin if one.live else one.end)) for one in ranges
+        }
+
+    def partitions(self) -> list[Partition]:
+        return list(self._spans())
+
+    def progress(self, positions: Mapping[Partition, Position | None]) -> tuple[int, int]:
+        """Done and planned, in units of positions."""
+        done = planned = 0
+        for partition, (begin, goal) in self._spans().items():
+            position = positions.get(partition)
+            planned += goal.end - begin
+            if position and position.incarnation == goal.incarnation:
+                done += min(position.offset, goal.end) - begin
+        return done, planned
+
+    def _spans(self) -> dict[Partition, tuple[int, Goal]]:
+        spans = dict(self._taken_over)
+        for partition, goal in self.of.items():
+            begin, taken = spans.get(partition, (0, None))
+            same = taken is not None and taken.incarnation == goal.incarnation
+            spans[partition] = (begin if same else self._begins[partition], goal)
+        return spans

@@ -1,0 +1,151 @@
+"""What earlier attempts left of a task's ranges: looked for in the target, settled from there where the source has lost
+it, and finished with the pins it had (delivery rules 4, 8, 9, 13 and 16).
+
+The part of a run's driver that comes before anything new is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from connect_core.config import with_policies
+from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Position, Search
+from connect_core.errors import PipelineChanged, Retriable
+from connect_core.ledger import target_lease_id
+from connect_core.observe import Step
+from connect_core.pipeline import Pipeline
+from connect_core.records import Partition
+from connect_core.replication import inboxes
+from connect_core.replication.losses import Loss, ends, losses
+from connect_core.replication.refusals import bytes_unplaced, records_gone
+from connect_core.version import code_version
+
+if TYPE_CHECKING:
+    from connect_core.replication.task import TaskRun
+
+_RANGES_TOLD = 5
+"""Of so many that were left open it is said one by one where they go on."""
+
+
+def inherited(run: TaskRun) -> list[OpenRange]:
+    """Ranges that an earlier attempt left open, looked for in the target, with the pins they had."""
+    left = run.ledger.open_ranges(run.uid, run.stream, list(run.slots))
+    if not left:
+        return []
+    held = {lease.id for lease in run.held.leases}
+    if not {target_lease_id(key) for key in run.claimed(left)} <= held:
+        raise Retriable("a range was planned while its lease was taken over", where=run.where())
+    _check_pipelines(run, left)
+    run.setting.listener.say(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
+    run.ledger.adopt(run.held.leases, run.summary.run_id, [item.id for item in left])
+    run.goals.took_over(item.range for item in left)
+    run.targets = run.look_at_targets()
+    return without_lost(run, search(run, left))
+
+
+def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
+    """Settles from the target what the source has lost of inherited ranges; returns the others. One that pushes has
+    lost whatever it was told to forget: all that an attempt left of its ranges is settled so."""
+    if isinstance(run.source, Inbox):
+        run.settle(items, inboxes.left(run.source, items))
+        return []
+    begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
+    with run.summary.timed("bounds"):
+        bounds = run.source.bounds(run.positions() | begins)
+    lost = losses(items, bounds)
+    for one in lost:
+        _check_loss(run, one)
+    if lost:
+        run.setting.listener.say(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
+    run.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
+    settled = {one.item.id for one in lost}
+    return _with_ends(run, [item for item in items if item.id not in settled], bounds)
+
+
+def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
+    """Live ranges that an earlier attempt left open get an end, so that they can be finished with their pins. Those
+    into which nothing had come are taken back."""
+    ended = ends(items, bounds)
+    begun = {item.id: ended[item.id] for item in items if item.id in ended and ended[item.id] > item.range.begin}
+    if begun:
+        run.ledger.bound(run.held.leases, begun)
+    if idle := ended.keys() - begun.keys():
+        run.ledger.withdraw(run.held.leases, sorted(idle))
+    return [
+        replace(item, range=replace(item.range, end=begun.get(item.id, item.range.end)))
+        for item in items
+        if item.id not in idle
+    ]
+
+
+def _check_loss(run: TaskRun, loss: Loss) -> None:
+    """Raises OffsetGone for records that neither side has, unless that is accepted. Bytes that nobody can place
+    are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
+    partition, gaps = loss.item.range.partition, loss.gaps()
+    if loss.unplaced() and not run.setting.accept_gaps:
+        raise bytes_unplaced(run.command(), run.where(), loss)
+    if gaps and not run.gaps_accepted():
+        raise records_gone(run.command(), run.where(), partition, gaps, loss.seen.begin)
+
+
+def rests(run: TaskRun) -> list[OpenRange]:
+    """What is left of ranges that closed short while records of ours stand further on in their targets, opened
+    again up to where they were planned to end. They are finished with what they pinned, and settled from the
+    target where the source has lost them: a new revision, and a gap, start behind them (rule 8)."""
+    mine = [one for one in run.ledger.rests(run.uid, run.stream) if one.partition in run.slots]
+    revision = min((one.pins.revision for one in mine), default=0)  # what is moved together has one revision
+    again = [replace(one, pins=run.pins(revision, one.pins.target)) for one in mine if one.pins.revision == revision]
+    if not again:
+        return []
+    run.targets = run.targets or run.look_at_targets()
+    run.held.renew()
+    opened = run.ledger.plan(run.held.leases, run.summary.run_id, run.uid, run.task, again, [])
+    run.reached(Step.PLANNED)
+    return without_lost(run, search(run, opened))
+
+
+def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
+    """Looks through the targets in slices, keeping what each saw, until every range is complete."""
+    items = {
+        item.id: replace(item, found=replace(item.found, complete=False) if item.found else None) for item in ranges
+    }
+    todo = list(items.values())
+    with run.summary.timed("find"):
+        while todo:
+            run.held.renew()
+            sink = with_policies(run.resolved_for(todo[0].range.pins.revision).sink, run.setting.resolved.sink)
+            together = tuple(item for item in todo if item.range.pins.revision == todo[0].range.pins.revision)
+            seen = run.setting.engine.find(Search(run.uid, sink, together, run.setting.find_slice_s, code_version()))
+            run.ledger.record_found(run.held.leases, seen)
+            items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
+            todo = [item for item in items.values() if item.found is None or not item.found.complete]
+    run.reached(Step.FOUND)
+    _tell_what_is_there(run, list(items.values()))
+    return list(items.values())
+
+
+def _tell_what_is_there(run: TaskRun, items: Sequence[OpenRange]) -> None:
+    say = run.setting.listener.say
+    there = {item.id: item.found.there() if item.found else 0 for item in items}
+    for item in items[:_RANGES_TOLD]:
+        begin, key = item.range.begin, item.range.partition.key
+        say(f"goes on from {begin:,}, {there[item.id]:,} records are there already: {key}")
+    if len(items) > 1:
+        say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are in the target already")
+
+
+def _check_pipelines(run: TaskRun, items: Sequence[OpenRange]) -> None:
+    for item in items:
+        pins = item.range.pins
+        if Pipeline(run.resolved_for(pins.revision).pipeline).digest() != pins.pipeline:
+            raise PipelineChanged(
+                f"an open range was planned by version {pins.code} whose pipeline gave other results",
+                where=f"{run.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
+                next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
+            )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

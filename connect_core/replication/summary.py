@@ -1,0 +1,40 @@
+"""What one task's run did: its receipts, added up, and where its time went. Kept in the ledger when the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from connect_core import clock
+from connect_core.contracts import Json, Receipt
+
+_COUNTS = ("read", "absent", "filtered", "rejected", "passed", "delivered", "already", "surplus", "possible_repeats")
+
+
+@dataclass
+class TaskSummary:
+    """The receipts are in the ledger under `run_id`."""
+
+    task: int
+    run_id: str
+    receipts: list[Receipt] = field(default_factory=list)
+    seconds_by_part: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """What is done meanwhile counts as this part of the run."""
+        started = clock.monotonic()
+        try:
+            yield
+        finally:
+            spent = self.seconds_by_part
+            spent[part] = spent.get(part, 0.0) + clock.monotonic() - started
+
+    def records(self) -> dict[str, int]:
+        """The receipts added up by field; unknown counts are left out."""
+        return {name: sum(getattr(receipt, name) or 0 for receipt in self.receipts) for name in _COUNTS}
+
+    def totals(self) -> Json:
+        """For the run's row in the ledger."""
+        return {**self.records(), "ranges": len(self.receipts), "seconds": self.seconds_by_part}
