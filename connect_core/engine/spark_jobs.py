@@ -33,6 +33,7 @@ _SEARCH_GRACE_S = 30.0
 
 _CANCEL_LIMIT_S = 2.0
 
+_REQUEST_TYPE = StructType([StructField("index", LongType()), StructField("request", BinaryType())])
 _ANSWER_TYPE = StructType([StructField("index", LongType()), StructField("answer", BinaryType())])
 """Not in words: a server would be asked to read them, once more for each job."""
 
@@ -102,7 +103,9 @@ def frame(session: Any, task: Task, requests: Sequence[bytes]) -> Any:
     not sent."""
     indexes = pa.array(range(len(requests)), pa.int64())
     table = pa.table([indexes, pa.array(requests, pa.binary())], spark_task.REQUEST_SCHEMA)
-    return session.createDataFrame(table).mapInArrow(task, _ANSWER_TYPE)
+    rows = session.createDataFrame(table)
+    rows._cached_schema = _REQUEST_TYPE  # by a private name of the pinned client: else a server is asked for it too
+    return rows.mapInArrow(task, _ANSWER_TYPE)
 
 
 class _Job(threading.Thread):

@@ -56,6 +56,14 @@ def test_a_search_comes_back(spark: SparkConnectEngine) -> None:
     assert found.scanned["t"] != os.getpid()
 
 
+def test_a_job_does_not_ask_the_server_what_its_columns_are(
+    spark: SparkConnectEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A private name of the pinned client keeps it from that."""
+    monkeypatch.setattr(spark.session().client, "_analyze", lambda *_, **__: pytest.fail("the server was asked"))
+    assert spark.find(search())
+
+
 def test_what_escapes_from_the_work_is_an_unclean_outcome(spark: SparkConnectEngine, tmp_path: Path) -> None:
     (outcome,) = spark.execute([lane(tmp_path, act="raise")])
     assert (outcome.receipt, outcome.clean) == (None, False)
