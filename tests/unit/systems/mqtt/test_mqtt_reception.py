@@ -153,6 +153,7 @@ def perform(bridge: Bridge, actions: list[tuple[str, int]], say: bytes | None) -
 @pytest.mark.parametrize("tells", [True, False], ids=["tells-records", "acknowledged-when-settled"])
 @pytest.mark.parametrize("say", [b"the same", None], ids=["one-payload", "different-payloads"])
 @given(actions=ACTIONS)
+@example(actions=[("publish", 5), ("receive", 5), ("acknowledge", 0), ("die", 0)])
 @settings(max_examples=150)
 def test_a_broker_that_counts_up_delivers_each_message_once(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
