@@ -23,7 +23,7 @@ test: ready-for-tests  ## every test, with real servers on free ports of the loo
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
 
-faults: ready-for-tests  ## the whole fault matrix with real servers, about two hours; SEED=n repeats one; writes docs/faults.md
+faults: ready-for-tests  ## the whole fault matrix with real servers, more than an hour; SEED=n repeats one; writes docs/faults.md
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED))
 
 guards: ready-for-tests  ## take one mechanism after the other out of a copy, and see the tests that must notice turn red

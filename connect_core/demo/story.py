@@ -1,7 +1,7 @@
 """The demo from begin to end: Airflow runs four connectors while lines and messages of devices keep coming; two of its
 task processes are killed; a backfill runs beside them; both sides are compared. Raises DataError when anything differs.
 
-Every command is a `waybill` subprocess; who is killed is looked up in the ledger.
+Every command is a `waybill` subprocess; who is killed, and what has arrived, is looked up in the ledger.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class _Story:
         self.topic, self.of_devices = topics
         self.open_ones = open_ones
         self.waybill = Waybill.here(names.root)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Of the local stack, which must run."""
+        return self.open_ones.enter_context(Ledger.open(database_url(self.home)))
 
     def tell(self, seconds: float) -> None:
         with self.screen.step("The local stack: RocketMQ, PostgreSQL for the ledger, Spark, Airflow; an MQTT broker"):
@@ -147,9 +152,8 @@ class _Story:
 
         def retried() -> Run | None:
             """The attempt behind the lost one, once it is done."""
-            runs = sorted(
-                (run for run in self.ledger.runs(uid, limit=200) if run.stream == "live"), key=lambda run: run.id
-            )
+            live = [run for run in self.ledger.runs(uid, limit=200) if run.stream == LIVE]
+            runs = sorted(live, key=lambda run: run.id)
             lost = [run for run in runs if run.state == "lost"]
             behind = [run for run in runs if lost and run.id > lost[-1].id and run.state == "done"]
             return behind[0] if behind else None
@@ -219,11 +223,6 @@ class _Story:
         uid = self.ledger.connector(connector).uid
         positions = self.ledger.positions(uid, LIVE, self.ledger.partitions(uid))
         return sum(position.offset for position in positions.values() if position)
-
-    @cached_property
-    def ledger(self) -> Ledger:
-        """Of the local stack, which must run."""
-        return self.open_ones.enter_context(Ledger.open(database_url(self.home)))
 
     def _target_bytes(self) -> int:
         return self.names.target.stat().st_size if self.names.target.exists() else 0

@@ -25,6 +25,10 @@ class Goals:
                 self.of[partition] = Goal(seen.incarnation, seen.end)
                 self._begins[partition] = seen.begin
 
+    def aims_at(self, goals: Mapping[Partition, Goal]) -> None:
+        """What a backfill or a replay moves next, and nothing else."""
+        self.of = dict(goals)
+
     def took_over(self, ranges: Iterable[Range]) -> None:
         """What an earlier attempt left open is this run's as well; where a live one ends is not known."""
         self._taken_over = {

@@ -1,7 +1,8 @@
 """What earlier attempts left of a task's ranges: looked for in the target, settled from there where the source has lost
-it, and finished with the pins it had (delivery rules 4, 8, 9, 13 and 16).
+it, and finished with the pins it had (delivery rules 7, 8, 9, 13 and 16).
 
-The part of a run's driver that comes before anything new is planned.
+A part of a run's driver. `search` and `without_lost` are also for ranges that are planned anew where records may be
+ahead in the target.
 """
 
 from __future__ import annotations

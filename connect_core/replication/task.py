@@ -326,7 +326,7 @@ class TaskRun:
             positions |= jumps
         parts = course.ahead(positions)
         bounds = self.source.bounds({partition: positions[partition] for partition in parts})
-        self.goals.of = {partition: Goal(bounds[partition].incarnation, part.end) for partition, part in parts.items()}
+        self.goals.aims_at({one: Goal(bounds[one].incarnation, part.end) for one, part in parts.items()})
         return {partition: within(part, bounds[partition]) for partition, part in parts.items()}
 
     def follow_new_partitions(self) -> None:
