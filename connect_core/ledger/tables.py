@@ -50,6 +50,7 @@ _Uid = sa.String(12)
 _Stream = sa.String(160)
 _Hash = sa.String(16)
 _RunId = sa.String(16)
+_AttemptOf = sa.String(512).with_variant(sa.String(255), "sqlite")  # which holds a text of any length all the same
 
 
 def _connector(**options: Any) -> sa.Column[Any]:
@@ -164,7 +165,7 @@ RUNS = sa.Table(
     sa.Column("stream", _Stream, nullable=False),
     sa.Column("task", sa.Integer, nullable=False),
     sa.Column("engine", sa.String(64), nullable=False),
-    sa.Column("attempt_of", sa.String(255)),
+    sa.Column("attempt_of", _AttemptOf),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("started_at", UtcTime, nullable=False, index=True),
     sa.Column("ended_at", UtcTime),

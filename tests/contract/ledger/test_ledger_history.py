@@ -203,6 +203,20 @@ def test_what_a_run_has_settled_is_found_by_its_id_and_by_that_of_its_scheduler(
     assert ledger.ranges_of_run("another", first) == []
 
 
+def test_ids_of_a_scheduler_as_long_as_it_allows_are_kept_whole(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    dag, run = f"replicate.{'d' * 240}", f"manual__{'r' * 242}"
+    assert (len(dag), len(run)) == (250, 250)
+    ids = [
+        ledger.begin_run(uid, LIVE, task=0, engine="inline", attempt_of=f"{dag} {name}")
+        for name in (run, f"{run[:-1]}s")
+    ]
+    settled = [replace(worker, run_id=one).move(Q0, at, at + 10) for at, one in zip((0, 10), ids, strict=True)]
+    assert [one.id for one in ledger.runs_of(uid, f"{dag} {run}")] == ids[:1]
+    for wanted in (run, f"{dag} {run}"):
+        assert [one.id for one in ledger.ranges_of_run(uid, wanted)] == settled[:1]
+
+
 def test_runs_and_history_of_one_stream(worker: Worker) -> None:
     ledger, uid = worker.ledger, worker.uid
     again = ledger.begin_run(uid, "backfill-1", task=0, engine="inline")
