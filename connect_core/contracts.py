@@ -82,7 +82,8 @@ class Bounds:
     when the committed position could not be continued; then `begin` is where reading could go on behind them.
     `grows` says that whatever comes next is appended right behind `end`, so that a live range may follow it: not of a
     file that was renamed, nor of a part that ends. `pushes` says that only who follows it learns whether there is
-    anything (`Inbox`): it has no end, and always something.
+    anything (`Inbox`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
+    record yet, in the unit of positions: the bytes of a last line without its line feed.
     """
 
     incarnation: int
@@ -93,6 +94,7 @@ class Bounds:
     gaps: tuple[Gap, ...] = ()
     grows: bool = True
     pushes: bool = False
+    waiting: int = 0
 
 
 @dataclass(frozen=True)
