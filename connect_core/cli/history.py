@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,7 +87,10 @@ def receipts(
 
 
 def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:
-    """What is waiting in the sources: newest position minus committed one, in records, or in bytes for files."""
+    """What is waiting in the sources: newest position minus committed one, in records, or in bytes for files.
+
+    WAITING are the bytes of a last line that has no line feed yet.
+    """
     with session.reading() as opened:
         if name:
             told = [_lag(opened, opened.ledger.connector(name))]
@@ -95,7 +99,9 @@ def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:
     rows = [[one["connector"], *part.values()] for one in told for part in one["partitions"]]
 
     def for_people() -> None:
-        output.table(("CONNECTOR", "PARTITION", "COMMITTED", "END", "LAG"), rows, "nothing to read")
+        output.table(("CONNECTOR", "PARTITION", "COMMITTED", "END", "LAG", "WAITING"), rows, "nothing to read")
+        for sentence in waiting_lines([part["waiting"] for one in told for part in one["partitions"]]):
+            output.line(sentence)
         for one in told:
             for alert in [word for word in ("late", "silent") if one[word]]:
                 output.notice(f"{one['connector']} is {alert}: last settled {output.cell(one['settled_at'])}")
@@ -128,6 +134,15 @@ def gaps(name: OptionalName = "", as_json: JsonFlag = False) -> None:
     output.emit(as_json, {"gaps": found}, lambda: output.table(headings, rows, "no gaps"))
 
 
+def waiting_lines(counts: Sequence[int]) -> list[str]:
+    """What to say of last lines without a line feed, given the bytes of each partition; nothing without any."""
+    lines = [count for count in counts if count]
+    if not lines:
+        return []
+    many = "1 last line has" if len(lines) == 1 else f"{len(lines):,} last lines have"
+    return [f"{many} no line feed yet ({sum(lines):,} bytes): read once it comes, or once the file was rotated"]
+
+
 def of_stream(word: str) -> str | None:
     """None stands for every stream."""
     return None if word == ALL else word
@@ -150,7 +165,7 @@ def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
         "late": bool(waiting) and _older(since, alerts.lag),
         "silent": _older(since, alerts.silent),
         "partitions": [
-            {"partition": seen.partition, "committed": seen.committed, "end": seen.end, "lag": seen.lag}
+            {key: getattr(seen, key) for key in ("partition", "committed", "end", "lag", "waiting")}
             for seen in previews
         ],
     }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
+from connect_core.cli.history import waiting_lines
 from connect_core.cli.output import JsonFlag
 from connect_core.cli.progress import listening
 from connect_core.errors import Unreachable
@@ -74,7 +75,7 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
         connector = opened.ledger.connector(name)
         resolved = opened.resolved(connector)
         previews = plan_connector(opened.ledger, connector, resolved)
-    keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "open_from")
+    keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "waiting", "open_from")
     rows = [[getattr(preview, key) for key in keys] for preview in previews]
 
     def for_people() -> None:
@@ -83,6 +84,8 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
             for gap in preview.gaps:
                 end = "?" if gap.end is None else gap.end
                 output.line(f"gap in {preview.partition}: {gap.begin} to {end}: {gap.reason}")
+        for sentence in waiting_lines([preview.waiting for preview in previews]):
+            output.line(sentence)
         if resolved.window_s:
             output.line(f"a scheduled run stays for {show_seconds(resolved.window_s)} and moves what comes meanwhile")
 

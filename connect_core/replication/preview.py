@@ -17,7 +17,8 @@ from connect_core.records import Partition
 class Preview:
     """One partition: `committed` is None before its first settle; `lag` = end - begin, in records or bytes, by source.
 
-    `open_from` is where a range begins that an earlier attempt left open.
+    `open_from` is where a range begins that an earlier attempt left open. `waiting` is what is no whole record yet, in
+    the unit of `lag`, and not part of it: the bytes of a last line without its line feed.
     """
 
     partition: str
@@ -29,6 +30,7 @@ class Preview:
     lag: int
     open_from: int | None
     gaps: tuple[Gap, ...]
+    waiting: int = 0
 
 
 def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, stream: str = LIVE) -> list[Preview]:
@@ -55,6 +57,7 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
                 lag=max(seen.end - seen.begin, 0),
                 open_from=opened.get(partition),
                 gaps=seen.gaps,
+                waiting=seen.waiting,
             )
         )
     return previews

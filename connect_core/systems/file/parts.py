@@ -132,7 +132,10 @@ class PartBounds:
         end = part.end or (file.size() if finished else file.end_of_lines(place.offset))
         evidence = file.evidence(place.offset, end, finished=finished)
         grows = part.end is None and not renamed
-        return Bounds(place.incarnation, place.offset, part.begin, end, evidence.as_json(), grows=grows)
+        waiting = max(file.size() - end, 0) if part.end is None else 0
+        return Bounds(
+            place.incarnation, place.offset, part.begin, end, evidence.as_json(), grows=grows, waiting=waiting
+        )
 
 
 def _lost(part: Part, place: Position, reason: str) -> Bounds:

@@ -70,7 +70,8 @@ class Rotation:
         end = moved.size() if quiet else moved.end_of_lines(place.offset)
         if end > place.offset or not quiet:
             evidence = moved.evidence(place.offset, end, finished=quiet, former=seen.former)
-            return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), grows=False)
+            waiting = max(moved.size() - end, 0)
+            return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), grows=False, waiting=waiting)
         former = (*seen.former, _as_former(place, seen))
         between = self._next_rotated(partition, moved, former)
         if between is None:
@@ -131,14 +132,15 @@ def _unidentified(place: Position, current: OpenFile | None) -> Bounds:
     if current.size() < place.offset:
         lost = Gap(place.incarnation, place.offset, None, "truncated")
         return _begun(place.incarnation + 1, current, (), (lost,))
-    end = current.end_of_lines(place.offset)
-    return Bounds(place.incarnation, place.offset, 0, end, current.evidence(place.offset, end).as_json())
+    size, end = _whole_lines(current, place.offset)
+    evidence = current.evidence(place.offset, end).as_json()
+    return Bounds(place.incarnation, place.offset, 0, end, evidence, waiting=size - end)
 
 
 def _growing(place: Position, current: OpenFile, seen: Evidence) -> Bounds:
-    end = current.end_of_lines(place.offset)
+    size, end = _whole_lines(current, place.offset)
     evidence = current.evidence(place.offset, end, former=seen.former)
-    return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json())
+    return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), waiting=size - end)
 
 
 def _begun(
@@ -147,8 +149,15 @@ def _begun(
     """The file at the path, from its beginning."""
     if current is None:
         return Bounds(incarnation, 0, 0, 0, gaps=gaps, grows=False)
-    end = current.end_of_lines(0)
-    return Bounds(incarnation, 0, 0, end, current.evidence(0, end, former=former).as_json(), gaps)
+    size, end = _whole_lines(current, 0)
+    evidence = current.evidence(0, end, former=former).as_json()
+    return Bounds(incarnation, 0, 0, end, evidence, gaps, waiting=size - end)
+
+
+def _whole_lines(file: OpenFile, begin: int) -> tuple[int, int]:
+    """The file's size, and the place behind its last line feed: `begin` when there is none behind that."""
+    size = file.size()
+    return size, file.end_of_lines(begin, size)
 
 
 def _at_end(place: Position, seen: Evidence) -> Bounds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,23 @@ def test_lag_is_what_is_not_settled(waybill: Waybill, applied: Path) -> None:
         file.write("four\n")
     (told,) = waybill("lag", "--json").json["connectors"]
     assert (told["lag"], told["late"], told["silent"]) == (5, False, False)
+
+
+def test_a_last_line_without_its_line_feed_is_seen_to_wait(waybill: Waybill, applied: Path) -> None:
+    """It is no lag: nothing can be moved of it yet."""
+    with (applied / "logs" / "a.log").open("a") as file:
+        file.write("no end")
+    for command, parts in (("lag", waybill("lag", "--json").json["connectors"][0]), ("plan", _planned(waybill))):
+        assert (parts["lag"], [part["waiting"] for part in parts["partitions"]]) == (14, [6])
+        assert "1 last line has no line feed yet (6 bytes)" in waybill(command, "copy").out
+    with (applied / "logs" / "a.log").open("a") as file:
+        file.write("\n")
+    assert [part["waiting"] for part in _planned(waybill)["partitions"]] == [0]
+    assert "line feed" not in waybill("lag", "copy").out
+
+
+def _planned(waybill: Waybill) -> Any:
+    return waybill("plan", "copy", "--json").json
 
 
 def test_lag_tells_who_is_late(waybill: Waybill, applied: Path) -> None:
