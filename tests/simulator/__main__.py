@@ -1,7 +1,8 @@
 """Many histories, or one of them again.
 
 `--histories 10000 [--seed N]` runs the seeds N, N + 1 and so on, prints what happened in how many of them, and ends
-with exit code 1 when a rule was broken. `--replay SEED` prints one history step by step.
+with exit code 1 when a rule was broken. Even seeds are histories of one topic that is copied record by record, odd ones
+journeys between files, logs and topics. `--replay SEED` prints one of them step by step.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from multiprocessing import get_context
 
 from tests.simulator.report import table
-from tests.simulator.running import Result, replayed, simulated
+from tests.simulator.running import Result, history_of, told_again
 
 _SHOWN = 20
 
@@ -42,7 +43,7 @@ def main() -> int:
 def _all(seeds: range, processes: int) -> list[Result]:
     pool = get_context("spawn").Pool(processes)
     try:
-        return list(_told(pool.imap(simulated, seeds, chunksize=20)))
+        return list(_told(pool.imap(history_of, seeds, chunksize=20)))
     finally:
         pool.close()
         pool.join()
@@ -59,7 +60,7 @@ def _told(results: Iterable[Result]) -> Iterator[Result]:
 
 
 def _replay(seed: int) -> int:
-    trace, result = replayed(seed)
+    trace, result = told_again(seed)
     print("\n".join(trace))
     for problem in result.problems:
         print(f"BROKEN: {problem}")

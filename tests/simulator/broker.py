@@ -101,6 +101,10 @@ class Broker:
         """The moment at which everything stored so far can be seen."""
         return max(self._visible_ns, self.scheduler.now_ns)
 
+    def busy(self) -> bool:
+        """Whether something stored cannot be seen yet."""
+        return self._visible_ns > self.scheduler.now_ns
+
     def store_foreign(self, queue: Queue, count: int) -> None:
         self._append(queue, [(b"", b"foreign")] * count, 0, False)
 
@@ -150,13 +154,16 @@ class Holder:
 class SimulatedSink(RocketMQSink):
     """The product's sink with another client."""
 
-    def __init__(self, broker: Broker, topic: str, queues: int, order: str, holder: Holder) -> None:
+    def __init__(
+        self, broker: Broker, topic: str, queues: int, order: str, holder: Holder, on_replaced: str = "fail"
+    ) -> None:
         options = RocketMQSinkOptions.model_validate(
             {
                 "name_servers": ("memory:1",),
                 "topic": topic,
                 "queues": queues,
                 "order": order,
+                "on_replaced": on_replaced,
                 "max_message_bytes": 1024,
                 "send_timeout_s": SEND_TIMEOUT_S,
             }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 from connect_core.contracts import Lane, Outcome, Search, Side, Sink, Source
 from connect_core.errors import EngineFailed, Failure, Fenced, Retriable
@@ -36,7 +37,7 @@ class Place:
 
     scheduler: Scheduler
     faults: Faults
-    source: Callable[[], Source]
+    source: Callable[[Side], Source]
     sink: Callable[[Side, Holder], Sink]
     step: Callable[[str], None]
     looks: Callable[[Search], None]
@@ -52,6 +53,8 @@ class SimulatedEngine:
     writer: Callable[[], int]
     described: str = "simulated"
     lanes: int = field(default=0, init=False)
+    run: Any = None
+    """Whose engine it is, where that is not known before."""
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         scheduler = self.place.scheduler
@@ -131,7 +134,7 @@ class _Job:
         place, lane = self._place, self.lane
         place.step("starts")
         holder = Holder(self._writer, tuple(item.range.partition.id for item in lane.ranges))
-        outcomes = move(lane, place.source(), place.sink(lane.sink, holder))
+        outcomes = move(lane, place.source(lane.source), place.sink(lane.sink, holder))
         place.step("answers")
         return outcomes
 

@@ -33,13 +33,11 @@ from tests.simulator.processes import drop_locks
 from tests.simulator.scenario import Deed, Scenario, by_key, drawn, entry, resolved, revised
 from tests.simulator.scheduler import Actor, Scheduler
 from tests.simulator.source import Log, SimulatedSource
+from tests.simulator.stage import Stage
 
 TIMES = Times(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, linger_s=0.15)
 FIND_SLICE_S = 0.5
 MAX_ATTEMPTS = 60
-_LATENCIES_S = (0.0002, 0.0005, 0.001, 0.002)
-_OF_DRIVERS = (kinds.KILLED_DRIVER, kinds.STOPPED_DRIVER, kinds.ZOMBIE_DRIVER)
-_OF_WORKERS = (kinds.KILLED_WORKER, kinds.STOPPED_WORKER, kinds.ZOMBIE_WORKER)
 
 
 class SimulatedRun(TaskRun):
@@ -52,7 +50,7 @@ class SimulatedRun(TaskRun):
 
 
 @dataclass
-class History:
+class History(Stage):
     """Everything there is in one history. `alone` is the ledger without faults, for whoever looks on."""
 
     seed: int
@@ -97,33 +95,6 @@ class History:
         if self.scheduler.exhausted:
             self.problems.append("it goes round in circles")
 
-    def step(self, what: str) -> None:
-        """A moment passes; a process may be stopped or killed before and after."""
-        actor = self.scheduler.current
-        if actor is None:
-            return
-        self.scheduler.alive()
-        self.scheduler.tell(what)
-        if actor.name.startswith("driver"):
-            self._strike(actor)
-        self.scheduler.wait(self.scheduler.chance.choice(_LATENCIES_S) * actor.pace)
-
-    def _strike(self, actor: Actor) -> None:
-        """A driver that waits for its lanes is struck while they work."""
-        if actor.parent is None:
-            self._suffers(actor, self.faults.strikes(*_OF_DRIVERS, weight=0.25))
-            return
-        fault = self.faults.strikes(*_OF_WORKERS, *_OF_DRIVERS)
-        self._suffers(actor.parent if fault in _OF_DRIVERS else actor, fault)
-
-    def _suffers(self, actor: Actor, fault: str | None) -> None:
-        if fault in (kinds.KILLED_DRIVER, kinds.KILLED_WORKER):
-            self.scheduler.kill(actor, "SIGKILL")
-        elif fault in (kinds.STOPPED_DRIVER, kinds.STOPPED_WORKER):
-            self.scheduler.stop(actor, self.scheduler.chance.uniform(0.01, 0.7))
-        elif fault in (kinds.ZOMBIE_DRIVER, kinds.ZOMBIE_WORKER):
-            self.scheduler.stop(actor, self.scheduler.chance.uniform(2, 9))
-
     # -------------------------------------------------------------------------------------------------- what is known
 
     def over(self) -> bool:
@@ -144,7 +115,7 @@ class History:
         return Place(
             scheduler=self.scheduler,
             faults=self.faults,
-            source=self.source,
+            source=lambda side: self.source(),
             sink=lambda side, holder: SimulatedSink(self.broker, **side.options, holder=holder),
             step=self.step,
             looks=self._looks,
@@ -284,7 +255,7 @@ class Driver:
             times=TIMES,
             say=self._says,
         )
-        run = SimulatedRun(setting, assignment, self.task, place.source(), place.sink(document.sink, Holder()))
+        run = SimulatedRun(setting, assignment, self.task, history.source(), place.sink(document.sink, Holder()))
         run.step = history.step
         run.run()
 

@@ -13,7 +13,9 @@ from tempfile import mkdtemp
 
 from tests.simulator.history import History
 from tests.simulator.invariants import faults_of
+from tests.simulator.journey import Journey
 from tests.simulator.ledger import Database
+from tests.simulator.plans import Plan
 from tests.simulator.scenario import Scenario
 
 _MEMORY = Path("/dev/shm")
@@ -40,6 +42,38 @@ def replayed(seed: int) -> tuple[list[str], Result]:
     history = History(seed, _home(os.getpid()), _database(), tracing=True)
     result = _result(history)
     return history.scheduler.trace, result
+
+
+def history_of(seed: int) -> Result:
+    """Every other seed is a journey."""
+    return travelled(seed) if seed % 2 else simulated(seed)
+
+
+def told_again(seed: int) -> tuple[list[str], Result]:
+    return travelled_again(seed) if seed % 2 else replayed(seed)
+
+
+def travelled(seed: int, plan: Plan | None = None) -> Result:
+    """The journey of a seed, with its own plan unless told."""
+    return _arrived(Journey(seed, _home(os.getpid()), _database(), plan=plan))
+
+
+def travelled_again(seed: int, plan: Plan | None = None) -> tuple[list[str], Result]:
+    """The same journey again, and each step of it."""
+    journey = Journey(seed, _home(os.getpid()), _database(), tracing=True, plan=plan)
+    result = _arrived(journey)
+    return journey.scheduler.trace, result
+
+
+def _arrived(journey: Journey) -> Result:
+    journey.run()
+    verdict = journey.verdict()
+    plan = journey.is_planned
+    counts = journey.counts + journey.faults.counts
+    counts[f"from {plan.source} to {plan.sink}"] = 1
+    counts["records arrived"] = verdict.arrived
+    problems = (*journey.problems, *verdict.faults)
+    return Result(journey.seed, problems, journey.attempts, journey.scheduler.now_ns / 1e9, counts)
 
 
 def _result(history: History) -> Result:

@@ -12,6 +12,7 @@ first, which raises `Killed`, so that only its stack unwinds, and no `finally` o
 from __future__ import annotations
 
 import heapq
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -62,6 +63,8 @@ class Scheduler:
         self.crashes: list[tuple[str, BaseException]] = []
         self.trace: list[str] = []
         self.exhausted = False
+        self.hidden = ""
+        """What no line of the history says: where this process keeps its files."""
         self._tracing = tracing
         self._events: list[tuple[int, int, Actor | None, int, Callable[[], None] | None]] = []
         self._count = 0
@@ -91,7 +94,8 @@ class Scheduler:
         """A line of the history."""
         if self._tracing:
             name = who or (self.current.name if self.current else "world")
-            self.trace.append(f"{self.now_ns / 1e9:10.6f}  {name:12}  {text}")
+            shown = text.replace(self.hidden, "~") if self.hidden else text
+            self.trace.append(f"{self.now_ns / 1e9:10.6f}  {name:12}  {shown}")
 
     def at(self, moment_ns: int, happens: Callable[[], None]) -> None:
         """Something that no actor does. It must not wait."""
@@ -150,9 +154,9 @@ class Scheduler:
             raise Killed
 
     def wait(self, seconds: float) -> None:
-        """The actor that runs sleeps."""
+        """The actor that runs sleeps. Less than a nanosecond is one: whoever waits for a moment must get there."""
         me = self._begin_wait()
-        self._push(self.now_ns + max(int(seconds * 1e9), 0), me, me.waiting, None)
+        self._push(self.now_ns + max(math.ceil(seconds * 1e9), 0), me, me.waiting, None)
         self._until_my_turn(me)
 
     def block(self) -> None:

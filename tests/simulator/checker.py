@@ -1,0 +1,169 @@
+"""What came out against what went in, without the product: nothing of it is imported here, nor called.
+
+Given is the world's own history: which line or record was written where and when, what destroyed it, what a person did.
+Arrived are the bytes of the target files and the bodies in the target's queues. What the ledger tells people (gaps,
+dead letters, moves of offsets, repeats) is read from its tables by plain SQL, and excuses exactly what it names.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Given:
+    """One line or record: its partition's key in the ledger, and its place there. `lost` says what destroyed it in the
+    source; `required` that it must arrive, `forbidden` that it must not. `nth_file` counts the files of its log."""
+
+    partition: str
+    offset: int
+    text: bytes
+    lost: str = ""
+    required: bool = True
+    forbidden: bool = False
+    nth_file: int = 0
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the ledger says to people. Gaps are (partition, begin, end or None); moves (partition, from, to)."""
+
+    gaps: frozenset[tuple[str, int, int | None]] = frozenset()
+    letters: frozenset[tuple[str, int]] = frozenset()
+    moves: tuple[tuple[str, int, int], ...] = ()
+    abandoned: tuple[tuple[str, int, int], ...] = ()
+    repeats: int = 0
+    known: frozenset[str] = frozenset()
+
+    @classmethod
+    def by(cls, ledger: sqlite3.Connection) -> Told:
+        def rows(query: str) -> list[tuple]:  # type: ignore[type-arg]
+            return ledger.execute(query).fetchall()
+
+        moves = rows("SELECT partition_key, before, after FROM offset_changes ORDER BY id")
+        ((repeats,),) = rows("SELECT SUM(COALESCE(surplus, 0) + COALESCE(possible_repeats, 0)) FROM ranges")
+        return cls(
+            frozenset(rows("SELECT partition_key, begin_offset, end_offset FROM gaps")),
+            frozenset(rows("SELECT partition_key, record_offset FROM dead_letters")),
+            tuple((key, _offset(before), _offset(after)) for key, before, after in moves),
+            tuple(rows("SELECT partition_key, begin_offset, planned_end FROM ranges WHERE state = 'abandoned'")),
+            repeats or 0,
+            frozenset(key for (key,) in rows("SELECT DISTINCT partition_key FROM ranges")),
+        )
+
+    def and_before(self, older: Told) -> Told:
+        """With what a ledger told that was replaced by a backup of it."""
+        return Told(
+            self.gaps | older.gaps,
+            self.letters | older.letters,
+            self.moves + tuple(move for move in older.moves if move not in self.moves),
+            self.abandoned + tuple(one for one in older.abandoned if one not in self.abandoned),
+            self.repeats + older.repeats,
+            self.known | older.known,
+        )
+
+    def accounts_for(self, one: Given) -> bool:
+        """Whether somebody was told that this one does not arrive."""
+        if (one.partition, one.offset) in self.letters:
+            return one.bad
+        if any(key == one.partition and begin <= one.offset < end for key, begin, end in self.moves):
+            return True
+        return bool(one.lost) and (one.partition not in self.known or self._gap_covers(one))
+
+    def _gap_covers(self, one: Given) -> bool:
+        """A gap without an end is about everything behind it that is gone, later files included."""
+        return any(
+            key == one.partition
+            and ((begin <= one.offset and (end is None or one.offset < end)) or (end is None and one.nth_file > 0))
+            for key, begin, end in self.gaps
+        )
+
+    def may_repeat(self, one: Given) -> int:
+        """How often it may come again because a person moved the offset back or gave a range up."""
+        back = sum(key == one.partition and end <= one.offset < begin for key, begin, end in self.moves)
+        return back + sum(key == one.partition and begin <= one.offset < end for key, begin, end in self.abandoned)
+
+
+def _offset(position: str | None) -> int:
+    return int(json.loads(position)["offset"]) if position and position != "null" else 0
+
+
+@dataclass
+class Verdict:
+    """What does not hold, a sentence each."""
+
+    faults: list[str] = field(default_factory=list)
+    lost: int = 0
+    repeated: int = 0
+    foreign: int = 0
+    arrived: int = 0
+
+
+def compared(given: Sequence[Given], arrived: Mapping[str, Sequence[bytes]], told: Told) -> Verdict:
+    """`arrived` is in the order in which it stands, by file or queue."""
+    verdict = Verdict()
+    copies = Counter(text for texts in arrived.values() for text in texts)
+    verdict.arrived = copies.total()
+    by_text: dict[bytes, list[Given]] = {}
+    for one in given:
+        by_text.setdefault(one.text, []).append(one)
+    for text, alike in by_text.items():
+        _count(verdict, text, alike, copies[text], told)
+    for text, count in copies.items():
+        if text not in by_text:
+            verdict.foreign += count
+            verdict.faults.append(f"{text!r} is in the target {count} times and was never given")
+    if verdict.repeated > told.repeats:
+        verdict.faults.append(f"{verdict.repeated} are repeated, {told.repeats} repeats are told")
+    verdict.faults += _out_of_order(given, arrived, told)
+    return verdict
+
+
+def _count(verdict: Verdict, text: bytes, alike: Sequence[Given], copies: int, told: Told) -> None:
+    needed = [one for one in alike if one.required and not told.accounts_for(one)]
+    if copies < len(needed):
+        verdict.lost += len(needed) - copies
+        first = needed[copies]
+        why = f" ({first.lost} in the source, and no gap says so)" if first.lost else ""
+        verdict.faults.append(f"{_name(first)} is lost{why}")
+    allowed = [one for one in alike if not one.forbidden]
+    most = len(allowed) + sum(told.may_repeat(one) for one in allowed)
+    if copies <= most:
+        return
+    if not allowed:
+        verdict.faults.append(f"{_name(alike[0])} was read though the document names its log no more")
+        return
+    verdict.repeated += copies - most
+    if not told.repeats:
+        verdict.faults.append(f"{_name(alike[0])} is there {copies} times, not {most}")
+
+
+def _name(one: Given) -> str:
+    return f"{one.text[:30]!r} (offset {one.offset} of {one.partition.rpartition('/')[2]})"
+
+
+def _out_of_order(given: Sequence[Given], arrived: Mapping[str, Sequence[bytes]], told: Told) -> Iterator[str]:
+    """First copies of a partition ascend in each file or queue, unless a person moved its offset back."""
+    moved_back = {key for key, begin, end in told.moves if end < begin}
+    times = Counter(one.text for one in given)
+    place = {
+        one.text: (one.partition, number)
+        for number, one in enumerate(given)
+        if times[one.text] == 1 and one.partition not in moved_back
+    }
+    seen: set[bytes] = set()
+    for name, texts in arrived.items():
+        last: dict[str, tuple[int, bytes]] = {}
+        for text in texts:
+            if text in seen or text not in place:
+                continue
+            seen.add(text)
+            partition, number = place[text]
+            if number < last.get(partition, (-1, b""))[0]:
+                yield f"{text!r} stands behind {last[partition][1]!r} in {name}"
+            last[partition] = (number, text)

@@ -1,0 +1,479 @@
+"""One journey: a connector moves files, logs and topics while both ends, its document and its ledger change.
+
+The drivers are the product's `run_task`, with its own file source and file sink on real files and its RocketMQ sink on
+the simulated broker. Runs are started until nothing happens any more and three runs of each task in a row had nothing
+to complain about; then `checker` compares what the world gave with the bytes that arrived.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+from connect_core import clock, systems
+from connect_core.config.paths import absolute_path
+from connect_core.config.resolving import Resolved
+from connect_core.contracts import Json, Side, Sink, Source
+from connect_core.errors import (
+    ConfigError,
+    Fenced,
+    LeaseHeld,
+    OffsetGone,
+    Retriable,
+    TargetChanged,
+    TooManyRejects,
+    WaybillError,
+)
+from connect_core.observe import Step
+from connect_core.records import Partition
+from connect_core.replication import run as running
+from connect_core.replication.setting import Listener, Setting
+from connect_core.replication.task import TaskRun
+from tests.simulator import faults as kinds
+from tests.simulator import plans
+from tests.simulator.broker import Broker, Holder, SimulatedSink
+from tests.simulator.checker import Given, Told, Verdict, compared
+from tests.simulator.engine import Place, SimulatedEngine
+from tests.simulator.faults import Faults
+from tests.simulator.history import FIND_SLICE_S, TIMES
+from tests.simulator.kernel import installed
+from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
+from tests.simulator.logfiles import LogFolder, Program
+from tests.simulator.plans import Plan, planned
+from tests.simulator.processes import drop_locks
+from tests.simulator.scheduler import Actor, Scheduler
+from tests.simulator.settled import SettledFiles
+from tests.simulator.source import HOLE, PLAIN, Log, SimulatedSource
+from tests.simulator.stage import Stage
+
+MAX_ATTEMPTS = 80
+MAX_TASKS = 4
+CALM_RUNS = 3
+_BETWEEN_S = 0.6
+"""Between two runs of a calm world: longer than a renamed file must have been left alone."""
+
+
+class JourneyRun(TaskRun):
+    """The product's run; its steps are told, and are places where it can die."""
+
+    def __init__(self, setting: Setting, *rest: object) -> None:
+        super().__init__(setting, *rest)  # type: ignore[arg-type]
+        setting.engine.run = self  # type: ignore[attr-defined]
+
+    def reached(self, step: Step) -> None:
+        self.setting.engine.place.step(f"reached {step}")  # type: ignore[attr-defined]
+
+
+@dataclass
+class Journey(Stage):
+    """`alone` is the ledger without faults, for whoever looks on. `given_up` are the partitions of which a document
+    named the log no more, with the moment from which on nothing of it may be read."""
+
+    seed: int
+    home: Path
+    database: Database
+    tracing: bool = False
+    plan: Plan | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    problems: list[str] = field(default_factory=list)
+    called: Counter[str] = field(default_factory=Counter)
+    told_before: Told = field(default_factory=Told)
+    recreated: list[Recreated] = field(default_factory=list)
+    restored: int = 0
+    calm: bool = False
+    accepts_gaps: bool = False
+    """What a person says once, for the next run."""
+
+    def __post_init__(self) -> None:
+        chance = random.Random(self.seed)
+        drawn = planned(chance)
+        self.is_planned = self.plan or drawn
+        self.scheduler = Scheduler(chance, tracing=self.tracing)
+        self.scheduler.hidden = str(self.home)
+        self.faults = Faults(self.scheduler, self.is_planned.faults)
+        self.broker = Broker(self.scheduler, self.faults, self.step)
+        self.logs = {Partition(key): Log(list(entries)) for key, entries in self.is_planned.logs.items()}
+        self.folder = LogFolder(self.home / "logs", chance, lambda: self.scheduler.now_ns / 1e9)
+        self.unfinished_deeds = len(self.is_planned.deeds)
+        self.holders = 0
+        self.calm_runs: Counter[int] = Counter()
+        self.narrowed: list[tuple[float, str]] = []
+
+    # ------------------------------------------------------------------------------------------------ the whole of it
+
+    def run(self) -> None:
+        """Fills `problems` with what happened that must not happen; the rest is for `verdict`."""
+        from tests.simulator.deeds import Doer
+
+        for name in ("locks", "logs", "out"):
+            shutil.rmtree(self.home / name, ignore_errors=True)
+            (self.home / name).mkdir(parents=True)
+        (self.home / "ledger.seen").unlink(missing_ok=True)
+        for writer in self.is_planned.writers:
+            path = self.home / "logs" / f"{writer.name}.log"
+            self.folder.start(Program(writer.name, path, linked=writer.linked, alike=writer.alike), writer.lines)
+        with self._installed():
+            self.alone = self.database.begin_anew()
+            self.document = self.absolute(self.is_planned.document)
+            self.alone.apply(NAME, self.document, who="simulator")
+            name_connector(self.database.connection, UID)
+            self.settled = SettledFiles(self.database.connection)
+            self.ledger = SimulatedLedger(self.database.engine, self.step, self.faults, self._look_at_files)
+            for task in range(MAX_TASKS):
+                self.scheduler.spawn(f"starter {task}", Starter(self, task).run)
+            for number, deed in enumerate(self.is_planned.deeds):
+                self.scheduler.spawn(f"operator {number}", Doer(self, deed).run, deed.at_s)
+            self.scheduler.run()
+            hung = self.scheduler.end()
+        self.problems += [f"{name} hangs" for name in hung]
+        self.problems += [f"{name} crashed: {crash!r}" for name, crash in self.scheduler.crashes]
+        self.problems += self.broker.faulty
+        if self.scheduler.exhausted:
+            self.problems.append("it goes round in circles")
+
+    @contextmanager
+    def _installed(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(clock.replaced_by(self.scheduler))
+            stack.enter_context(installed(self.scheduler, self.step, self.home))
+            stack.enter_context(patch.object(systems, "source", lambda side, resources=None: self.source(side)))
+            stack.enter_context(patch.object(systems, "sink", lambda side, resources=None: self.sink(side, Holder())))
+            stack.enter_context(patch.object(running, "TaskRun", JourneyRun))
+            yield
+
+    # -------------------------------------------------------------------------------------------------- the two ends
+
+    def source(self, side: Side) -> Source:
+        if side.system == plans.LOG:
+            return SimulatedSource(self.logs, self.is_planned.source_batch, self.step, self.faults)
+        return _source(side)
+
+    def sink(self, side: Side, holder: Holder) -> Sink:
+        if side.system == plans.TOPIC:
+            return SimulatedSink(self.broker, **side.options, holder=holder)
+        return _sink(side)
+
+    def place(self) -> Place:
+        return Place(
+            scheduler=self.scheduler,
+            faults=self.faults,
+            source=self.source,
+            sink=self.sink,
+            step=self.step,
+            looks=lambda search: None,
+            pace=self.is_planned.pace,
+        )
+
+    def absolute(self, document: Json) -> Json:
+        """As `apply` stores it."""
+        return document | {side: self._absolute_end(document[side]) for side in ("source", "sink")}
+
+    def _absolute_end(self, end: Json) -> Json:
+        if end["system"] != plans.FILE:
+            return end
+        options = end["options"]
+        return end | {"options": options | {"path": absolute_path(options["path"], (self.home,))}}
+
+    def resolved(self, document: Json) -> Resolved:
+        source, sink = document["source"], document["sink"]
+        tasks = {"tasks": document["tasks"]} if sink["system"] == plans.FILE else {}
+        return Resolved(
+            name=NAME,
+            uid=UID,
+            source=Side(source["system"], source["options"]),
+            sink=Side(sink["system"], sink["options"] | tasks),
+            pipeline=document["pipeline"],
+            tasks=document["tasks"],
+            range_records=document["range_records"],
+            range_bytes=1 << 20,
+            tolerance=document["tolerance"],
+            on_gap=document["on_gap"],
+        )
+
+    # -------------------------------------------------------------------------------------------------- what is known
+
+    def holder(self) -> str:
+        self.holders += 1
+        return f"holder {self.holders}"
+
+    def revise(self, **changes: object) -> None:
+        self.document = {**self.alone.connector(NAME).document, **changes}
+        self.alone.apply(NAME, self.document, who="operator")
+
+    def ended_well(self, task: int) -> None:
+        """A run of this task has done all there was."""
+        if self.unfinished_deeds:
+            return
+        if not self.calm:
+            self.calm, self.faults.left = True, 0
+            for program in self.folder.programs:
+                self.folder.finish(program)
+        else:
+            self.calm_runs[task] += 1
+
+    def over(self) -> bool:
+        if self.problems:
+            return True
+        idle = all(actor.ended for actor in self.scheduler.actors if actor.name.startswith("driver"))
+        return idle and self.calm and all(self.calm_runs[n] >= CALM_RUNS for n in range(self.document["tasks"]))
+
+    def _look_at_files(self) -> None:
+        self.problems += self.settled.faults()
+
+    # ------------------------------------------------------------------------------------------------- given, arrived
+
+    def verdict(self) -> Verdict:
+        told = Told.by(self.database.connection).and_before(self.told_before)
+        verdict = compared(list(self.given()), self.arrived(), told)
+        for one in self.recreated:
+            verdict.faults += one.faults(self)
+        if self.document["sink"]["options"].get("order") == "partition" and not self.recreated:
+            verdict.faults += self._spread()
+        return verdict
+
+    def _spread(self) -> Iterator[str]:
+        """`order: partition`: one queue of a topic, for good."""
+        texts = {one.text: one.partition for one in self.given()}
+        seen: dict[tuple[str, str], set[int]] = {}
+        for queue, stored in self.broker.queues.items():
+            for one in stored:
+                if one.message.body in texts:
+                    seen.setdefault((texts[one.message.body], queue.topic), set()).add(queue.queue_id)
+        for (partition, topic), queues in seen.items():
+            if len(queues) > 1:
+                yield f"{partition.rpartition('/')[2]} stands in the queues {sorted(queues)} of {topic}"
+
+    def arrived(self) -> dict[str, list[bytes]]:
+        """By target file or queue, in the order in which it stands there. What others wrote is left out."""
+        files = {
+            path.name: path.read_bytes().split(b"\n")
+            for path in sorted((self.home / "out").iterdir())
+            if ".unsettled" not in path.name
+        }
+        found = {name: lines[:-1] + [line for line in lines[-1:] if line] for name, lines in files.items()}
+        for queue, stored in sorted(self.broker.queues.items()):
+            found[str(queue)] = [one.message.body for one in stored if one.message.body != b"foreign"]
+        return found
+
+    def given(self) -> Iterator[Given]:
+        for partition, log in self.logs.items():
+            stopped = False
+            for n, one in enumerate(log.entries):
+                bad = one.kind not in (HOLE, PLAIN)
+                stopped = stopped or (bad and not self.is_planned.helped)
+                lost = "expired" if n < log.oldest else ""
+                if one.kind != HOLE:
+                    required = not stopped and not self._is_gone(one.body)
+                    yield Given(partition.key, n, one.body, lost, required, bad=bad)
+        for program in self.folder.programs:
+            if not program.foreign:
+                yield from self._given_by(program)
+
+    def _given_by(self, program: Program) -> Iterator[Given]:
+        named, since = self._is_named(program)
+        numbers = {id(file): number for number, file in enumerate(program.files)}
+        stopped = False
+        for file, line in program.lines():
+            stopped = stopped or (line.bad and not self.is_planned.helped)
+            yield Given(
+                str(program.path),
+                line.begin,
+                line.text,
+                line.lost,
+                named and not stopped and not self._is_gone(line.text),
+                forbidden=not named and line.at_s > since,
+                nth_file=numbers[id(file)],
+                bad=line.bad,
+            )
+
+    def _is_gone(self, text: bytes) -> bool:
+        """It had arrived in a topic that others deleted."""
+        return any(text in held for one in self.recreated for held in one.held.values())
+
+    def _is_named(self, program: Program) -> tuple[bool, float]:
+        path = self.document["source"]["options"].get("path", "")
+        if "*" in path or path == str(program.path):
+            return True, 0.0
+        return False, next((since for since, kept in reversed(self.narrowed) if kept == path), float("inf"))
+
+
+@dataclass
+class Recreated:
+    """A target topic that others deleted, made anew and filled. `held` is what of ours stood there, by queue."""
+
+    topic: str
+    at_s: float
+    held: dict[str, set[bytes]]
+    said: bool = False
+
+    def faults(self, journey: Journey) -> Iterator[str]:
+        """Whoever writes on there must have said first what is missing."""
+        if self.said:
+            return
+        for queue, stored in journey.broker.queues.items():
+            if queue.topic == self.topic and self.held.get(str(queue)) and any(one.partition_id for one in stored):
+                yield f"{queue} was made anew, what we had in it is gone, and it was written on without a word"
+
+
+_source, _sink = systems.source, systems.sink
+
+
+@dataclass
+class Starter:
+    """Who starts the runs of one task, one after the other, and sometimes a second one beside a living one."""
+
+    journey: Journey
+    task: int
+
+    def run(self) -> None:
+        journey, scheduler = self.journey, self.journey.scheduler
+        attempts = 0
+        while not journey.over():
+            if self.task >= journey.document["tasks"] or journey.database.paused():
+                scheduler.wait(0.5)
+                continue
+            attempts += 1
+            if attempts > MAX_ATTEMPTS:
+                journey.problems.append(f"task {self.task} is not done after {MAX_ATTEMPTS} runs")
+                return
+            if self._one_run():
+                journey.ended_well(self.task)
+            scheduler.wait(_BETWEEN_S if journey.calm else scheduler.chance.choice((0.05, 0.3, 0.8)))
+
+    def _one_run(self) -> bool:
+        """Until it has ended; one that is stopped is given up after a while. True when it did all there was."""
+        journey, scheduler = self.journey, self.journey.scheduler
+        me = scheduler.current
+        assert me is not None
+        driver = Driver(journey, self.task)
+        running = [driver.spawn()]
+        if journey.faults.strikes(kinds.SECOND_RUN, weight=3):
+            running.append(Driver(journey, self.task).spawn(scheduler.chance.uniform(0, 0.3)))
+        for actor in running:
+            actor.at_end.append(lambda: scheduler.wake(me))
+        while not all(actor.ended or actor.stopped_until_ns > scheduler.now_ns for actor in running):
+            scheduler.after(0.7, lambda: scheduler.wake(me))
+            scheduler.block()
+        return driver.done
+
+
+@dataclass
+class Driver:
+    """One run of one task, as a process."""
+
+    journey: Journey
+    task: int
+    done: bool = False
+
+    def spawn(self, after_s: float = 0.0) -> Actor:
+        journey = self.journey
+        journey.attempts += 1
+        self.actor = journey.scheduler.spawn(f"driver {journey.attempts}", self._run, after_s)
+        self.actor.at_end.append(lambda: drop_locks(self.actor.killed_by))
+        return self.actor
+
+    def _run(self) -> None:
+        journey = self.journey
+        say = journey.scheduler.tell
+        try:
+            journey.step("starts")
+            self._attempt()
+            say("is done")
+            self.done = True
+        except Retriable as error:
+            journey.counts["runs that may be tried again"] += 1
+            say(f"fails: {error}")
+        except LeaseHeld as error:
+            journey.counts["runs fenced" if isinstance(error, Fenced) else "runs refused"] += 1
+            say(f"is refused: {error}")
+        except (OffsetGone, TooManyRejects, TargetChanged) as error:
+            say(f"needs a person: {error}")
+            self.done = Person(journey).answers(error)
+        except WaybillError as error:
+            if isinstance(error, ConfigError) and "is paused" in error.what:
+                say("is paused")
+                return
+            journey.problems.append(f"a run fails for good: {type(error).__name__}: {error}")
+
+    def _attempt(self) -> None:
+        journey, ledger = self.journey, self.journey.ledger
+        connector = ledger.connector(NAME)
+        engine = SimulatedEngine(journey.place(), self.actor, lambda: engine.run.held.leases[0].counter)
+        setting = Setting(
+            ledger=ledger,
+            connector=connector,
+            resolved=journey.resolved(connector.document),
+            resolve=lambda revision: journey.resolved(ledger.document(UID, revision)),
+            engine=engine,
+            home=journey.home,
+            times=TIMES,
+            lanes=journey.is_planned.lanes,
+            find_slice_s=FIND_SLICE_S,
+            holder=journey.holder(),
+            listener=Listener(self._says, lambda progress: None),
+            accept_gaps=journey.accepts_gaps,
+            window_s=0 if journey.calm else journey.is_planned.window_s,
+        )
+        running.run_task(setting, self.task)
+
+    def _says(self, text: str) -> None:
+        self.journey.scheduler.tell(f"says: {text}")
+
+
+@dataclass
+class Person:
+    """Who answers when a run says that one is needed. Called without a reason in the world, that is a fault."""
+
+    journey: Journey
+
+    def answers(self, error: WaybillError) -> bool:
+        """Whether this is to stay so: then the run has done all that it can."""
+        journey = self.journey
+        kind = type(error).__name__
+        journey.called[kind] += 1
+        journey.counts[f"person called: {kind}"] += 1
+        if isinstance(error, TooManyRejects):
+            return self._bad_record(error)
+        if isinstance(error, OffsetGone):
+            return self._records_gone(error)
+        return self._target_changed(error)
+
+    def _bad_record(self, error: TooManyRejects) -> bool:
+        journey = self.journey
+        if not any(one.bad for one in journey.given()):
+            journey.problems.append(f"called for no bad record: {error}")
+        if journey.is_planned.helped:
+            journey.revise(tolerance=-1)
+        return not journey.is_planned.helped
+
+    def _records_gone(self, error: OffsetGone) -> bool:
+        journey = self.journey
+        if not journey.restored and not any(one.lost for one in journey.given()):
+            journey.problems.append(f"called though nothing is lost: {error}")
+        if journey.document["on_gap"] == "fail":
+            journey.revise(on_gap="skip")
+        else:
+            journey.accepts_gaps = True
+        return False
+
+    def _target_changed(self, error: TargetChanged) -> bool:
+        journey = self.journey
+        for one in journey.recreated:
+            one.said = True
+        if journey.recreated:
+            sink = journey.document["sink"]
+            journey.revise(sink=sink | {"options": sink["options"] | {"on_replaced": "continue"}})
+        elif journey.restored:
+            for path in (journey.home / "out").iterdir():
+                if ".unsettled" not in path.name and str(path) in error.where:
+                    path.rename(path.with_name(f"{path.name}.unsettled-by-hand"))
+        else:
+            journey.problems.append(f"called though nobody touched the target: {error}")
+        return False

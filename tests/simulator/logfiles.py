@@ -1,0 +1,254 @@
+"""Programs that write log files, and what rotation, people and other programs do to these files meanwhile.
+
+Real files of one folder, in the memory of this machine. Every line that is written is remembered with the file it went
+to, its place there and its moment: `checker` compares that with what came out. Nothing here imports the product. Each
+deed is one moment of virtual time, and the files' own times are virtual ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STARTED_S = 1_767_225_600
+"""The moment 0 of virtual time, in seconds of Unix time."""
+MAX_LINE_BYTES = 64
+
+
+@dataclass(eq=False)
+class Line:
+    """`whole` is False while its line feed is missing. `lost` says what destroyed it when nobody could have read it
+    since; a `bad` one is longer than the source takes."""
+
+    text: bytes
+    begin: int
+    at_s: float
+    whole: bool = True
+    lost: str = ""
+    bad: bool = False
+
+
+@dataclass(eq=False)
+class LogFile:
+    """One file under whatever name: `path` is None when it is gone. `number` is its inode."""
+
+    path: Path | None
+    number: int
+    lines: list[Line] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(len(line.text) + line.whole for line in self.lines if line.begin >= 0)
+
+
+@dataclass(eq=False)
+class Program:
+    """Writes one log at `path`. A `foreign` one writes beside the logs that are read, under a name like theirs. With a
+    `linked` one the path is a symbolic link to the present file."""
+
+    name: str
+    path: Path
+    foreign: bool = False
+    linked: bool = False
+    alike: bool = False
+    """All its lines are equal."""
+    files: list[LogFile] = field(default_factory=list)
+    count: int = 0
+    closed: bool = False
+
+    @property
+    def current(self) -> LogFile | None:
+        return self.files[-1] if self.files and self.files[-1].path is not None else None
+
+    def lines(self) -> Iterator[tuple[LogFile, Line]]:
+        """In the order in which they were written."""
+        return ((file, line) for file in self.files for line in file.lines)
+
+
+class LogFolder:
+    """All programs of one history. `now_s` is virtual."""
+
+    def __init__(self, folder: Path, chance: random.Random, now_s: Callable[[], float]) -> None:
+        self.folder, self._chance, self._now_s = folder, chance, now_s
+        self.programs: list[Program] = []
+        self.destroyed: list[tuple[float, str, Program]] = []
+        self._opened = 0
+
+    # ---------------------------------------------------------------------------------------------------- writing
+
+    def start(self, program: Program, lines: int) -> None:
+        self.programs.append(program)
+        self._begin_file(program)
+        self.write(program, lines)
+
+    def write(self, program: Program, lines: int, *, torn: bool = False) -> None:
+        """Whole lines; the last one is left without its end when `torn`. A line that was left so is finished first."""
+        file = program.current or self._begin_file(program)
+        self._append(program, file, lines, torn)
+
+    def write_bad(self, program: Program) -> None:
+        """A line that is too long."""
+        self.finish(program)
+        self._append(program, program.current or self._begin_file(program), 1, False, b"x" * MAX_LINE_BYTES)
+
+    def write_to_former(self, program: Program, file: LogFile, lines: int) -> None:
+        """A program that has its file still open writes to it under its new name."""
+        self._append(program, file, lines, False)
+
+    def finish(self, program: Program) -> None:
+        """The line that was left without its end gets it."""
+        file = program.current
+        if file is not None and file.lines and not file.lines[-1].whole:
+            self._append(program, file, 0, False)
+
+    def _append(self, program: Program, file: LogFile, lines: int, torn: bool, more: bytes = b"") -> None:
+        assert file.path is not None
+        data = b""
+        if file.lines and not file.lines[-1].whole:
+            last = file.lines[-1]
+            rest = b"" if program.alike else b"-rest"
+            last.text, last.whole, data = last.text + rest, True, rest + b"\n"
+        place = file.path.stat().st_size + len(data)
+        for number in range(lines):
+            text = self._text(program) + more
+            whole = not (torn and number == lines - 1)
+            file.lines.append(Line(text, place, self._now_s(), whole, bad=bool(more)))
+            data += text + b"\n" * whole
+            place += len(text) + whole
+        with file.path.open("ab") as out:
+            out.write(data)
+        self._touch(file.path)
+
+    def _text(self, program: Program) -> bytes:
+        program.count += 1
+        if program.alike:
+            return f"{program.name}: heartbeat".encode()
+        padding = "." * self._chance.choice((0, 3, 17))
+        return f"{program.name}:{program.count}:{padding}".encode()
+
+    def _begin_file(self, program: Program) -> LogFile:
+        self._opened += 1
+        path = program.path
+        if program.linked:
+            path = path.with_name(f"{path.stem}-of-{self._opened}.data")
+        path.touch(exist_ok=False)
+        self._touch(path)
+        if program.linked:
+            new = path.with_name(f"{path.name}.link")
+            new.symlink_to(path.name)
+            new.rename(program.path)
+        file = LogFile(path, path.stat().st_ino)
+        program.files.append(file)
+        return file
+
+    # ------------------------------------------------------------------------------------- rotation that loses nothing
+
+    def rename(self, program: Program) -> LogFile | None:
+        """`app.log` becomes `app.log.1`, and what had that name `app.log.2`. The next line makes the file anew."""
+        file = program.current
+        if file is None or not file.lines or program.linked:
+            return None
+        numbered = {one.path: one for one in program.files if one.path is not None and one is not file}
+        for number in range(len(program.files), 0, -1):
+            former = numbered.get(program.path.with_name(f"{program.path.name}.{number}"))
+            if former is not None and former.path is not None:
+                former.path = former.path.rename(program.path.with_name(f"{program.path.name}.{number + 1}"))
+        assert file.path is not None
+        file.path = file.path.rename(program.path.with_name(f"{program.path.name}.1"))
+        return file
+
+    def rename_dated(self, program: Program) -> LogFile | None:
+        file = program.current
+        if file is None or file.path is None or not file.lines or program.linked:
+            return None
+        file.path = file.path.rename(program.path.with_name(f"{program.path.name}.202611{20 + len(program.files):02}"))
+        return file
+
+    def link_on(self, program: Program) -> None:
+        """The link leads to a new file."""
+        if program.linked and program.current and program.current.lines:
+            self.finish(program)
+            self._begin_file(program)
+
+    def begin_file(self, program: Program) -> None:
+        """The file that takes the place of one that was renamed."""
+        if program.current is not None and program.current.path != program.path and not program.linked:
+            self._begin_file(program)
+
+    def copy(self, program: Program) -> None:
+        """`cp -p`: other inode, same times, dated name."""
+        file = program.current
+        if file is None or file.path is None or not file.lines:
+            return
+        copy = program.path.with_name(f"{program.path.name}.20261123{len(self.copies()):02}")
+        if not copy.exists():
+            shutil.copy2(file.path, copy)
+
+    def copies(self) -> list[Path]:
+        return [path for path in self.folder.iterdir() if ".20261123" in path.name]
+
+    def delete_read(self, program: Program) -> None:
+        """The program has ended, and somebody clears its files away."""
+        program.closed = True
+        for file in program.files:
+            if file.path is not None:
+                file.path.unlink()
+                file.path = None
+        if program.linked:
+            program.path.unlink()
+
+    def delete_former(self, program: Program) -> None:
+        """Rotation throws the oldest file away."""
+        former = [file for file in program.files[:-1] if file.path is not None]
+        if former and former[0].path is not None:
+            former[0].path.unlink()
+            former[0].path = None
+
+    # ----------------------------------------------------------------------------------------- what destroys lines
+
+    def cut(self, program: Program) -> None:
+        """The file is cut to nothing and goes on."""
+        file = program.current
+        if file is None or file.path is None:
+            return
+        self._lose(program, file, "cut")
+        os.truncate(file.path, 0)
+        for line in file.lines:
+            line.whole = True
+        program.files[-1] = LogFile(None, file.number, file.lines)
+        program.files.append(LogFile(file.path, file.number))
+        self._touch(file.path)
+
+    def replace(self, program: Program) -> None:
+        """Another file is put where it was."""
+        file = program.current
+        if file is None or file.path is None or program.linked:
+            return
+        self._lose(program, file, "replaced")
+        new = file.path.with_name("new")
+        new.touch()
+        new.rename(file.path)
+        program.files.append(LogFile(file.path, file.path.stat().st_ino))
+        file.path = None
+        self._touch(program.path)
+
+    def delete_unread(self, program: Program) -> None:
+        file = program.current
+        if file is None or file.path is None or program.linked:
+            return
+        self._lose(program, file, "deleted")
+        file.path.unlink()
+        file.path = None
+
+    def _lose(self, program: Program, file: LogFile, how: str) -> None:
+        self.destroyed.append((self._now_s(), how, program))
+        for line in file.lines:
+            line.lost = how
+
+    def _touch(self, path: Path) -> None:
+        moment_ns = STARTED_S * 1_000_000_000 + int(self._now_s() * 1e9)
+        os.utime(path, ns=(moment_ns, moment_ns))
