@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import EngineName, How, Name, attempt
 from connect_core.errors import Retriable
@@ -92,7 +93,7 @@ def replay(
 
 
 @app.command("list")
-def list_(name: OptionalName = "", as_json: JsonFlag = False) -> None:
+def list_(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """Backfills and replays, the newest first."""
     with session.reading() as opened:
         names = {one.uid: one.name for one in opened.ledger.connectors()}
@@ -101,12 +102,21 @@ def list_(name: OptionalName = "", as_json: JsonFlag = False) -> None:
         told = [_told(opened.ledger, names[one.uid], one) for one in found]
     keys = ("connector", "stream", "state", "done", "planned", "sink", "who", "created_at")
     rows = [[_cell(one, key) for key in keys] for one in told]
-    headings = ("CONNECTOR", "STREAM", "STATE", "DONE", "PLANNED", "SINK", "WHO", "BEGUN")
-    output.emit(as_json, {"backfills": told}, lambda: output.table(headings, rows, "no backfills"))
+    columns = (
+        Column("CONNECTOR", 2),
+        Column("STREAM", least=20),
+        Column("STATE"),
+        Column("DONE", unit="positions"),
+        Column("PLANNED", unit="positions"),
+        Column("SINK", 4),
+        Column("WHO", 5),
+        Column("BEGUN", 3),
+    )
+    output.emit(as_json, {"backfills": told}, lambda: output.table(columns, rows, "no backfills", wide=wide))
 
 
 @app.command()
-def show(name: Name, stream: Stream, as_json: JsonFlag = False) -> None:
+def show(name: Name, stream: Stream, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """One of them: what was asked for, its parts, and how far each has come."""
     from connect_core.replication.backfill import stored_backfill
 
@@ -120,7 +130,15 @@ def show(name: Name, stream: Stream, as_json: JsonFlag = False) -> None:
     def for_people() -> None:
         shown = ("state", "asked", "sink", "revision", "who", "why", "created_at", "ended_at")
         output.fields((key.replace("_", " "), _cell(told, key)) for key in shown)
-        output.table([key.upper() for key in keys], rows)
+        output.line()
+        columns = (
+            Column("PARTITION", least=16),
+            Column("INCARNATION", 2),
+            Column("BEGIN"),
+            Column("END"),
+            Column("DONE", unit="positions"),
+        )
+        output.table(columns, rows, wide=wide)
 
     output.emit(as_json, told, for_people)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
@@ -28,17 +29,24 @@ Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAM
 
 
 @app.command("list")
-def list_(as_json: JsonFlag = False) -> None:
+def list_(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """All connectors."""
     with session.reading() as opened:
         told = _states(opened)
         connectors = [_outline(connector, told) for connector in opened.ledger.connectors()]
     keys = ("name", "source", "sink", "schedule", "tasks", "state", "revision")
     rows = [[connector[key] for key in keys] for connector in connectors]
-    headings = ("NAME", "FROM", "TO", "RUNS", "TASKS", "STATE", "REVISION")
-    output.emit(
-        as_json, {"connectors": connectors}, lambda: output.table(headings, rows, "no connectors; see waybill apply")
+    columns = (
+        Column("NAME"),
+        Column("FROM", 2),
+        Column("TO", 2),
+        Column("RUNS", 2),
+        Column("TASKS", 3),
+        Column("STATE"),
+        Column("REVISION", 4),
     )
+    nothing = "no connectors; see waybill apply"
+    output.emit(as_json, {"connectors": connectors}, lambda: output.table(columns, rows, nothing, wide=wide))
 
 
 @app.command()

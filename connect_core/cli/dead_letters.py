@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAM
 def list_(
     name: Name,
     last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")] = 20,
+    wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Rejected records of a connector, the newest first."""
@@ -30,9 +32,17 @@ def list_(
         found = [_told(letter) for letter in opened.ledger.dead_letters(connector.uid, limit=last)]
     keys = ("id", "partition", "offset", "stage", "kind", "message", "stored_at")
     rows = [[letter[key] for key in keys] for letter in found]
-    headings = [key.replace("_", " ").upper() for key in keys]
+    columns = (
+        Column("ID"),
+        Column("PARTITION", least=16),
+        Column("OFFSET"),
+        Column("STAGE", 3),
+        Column("KIND", 2),
+        Column("MESSAGE", 2, cut="end"),
+        Column("STORED AT", 4),
+    )
     told = {"connector": name, "dead_letters": found}
-    output.emit(as_json, told, lambda: output.table(headings, rows, "no dead letters"))
+    output.emit(as_json, told, lambda: output.table(columns, rows, "no dead letters", wide=wide))
 
 
 @app.command()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError, Unreachable, WaybillError
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def init(
 def options(
     system: Annotated[str, typer.Argument(help="A system, or `connector` for the document itself.", metavar="SYSTEM")],
     key: Annotated[str, typer.Argument(help="One option of it.", metavar="[KEY]")] = "",
+    wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the options of a system, or everything about one of them."""
@@ -118,11 +120,14 @@ def options(
             output.fields((f"  {key}", shown[key]) for key in keys)
         return
     rows = [(option.role, option.name, option.type, option.default, option.description) for option in found]
-    output.emit(
-        as_json,
-        {"system": system, "options": found},
-        lambda: output.table(("ROLE", "OPTION", "TYPE", "DEFAULT", "DESCRIPTION"), rows),
+    columns = (
+        Column("ROLE", 3),
+        Column("OPTION", cut="never"),
+        Column("TYPE", 4),
+        Column("DEFAULT", 2),
+        Column("DESCRIPTION", cut="words", least=24),
     )
+    output.emit(as_json, {"system": system, "options": found}, lambda: output.table(columns, rows, wide=wide))
 
 
 # -------------------------------------------------------------------------------------------------------------- apply

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError
 
 app = typer.Typer(no_args_is_help=True, help="Consumer groups of replicated topics.")
@@ -25,6 +26,7 @@ def translate(
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the offsets to the target; without it, show them.")
     ] = False,
+    wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Show, or write, the offsets at which a group goes on in the target: nothing is skipped.
@@ -57,10 +59,10 @@ def translate(
         "offsets": [{**vars(one), "target": str(one.target)} for one in offsets],
         "retry_backlog": {str(queue): count for queue, count in backlog.items()},
     }
-    output.emit(as_json, told, lambda: _show(told))
+    output.emit(as_json, told, lambda: _show(told, wide))
 
 
-def _show(told: dict[str, Any]) -> None:
+def _show(told: dict[str, Any], wide: bool) -> None:
     rows = [
         (
             one["source"],
@@ -71,11 +73,19 @@ def _show(told: dict[str, Any]) -> None:
         )
         for one in told["queues"]
     ]
-    output.table(("SOURCE QUEUE", "GROUP AT", "TARGET QUEUE", "FIRST COPY", "NOT YET THERE"), rows)
+    columns = (
+        Column("SOURCE QUEUE"),
+        Column("GROUP AT"),
+        Column("TARGET QUEUE"),
+        Column("FIRST COPY"),
+        Column("NOT YET THERE", unit="records"),
+    )
+    output.table(columns, rows, wide=wide)
     output.line()
     output.table(
-        ("TARGET QUEUE", "OFFSET", "REPEATS AT MOST"),
+        (Column("TARGET QUEUE"), Column("OFFSET"), Column("REPEATS AT MOST", unit="records")),
         [(one["target"], one["offset"], one["repeats"]) for one in told["offsets"]],
+        wide=wide,
     )
     for queue, count in told["retry_backlog"].items():
         output.line(f"not translated: {output.count(count, 'message')} of {queue} that the group has still to retry")

@@ -10,7 +10,8 @@ from typing import Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import WaybillError
 
 
@@ -30,7 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def status(as_json: JsonFlag = False) -> None:
+def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """Which home and ledger this is, what runs, and what the connectors do."""
     from connect_core import __version__
 
@@ -54,26 +55,40 @@ def status(as_json: JsonFlag = False) -> None:
         output.fields((name, told[name]) for name in ("version", "home", "ledger", "engine"))
         if told["stack"]:
             output.line()
-            output.table(("PART", "STATE"), [(part["part"], part["state"]) for part in told["stack"]])
+            output.table(("PART", "STATE"), [(part["part"], part["state"]) for part in told["stack"]], wide=wide)
         output.line()
         if problem:
             output.line(problem)
             return
         keys = ("name", "state", "last_run", "last_run_state", "last_settled", "gaps", "failure")
         rows = [[connector[key] for key in keys] for connector in told["connectors"]]
-        headings = ("CONNECTOR", "STATE", "LAST RUN", "ENDED", "LAST SETTLED", "GAPS", "FAILURE")
-        output.table(headings, rows, "no connectors; see waybill apply")
+        columns = (
+            Column("CONNECTOR"),
+            Column("STATE"),
+            Column("LAST RUN", 3),
+            Column("ENDED", 2),
+            Column("LAST SETTLED", 2),
+            Column("GAPS"),
+            Column("FAILURE", cut="end"),
+        )
+        output.table(columns, rows, "no connectors; see waybill apply", wide=wide)
 
     output.emit(as_json, told, for_people)
 
 
-def doctor(as_json: JsonFlag = False) -> None:
+def doctor(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """Look at everything a run needs; say what is wrong and what to do. Ends with the gravest exit code."""
     findings = [finding for look in (_home, _variables, _java, _pyspark, _stack, _ledger) for finding in _looked(look)]
     rows = [(finding.state.upper(), finding.subject, finding.what, finding.next_step) for finding in findings]
     faults = [finding for finding in findings if finding.state == "fault"]
-    headings = ("STATE", "SUBJECT", "FOUND", "WHAT TO DO")
-    output.emit(as_json, {"healthy": not faults, "findings": findings}, lambda: output.table(headings, rows))
+    columns = (
+        Column("STATE"),
+        Column("SUBJECT", cut="never"),
+        Column("FOUND", cut="words"),
+        Column("WHAT TO DO", cut="words"),
+    )
+    told = {"healthy": not faults, "findings": findings}
+    output.emit(as_json, told, lambda: output.table(columns, rows, wide=wide))
     if faults:
         raise typer.Exit(max(finding.exit_code for finding in faults))
 

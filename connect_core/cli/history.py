@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable, WaybillError
 
 if TYPE_CHECKING:
@@ -23,7 +24,21 @@ Stream = Annotated[
 ALL = "all"
 Last = Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")]
 
-_SHOWN = ("connector", "partition", "begin", "end", "read", "delivered", "already", "rejected", "surplus", "settled_at")
+_SHOWN = {
+    "partition": Column("PARTITION", least=16),
+    "begin": Column("BEGIN", 3),
+    "end": Column("END"),
+    "read": Column("READ", unit="records"),
+    "filtered": Column("FILTERED", 4, unit="records"),
+    "rejected": Column("REJECTED", 4, unit="records"),
+    "emitted": Column("EMITTED", 6, unit="records"),
+    "delivered": Column("DELIVERED", unit="records"),
+    "already": Column("ALREADY", 2, unit="records"),
+    "surplus": Column("SURPLUS", 7, unit="records"),
+    "settled_at": Column("SETTLED AT", 5),
+}
+"""Of a receipt, between READ and DELIVERED what explains their difference: read = filtered + rejected + passed, which
+becomes what is emitted, and emitted = delivered + already."""
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +48,9 @@ def register(app: typer.Typer) -> None:
     app.command("gaps")(gaps)
 
 
-def runs(name: OptionalName = "", stream: Stream = ALL, last: Last = 20, as_json: JsonFlag = False) -> None:
+def runs(
+    name: OptionalName = "", stream: Stream = ALL, last: Last = 20, wide: WideFlag = False, as_json: JsonFlag = False
+) -> None:
     """Runs, the newest first; those of backfills as well."""
     with session.reading() as opened:
         names = {c.uid: c.name for c in opened.ledger.connectors(include_deleted=True)}
@@ -55,8 +72,19 @@ def runs(name: OptionalName = "", stream: Stream = ALL, last: Last = 20, as_json
         ]
         for run in told
     ]
-    headings = ("CONNECTOR", "RUN", "STREAM", "TASK", "ENGINE", "STATE", "STARTED", "SECONDS", "DELIVERED", "FAILURE")
-    output.emit(as_json, {"runs": told}, lambda: output.table(headings, rows, "no runs yet"))
+    columns = (
+        Column("CONNECTOR", _of_one(name, 2)),
+        Column("RUN", cut="never"),
+        Column("STREAM", 6),
+        Column("TASK", 7),
+        Column("ENGINE", 8),
+        Column("STATE"),
+        Column("STARTED", 3),
+        Column("TOOK", 5, unit="seconds"),
+        Column("DELIVERED", unit="records"),
+        Column("FAILURE", 4, cut="end"),
+    )
+    output.emit(as_json, {"runs": told}, lambda: output.table(columns, rows, "no runs yet", wide=wide))
 
 
 def receipts(
@@ -64,6 +92,7 @@ def receipts(
     run: Annotated[str, typer.Option("--run", help="Only those of this run.")] = "",
     stream: Stream = "",
     last: Last = 20,
+    wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Receipts of the live stream, of another one or of one run, the newest first: what became of each range."""
@@ -75,18 +104,18 @@ def receipts(
             for settled in opened.ledger.receipts(connector.uid, run or None, wanted, limit=last)
         ]
     found = sorted(found, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
-    rows = [[receipt[key] for key in _SHOWN] for receipt in found]
-    headings = [key.replace("_", " ").upper() for key in _SHOWN]
+    columns = (Column("CONNECTOR", _of_one(name, 2)), *_SHOWN.values())
+    rows = [[receipt["connector"], *(receipt[key] for key in _SHOWN)] for receipt in found]
 
     def for_people() -> None:
-        output.table(headings, rows, "no receipts")
+        output.table(columns, rows, "no receipts", wide=wide)
         if any(receipt["reconstructed"] for receipt in found):
             output.line('READ "-": the source had lost the records; the receipt tells what the target holds of them')
 
     output.emit(as_json, {"receipts": found}, for_people)
 
 
-def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:
+def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """What is waiting in the sources: newest position minus committed one, in records, or in bytes for files.
 
     WAITING are the bytes of a last line that has no line feed yet.
@@ -96,10 +125,24 @@ def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:
             told = [_lag(opened, opened.ledger.connector(name))]
         else:
             told = [_lag_or_why_not(opened, connector) for connector in opened.ledger.connectors()]
-    rows = [[one["connector"], *part.values()] for one in told for part in one["partitions"]]
+    keys = ("partition", "committed", "end", "lag")
+    rows = [
+        [one["connector"], *(part[key] for key in keys), one["unit"], part["waiting"]]
+        for one in told
+        for part in one["partitions"]
+    ]
+    columns = (
+        Column("CONNECTOR", _of_one(name, 2)),
+        Column("PARTITION", least=16),
+        Column("COMMITTED", 3),
+        Column("END", 4),
+        Column("LAG"),
+        Column("UNIT"),
+        Column("WAITING", 5, unit="bytes"),
+    )
 
     def for_people() -> None:
-        output.table(("CONNECTOR", "PARTITION", "COMMITTED", "END", "LAG", "WAITING"), rows, "nothing to read")
+        output.table(columns, rows, "nothing to read", wide=wide)
         for sentence in waiting_lines([part["waiting"] for one in told for part in one["partitions"]]):
             output.line(sentence)
         for one in told:
@@ -113,8 +156,8 @@ def lag(name: OptionalName = "", as_json: JsonFlag = False) -> None:
         raise typer.Exit(Unreachable.exit_code)
 
 
-def gaps(name: OptionalName = "", as_json: JsonFlag = False) -> None:
-    """Records that were gone when they were to be read, by exact range where it is known."""
+def gaps(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
+    """Records that were gone when they were to be read, by exact range where it is known; the newest first."""
     with session.reading() as opened:
         found = [
             {
@@ -126,12 +169,22 @@ def gaps(name: OptionalName = "", as_json: JsonFlag = False) -> None:
                 "stored_at": stored.stored_at,
             }
             for connector in _chosen(opened, name)
-            for stored in opened.ledger.gaps(connector.uid)
+            for stored in reversed(opened.ledger.gaps(connector.uid))
         ]
     keys = ("connector", "stream", "partition", "incarnation", "begin", "end", "reason", "stored_at")
+    found.sort(key=lambda gap: gap["stored_at"], reverse=True)
     rows = [[gap[key] for key in keys] for gap in found]
-    headings = [key.replace("_", " ").upper() for key in keys]
-    output.emit(as_json, {"gaps": found}, lambda: output.table(headings, rows, "no gaps"))
+    columns = (
+        Column("CONNECTOR", _of_one(name, 3)),
+        Column("STREAM", 6),
+        Column("PARTITION", least=16),
+        Column("INCARNATION", 5),
+        Column("BEGIN"),
+        Column("END"),
+        Column("REASON", 2, cut="end"),
+        Column("STORED AT", 4),
+    )
+    output.emit(as_json, {"gaps": found}, lambda: output.table(columns, rows, "no gaps", wide=wide))
 
 
 def waiting_lines(counts: Sequence[int]) -> list[str]:
@@ -161,6 +214,7 @@ def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
     return {
         "connector": connector.name,
         "lag": waiting,
+        "unit": lag_unit(connector),
         "settled_at": newest.settled_at if newest else None,
         "late": bool(waiting) and _older(since, alerts.lag),
         "silent": _older(since, alerts.silent),
@@ -177,7 +231,17 @@ def _lag_or_why_not(opened: Session, connector: Connector) -> dict[str, Any]:
         return _lag(opened, connector)
     except WaybillError as error:
         unknown: dict[str, Any] = {"lag": None, "settled_at": None, "late": False, "silent": False, "partitions": []}
-        return {"connector": connector.name, **unknown, "problem": str(error)}
+        return {"connector": connector.name, **unknown, "unit": lag_unit(connector), "problem": str(error)}
+
+
+def lag_unit(connector: Connector) -> str:
+    """What the positions of its source count."""
+    return "bytes" if "file" in connector.document["source"] else "records"
+
+
+def _of_one(name: str, priority: int) -> int:
+    """Of the column that names the connector: where all rows are of one it leaves first."""
+    return 9 if name else priority
 
 
 def _chosen(opened: Session, name: str) -> list[Connector]:

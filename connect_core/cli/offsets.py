@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
+from connect_core.cli.columns import Column
 from connect_core.cli.history import Stream, of_stream
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ PartitionKey = Annotated[str, typer.Argument(help="Partition, as `offsets show` 
 
 
 @app.command()
-def show(name: Name, stream: Stream = "live", as_json: JsonFlag = False) -> None:
+def show(name: Name, stream: Stream = "live", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """The committed position of each partition, of the live stream unless told."""
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
@@ -46,9 +47,15 @@ def show(name: Name, stream: Stream = "live", as_json: JsonFlag = False) -> None
             for offset in opened.ledger.offsets(connector.uid, of_stream(stream))
         ]
     rows = [list(offset.values()) for offset in found]
-    headings = ("STREAM", "PARTITION", "INCARNATION", "OFFSET", "CHANGED")
+    columns = (
+        Column("STREAM", 3),
+        Column("PARTITION", least=16),
+        Column("INCARNATION", 4),
+        Column("OFFSET"),
+        Column("CHANGED AT", 2),
+    )
     told = {"connector": name, "offsets": found}
-    output.emit(as_json, told, lambda: output.table(headings, rows, "nothing is committed yet"))
+    output.emit(as_json, told, lambda: output.table(columns, rows, "nothing is committed yet", wide=wide))
 
 
 @app.command("set")
@@ -99,9 +106,10 @@ def history(
     partition: Annotated[str, typer.Option("--partition", help="Only this partition.")] = "",
     stream: Stream = "live",
     last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")] = 50,
+    wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Every move of the committed positions: settled ranges, and what people changed."""
+    """Every move of the committed positions, the newest first: settled ranges, and what people changed."""
     from connect_core.records import Partition
 
     with session.reading() as opened:
@@ -109,6 +117,7 @@ def history(
         steps = opened.ledger.offset_history(
             connector.uid, Partition(partition) if partition else None, last, of_stream(stream)
         )
+    newest_first = steps[::-1]
     told = [
         {
             "at": step.at,
@@ -122,13 +131,23 @@ def history(
             "who": step.who,
             "why": step.why,
         }
-        for step in steps
+        for step in newest_first
     ]
     rows = [
-        [s.at, s.kind, s.partition.key, _offset(s.before), _offset(s.after), s.run_id or s.who, s.why] for s in steps
+        [s.at, s.kind, s.partition.key, _offset(s.before), _offset(s.after), s.run_id or s.who, s.why]
+        for s in newest_first
     ]
-    headings = ("AT", "KIND", "PARTITION", "BEFORE", "AFTER", "BY", "WHY")
-    output.emit(as_json, {"connector": name, "history": told}, lambda: output.table(headings, rows, "no history"))
+    columns = (
+        Column("AT", 2),
+        Column("KIND"),
+        Column("PARTITION"),
+        Column("BEFORE"),
+        Column("AFTER"),
+        Column("BY", 3),
+        Column("WHY", 4, cut="end"),
+    )
+    shown = {"connector": name, "history": told}
+    output.emit(as_json, shown, lambda: output.table(columns, rows, "no history", wide=wide))
 
 
 # ------------------------------------------------------------------------------------------------------------- changes

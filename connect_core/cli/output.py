@@ -1,4 +1,4 @@
-"""How commands show what they found: one JSON document on stdout with --json, else text and tables for people.
+"""How commands show what they found: one JSON document on stdout with --json, else text and lists for people.
 
 Progress and notices go to stderr, so that stdout holds the result and nothing else.
 """
@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from connect_core.cli.columns import Column, Shown
 
 
 def _remember(ctx: typer.Context, value: bool) -> bool:
@@ -26,6 +31,9 @@ JsonFlag = Annotated[
     bool, typer.Option("--json", help="One JSON document on stdout, for scripts.", callback=_remember, is_eager=True)
 ]
 """Every command takes it. Eager, so that an error in another option is told as JSON too."""
+
+WideFlag = Annotated[bool, typer.Option("--wide", help="Show every column in full, however wide the terminal is.")]
+"""Every command that shows a list takes it."""
 
 
 def emit(as_json: bool, result: Any, for_people: Callable[[], None]) -> None:
@@ -53,23 +61,52 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "none") -> None:
-    """A table without lines; numbers to the right. Never cut off where the output is not a terminal."""
-    listed = [[cell(value) for value in row] for row in rows]
+def table(
+    columns: Sequence[Column | str], rows: Iterable[Sequence[Any]], empty: str = "none", *, wide: bool = False
+) -> None:
+    """A list, one line a row. On a terminal it is as wide as that at most: columns of little importance are left out,
+    long texts are shortened, and a last line says so. With `wide`, and where the output is no terminal, everything is
+    shown. A heading alone is a column of the first importance."""
+    listed = [[cell(value).replace("\n", " ") for value in row] for row in rows]
     if not listed:
         line(empty)
         return
+    from connect_core.cli.columns import Column, fitted, whole
+
+    known = [Column(column) if isinstance(column, str) else column for column in columns]
+    room = None if wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+    shown = whole(known, listed) if room is None else fitted(known, listed, room)
+    _print(shown, room)
+    if room and (shown.left_out or shown.shortened):
+        said = [f"{what}: {', '.join(which)}." for what, which in _missing(shown) if which]
+        hint = " ".join([*said, "--wide and --json show everything."])
+        line("\n".join(textwrap.wrap(hint, room, break_on_hyphens=False)))
+
+
+def _missing(shown: Shown) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "Not shown", shown.left_out
+    yield "Shortened", shown.shortened
+
+
+def _print(shown: Shown, room: int | None) -> None:
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, show_edge=False)
-    for index, heading in enumerate(headings):
-        numeric = all(row[index].replace(",", "").lstrip("-").isdecimal() or row[index] == "-" for row in listed)
-        shown.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for row in listed:
-        shown.add_row(*(Text(value) for value in row))
-    _console().print(shown)
+    from connect_core.cli.columns import GAP
+
+    edge = box.SIMPLE_HEAD if sys.stdout.isatty() else None
+    between = GAP - 1 if edge else GAP  # this box draws a blank between two columns
+    lines = Table(box=edge, pad_edge=False, show_edge=False, padding=(0, between, 0, 0))
+    for heading, width, wraps, numeric in zip(shown.headings, shown.widths, shown.wraps, shown.numeric, strict=True):
+        lines.add_column(
+            heading, width=width, no_wrap=not wraps, overflow="fold", justify="right" if numeric else "left"
+        )
+    for row in shown.rows:
+        lines.add_row(*(Text(value) for value in row))
+    needed = sum(shown.widths) + (GAP + 1) * len(shown.widths)
+    Console(file=sys.stdout, width=max(room or 0, needed), highlight=False, soft_wrap=False).print(lines)
 
 
 def fields(pairs: Iterable[tuple[str, Any]]) -> None:
@@ -98,7 +135,7 @@ def cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, datetime):
-        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return value.astimezone().isoformat(" ", "seconds").replace("+00:00", "Z")
     if isinstance(value, (bytes, bytearray)):
         return shown_bytes(bytes(value))
     return printable(str(value))
@@ -116,9 +153,3 @@ def printable(text: str) -> str:
 def shown_bytes(value: bytes) -> str:
     """Bytes as text; those that are no UTF-8 as \\xNN."""
     return value.decode("utf-8", errors="backslashreplace")
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else 10_000, highlight=False, soft_wrap=False)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.trying import register as register_try
 from connect_core.errors import ConfigError
 
@@ -38,14 +39,14 @@ Change = Callable[[list["Json"]], list["Json"]]
 
 
 @app.command("list")
-def list_(name: Name, as_json: JsonFlag = False) -> None:
+def list_(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """The rules of a connector, in the order in which a record's outputs are numbered."""
     with session.reading() as opened:
         rules = list(opened.ledger.connector(name).document.get("rules") or [])
     rows = [[one["name"], one.get("enabled", True), *(one.get(option) for option in _OPTIONS)] for one in rules]
-    headings = ("NAME", "ENABLED", *(option.upper() for option in _OPTIONS))
+    columns = (Column("NAME"), Column("ENABLED"), *(Column(option.upper(), least=8) for option in _OPTIONS))
     nothing = "no rules: every record passes as it is"
-    output.emit(as_json, {"connector": name, "rules": rules}, lambda: output.table(headings, rows, nothing))
+    output.emit(as_json, {"connector": name, "rules": rules}, lambda: output.table(columns, rows, nothing, wide=wide))
 
 
 @app.command()

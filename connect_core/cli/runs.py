@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output, session
-from connect_core.cli.history import waiting_lines
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.history import lag_unit, waiting_lines
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.errors import Unreachable
 
@@ -66,7 +67,7 @@ def run(
     output.emit(as_json, told, lambda: output.line("\n".join(telling.lines(told))))
 
 
-def plan(name: Name, as_json: JsonFlag = False) -> None:
+def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """What the next run would move. Asks the source and the ledger; writes nothing."""
     from connect_core.config.units import show_seconds
     from connect_core.replication.preview import plan_connector
@@ -77,9 +78,21 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
         previews = plan_connector(opened.ledger, connector, resolved)
     keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "waiting", "open_from")
     rows = [[getattr(preview, key) for key in keys] for preview in previews]
+    unit = lag_unit(connector)
+    columns = (
+        Column("PARTITION", least=16),
+        Column("TASK", 4),
+        Column("INCARNATION", 5),
+        Column("COMMITTED", 2),
+        Column("BEGIN"),
+        Column("END"),
+        Column("LAG", unit=unit),
+        Column("WAITING", 5, unit="bytes"),
+        Column("OPEN FROM", 3),
+    )
 
     def for_people() -> None:
-        output.table([key.replace("_", " ").upper() for key in keys], rows, "the source has no partitions")
+        output.table(columns, rows, "the source has no partitions", wide=wide)
         for preview in previews:
             for gap in preview.gaps:
                 end = "?" if gap.end is None else gap.end
@@ -90,7 +103,7 @@ def plan(name: Name, as_json: JsonFlag = False) -> None:
             output.line(f"a scheduled run stays for {show_seconds(resolved.window_s)} and moves what comes meanwhile")
 
     told = {"connector": name, "state": connector.target_state, "lag": sum(p.lag for p in previews)}
-    told |= {"window_s": resolved.window_s}
+    told |= {"unit": unit, "window_s": resolved.window_s}
     output.emit(as_json, {**told, "partitions": previews}, for_people)
 
 

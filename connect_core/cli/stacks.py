@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import output
-from connect_core.cli.output import JsonFlag
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def down(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006
 
 
 @app.command()
-def status(as_json: JsonFlag = False) -> None:
+def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """What runs, on which ports. Exit code 3 when a part that was started is dead."""
     from connect_core.config import require_home
 
     home = require_home()
-    if any(part.state == "dead" for part in _show(home, as_json)):
+    if any(part.state == "dead" for part in _show(home, as_json, wide)):
         raise typer.Exit(Unreachable.exit_code)
 
 
@@ -73,7 +74,7 @@ def described(part: PartStatus) -> dict[str, Any]:
     }
 
 
-def _show(home: Path, as_json: bool) -> list[PartStatus]:
+def _show(home: Path, as_json: bool, wide: bool = False) -> list[PartStatus]:
     from connect_core import stack
 
     parts = stack.status(home)
@@ -82,8 +83,15 @@ def _show(home: Path, as_json: bool) -> list[PartStatus]:
         [part["part"], part["state"], str(part["pid"] or ""), _ports(part["ports"]), part["version"], part["log"]]
         for part in told
     ]
-    headings = ("PART", "STATE", "PID", "PORTS", "VERSION", "LOG")
-    output.emit(as_json, {"home": str(home), "parts": told}, lambda: output.table(headings, rows))
+    columns = (
+        Column("PART", cut="never"),
+        Column("STATE"),
+        Column("PID", 3),
+        Column("PORTS", 2),
+        Column("VERSION", 4),
+        Column("LOG", 3),
+    )
+    output.emit(as_json, {"home": str(home), "parts": told}, lambda: output.table(columns, rows, wide=wide))
     return parts
 
 

@@ -54,13 +54,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-_built = cache(testing._get_command)
+built = cache(testing._get_command)
 """The runner makes all commands from their signatures at each call: two thirds of what a test of them takes."""
 
 
 @pytest.fixture
 def waybill(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Waybill:
-    monkeypatch.setattr(testing, "_get_command", _built)
+    monkeypatch.setattr(testing, "_get_command", built)
 
     def typed(*words: str, answer: str | None = None) -> Typed:
         result = CliRunner().invoke(app, [str(word) for word in words], input=answer)

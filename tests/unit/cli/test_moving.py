@@ -75,9 +75,9 @@ def test_set_and_undo(waybill: Waybill, applied: Path) -> None:
     assert waybill("offsets", "undo", "copy", partition).out == f"copy: {partition}: 4 -> 14\n"
     history = waybill("offsets", "history", "copy", "--json").json["history"]
     assert [(step["kind"], step["who"], step["why"]) for step in history] == [
-        ("settled", None, None),
-        ("set", "ann", "again"),
         ("undo", "ann", ""),
+        ("set", "ann", "again"),
+        ("settled", None, None),
     ]
 
 
