@@ -15,6 +15,7 @@ payload ever goes into one.
     │   ├── OffsetGone          records between the committed offset and what the source still has are gone
     │   ├── TargetChanged       what stood in the target is not there any more, or is something else
     │   ├── PipelineChanged     an open range was planned by code that gives other results
+    │   ├── ContentRefused      a file holds something else than what is read of it (compressed or binary bytes)
     │   └── TooManyRejects      more records were rejected than the document tolerates
     └── Fatal                6  it failed for good
         ├── Refused             a server said no (permission, illegal name)
@@ -90,6 +91,10 @@ class TargetChanged(DataError):
 
 
 class PipelineChanged(DataError):
+    pass
+
+
+class ContentRefused(DataError):
     pass
 
 

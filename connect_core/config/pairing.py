@@ -1,15 +1,14 @@
-"""Whether the two ends of a connector go together: one that reads what it writes feeds itself and never ends. Pure."""
+"""Whether the two ends of a connector go together: one that reads what it writes feeds itself and never ends."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from connect_core.config.endpoints import End
 from connect_core.config.units import parse_seconds, show_seconds
 from connect_core.config.written import Place
+from connect_core.systems.file.patterns import matches, without_links
 from connect_core.systems.mqtt.filters import overlap
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -30,7 +29,7 @@ def misfit(source: End, sink: End) -> tuple[Place, str] | None:
         return None
     if source.system == "mqtt":
         return _own_messages(source, sink)
-    if source.system == "file" and matches(str(sink.options.get("path")), str(source.options.get("path"))):
+    if source.system == "file" and _reads_what_it_writes(source, sink):
         return ("sink", "file", "path"), f"is one of the files that the source reads ({source.options['path']})"
     return _unfit_target(source, sink) if source.system == "rocketmq" else None
 
@@ -143,14 +142,7 @@ def _names(written: Any) -> tuple[str, ...]:
     return tuple(re.split("[;, ]+", written) if isinstance(written, str) else written or ())
 
 
-def matches(path: str, pattern: str) -> bool:
-    """Whether the file pattern names `path`; `**` stands for any number of folders."""
-    return _matches(path.split("/"), pattern.split("/"))
-
-
-def _matches(path: Sequence[str], pattern: Sequence[str]) -> bool:
-    if not pattern:
-        return not path
-    if pattern[0] == "**":
-        return any(_matches(path[begin:], pattern[1:]) for begin in range(len(path) + 1))
-    return bool(path) and fnmatchcase(path[0], pattern[0]) and _matches(path[1:], pattern[1:])
+def _reads_what_it_writes(source: End, sink: End) -> bool:
+    """The sink's path holds no symbolic link; the source's may."""
+    pattern = str(source.options.get("path"))
+    return any(matches(str(sink.options.get("path")), form) for form in (pattern, without_links(pattern)))

@@ -1,4 +1,4 @@
-"""Where the file systems of a document may be: paths made absolute, symbolic links resolved, kept under the roots."""
+"""Where the files of a document may be: absolute paths, with symbolic links resolved or kept, under the roots."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import os
 from pathlib import Path
 
 
-def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
-    """The path with symbolic links resolved, as far as it holds no wildcard. A relative one begins at the first root.
+def absolute_path(text: str, roots: tuple[Path, ...], *, links: bool = False) -> str:
+    """The path with symbolic links resolved, as far as it holds no wildcard; with `links` as it is written, for whoever
+    follows links each time. A relative one begins at the first root.
 
-    Raises ValueError when it, or something that its pattern matches now, lies outside all of the roots.
+    Raises ValueError when it, or something that its pattern matches now, leads outside of all of the roots.
     """
     if "\0" in text:
         raise ValueError("a path must not contain a NUL character")
     whole = roots[0] / Path(text).expanduser()
     fixed, pattern = _split_pattern(whole)
     start = Path(os.path.realpath(fixed))
-    result = str(start / pattern) if pattern else str(start)
+    base = _without_steps_up(fixed) if links else start
+    result = str(base / pattern) if pattern else str(base)
     found = [Path(os.path.realpath(match)) for match in glob.iglob(result, recursive=True)] if pattern else []
     allowed = [Path(os.path.realpath(root)) for root in roots]
     for path in (start, *found):
@@ -25,6 +27,13 @@ def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
             names = ", ".join(map(str, allowed))
             raise ValueError(f"{path} is outside of the folders that files may be in: {names} (setting files_roots)")
     return result
+
+
+def _without_steps_up(path: Path) -> Path:
+    """What `..` leads to depends on the links before it: these are resolved."""
+    parts = path.parts
+    behind = max((number for number, part in enumerate(parts, 1) if part == ".."), default=0)
+    return Path(os.path.realpath(Path(*parts[:behind])), *parts[behind:]) if behind else path
 
 
 def _split_pattern(path: Path) -> tuple[Path, str]:

@@ -5,6 +5,7 @@ Called by the driver before a run. Secrets stay references: whoever builds a sou
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
         injected = {
             **known,
             "send_timeout_s": settings.send_timeout_s,
+            "roots": [os.path.realpath(root) for root in settings.files_roots],
             "sink_system": document.sink.system,
             "rule_topics": rule_topics(document.rules),
             "only_rule_topics": are_all_elsewhere(document.rules),

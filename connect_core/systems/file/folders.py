@@ -1,17 +1,22 @@
-"""Which files there are now: those that a pattern matches, and those of a folder by inode. One look per planning."""
+"""Which files there are now: those that a pattern matches, and those of a folder by inode. One look per planning.
+
+Symbolic links are followed each time: where one leads now is the file that is meant, as long as it lies under `roots`.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.records import Partition
 from connect_core.systems.file.failures import telling
 from connect_core.systems.file.identity import Former, OpenFile, open_if_there
+from connect_core.systems.file.patterns import matches, without_links
 
 
 def matching_files(pattern: str) -> list[str]:
@@ -40,13 +45,21 @@ def _is_file(path: str) -> bool:
     return stat.S_ISREG(mode)
 
 
+def still_named(known: Sequence[Partition], path_of: Callable[[Partition], str], pattern: str) -> list[Partition]:
+    """Those of `known` whose path the pattern names, with links or without, whether the file is there or not."""
+    patterns = {pattern, without_links(pattern)}
+    return [one for one in known if any(matches(path_of(one), form) for form in patterns)]
+
+
 class Folders:
     """Finds files by identity, in folders and among the matches of the pattern."""
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
+    def __init__(self, pattern: str, roots: Sequence[str] = ()) -> None:
+        self._pattern, self._roots = pattern, roots
+        self._real_matches: set[str] | None = None
         self._by_inode: dict[str, dict[int, list[str]]] = {}
         self._matches: list[str] | None = None
+        self._match_inodes: dict[int, list[str]] | None = None
 
     def matches(self) -> list[str]:
         if self._matches is None:
@@ -57,33 +70,58 @@ class Folders:
     def moved(self, ino: int, near: Sequence[str], is_it: Callable[[OpenFile], bool]) -> Iterator[OpenFile | None]:
         """The file of this inode under whatever name: in a folder of one of the paths `near`, or a match."""
         for path in self._places(ino, near):
-            with _opened(path) as file:
+            with opened(path) as file:
                 if file is not None and is_it(file):
                     yield file
                     return
         yield None
 
-    def size_of(self, former: Former, near: str) -> int | None:
-        """The size of a file that was read earlier; None when it is not there any more."""
+    def path_of(self, former: Former, near: str) -> str | None:
+        """Where a file that was read earlier is now; None when it is not there any more."""
         for path in self._places(former.ino, (near,)):
-            with _opened(path) as file:
-                if file is not None and file.dev == former.dev and file.head(former.head_bytes) == former.head:
-                    return file.size()
+            with opened(path) as file:
+                if file is not None and file.is_as(former) and file.head(former.head_bytes) == former.head:
+                    return path
         return None
 
-    def siblings(self, path: str) -> list[str]:
-        """Files beside `path` whose names are its name with a number or a date put in, as rotation does."""
-        folder, name = os.path.split(path)
-        stem, extension = os.path.splitext(name)
-        stamp = r"[.-][0-9][0-9._:T-]*"
-        looks_rotated = re.compile(f"{re.escape(name)}{stamp}|{re.escape(stem)}{stamp}{re.escape(extension)}")
-        names = (os.path.basename(p) for paths in self._in_folder(folder).values() for p in paths)
-        return sorted(os.path.join(folder, other) for other in names if looks_rotated.fullmatch(other))
+    def at(self, path: str) -> OpenFile | None:
+        """The file to which `path` leads now; None when there is none, or it may not be read."""
+        real = os.path.realpath(path)
+        inside = not self._roots or any(Path(real).is_relative_to(root) for root in self._roots)
+        return open_if_there(real) if inside else None
+
+    def names(self, path: str) -> bool:
+        """Whether one of the pattern's matches leads to this file, whose path holds no link."""
+        if self._real_matches is None:
+            self._real_matches = {os.path.realpath(match) for match in self.matches()}
+        return path in self._real_matches
+
+    def entries(self, folder: str) -> list[str]:
+        """The names of whatever is in it."""
+        try:
+            with telling("cannot be listed", folder):
+                return sorted(os.listdir(folder))
+        except WaybillError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return []
+            raise
+
+    def beside(self, path: str) -> list[str]:
+        """The regular files of its folder."""
+        return sorted(one for paths in self._in_folder(os.path.dirname(path)).values() for one in paths)
 
     def _places(self, ino: int, near: Sequence[str]) -> list[str]:
         folders = {os.path.dirname(path) for name in near for path in (name, os.path.realpath(name))}
         here = [path for folder in sorted(folders) for path in self._in_folder(folder).get(ino, ())]
-        return [*here, *(path for path in self.matches() if path not in here and _inode(path) == ino)]
+        return [*here, *(path for path in self._matches_by_inode().get(ino, ()) if path not in here)]
+
+    def _matches_by_inode(self) -> dict[int, list[str]]:
+        if self._match_inodes is None:
+            self._match_inodes = {}
+            for path in self.matches():
+                if (ino := _inode(path)) is not None:
+                    self._match_inodes.setdefault(ino, []).append(path)
+        return self._match_inodes
 
     def _in_folder(self, folder: str) -> dict[int, list[str]]:
         if folder not in self._by_inode:
@@ -113,7 +151,7 @@ def _inode(path: str) -> int | None:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[OpenFile | None]:
+def opened(path: str) -> Iterator[OpenFile | None]:
     """The file, or None when there is none under this path now. Other errors are told."""
     file = open_if_there(path)
     if file is None:

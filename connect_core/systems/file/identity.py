@@ -1,7 +1,8 @@
-"""Which file it is: device, inode, a fingerprint of its first bytes, a fingerprint of the bytes before an offset.
+"""Which file it is: device, inode, birth, fingerprints of its first bytes and of those before an offset.
 
 A name says nothing (files are renamed), an inode little (file systems give a freed one to the next new file), a size
 nothing (a file cut to zero may have grown past it again); together they tell a file that has grown from another one.
+What they cannot tell: a file that was cut, and grew past the offset again with the same bytes in both fingerprints.
 Files are looked at through one open descriptor, so that what was checked is what is read. Used by the file source on
 driver and worker. Errors of the operating system become errors of our tree that name the path.
 """
@@ -12,11 +13,13 @@ import enum
 import hashlib
 import os
 import stat
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from types import TracebackType
 
 from connect_core.contracts import Json
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.systems.file.birth import born_ns
 from connect_core.systems.file.failures import telling
 
 HEAD_BYTES = 1024
@@ -34,6 +37,27 @@ class Former:
     head_bytes: int
     head: str
     offset: int
+    born: int = 0
+
+
+@dataclass(frozen=True)
+class Past:
+    """The files that were read before: the last few, and marks of the earlier ones that the pattern still names (see
+    `former`)."""
+
+    former: tuple[Former, ...] = ()
+    older: str = ""
+
+    def as_json(self) -> Json:
+        return asdict(self) if self.former or self.older else {}
+
+    @classmethod
+    def of(cls, evidence: Json) -> Past:
+        former = tuple(Former(**_known(Former, entry)) for entry in evidence.get("former", ()))
+        return cls(former, evidence.get("older", ""))
+
+
+NO_PAST = Past()
 
 
 @dataclass(frozen=True)
@@ -41,8 +65,8 @@ class Evidence:
     """What a file looked like at `offset`; `path` is where it was. The `tail` fingerprint ends at `offset`, the
     `planned_tail` one at `planned_end`: a range that is read again must find what was planned.
 
-    `finished` files were renamed and left alone: their last line is whole even without a line feed. `former` are the
-    files before it that are still there.
+    `finished` files were renamed and left alone: their last line is whole even without a line feed. `born` is when the
+    file was made, 0 where nobody tells; `size` what it held when this was settled, -1 where nobody looked.
     """
 
     path: str
@@ -54,20 +78,29 @@ class Evidence:
     tail_bytes: int
     tail: str
     finished: bool = False
-    former: tuple[Former, ...] = ()
     planned_end: int = 0
     planned_tail: str = ""
+    born: int = 0
+    size: int = -1
+    past: Past = NO_PAST
 
     def as_json(self) -> Json:
-        return asdict(self)
+        own = asdict(self)
+        del own["past"]
+        return own | self.past.as_json()
 
     @classmethod
     def of(cls, evidence: Json) -> Evidence | None:
         """None when nothing was seen: the position was given by a person, or its file was gone."""
         if "ino" not in evidence:
             return None
-        former = tuple(Former(**entry) for entry in evidence.get("former", ()))
-        return replace(cls(**{**evidence, "former": ()}), former=former)
+        return cls(**_known(cls, evidence), past=Past.of(evidence))
+
+
+def _known(kind: type[Evidence | Former], stored: Json) -> Json:
+    """Without what a later version may have added."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in stored.items() if name in names}
 
 
 class Verdict(enum.Enum):
@@ -111,6 +144,16 @@ class OpenFile:
     def size(self) -> int:
         return self.status().st_size
 
+    @cached_property
+    def born(self) -> int:
+        """When it was made, in nanoseconds since 1970; 0 where the file system does not tell."""
+        return born_ns(self.fd)
+
+    def is_as(self, other: OpenFile | Evidence | Former) -> bool:
+        """Whether it may be the same file, whatever its name and content."""
+        same = (self.dev, self.ino) == (other.dev, other.ino)
+        return same and not (self.born and other.born and self.born != other.born)
+
     def bytes_at(self, offset: int, count: int) -> bytes:
         """`count` bytes from `offset`, fewer at the end of the file."""
         with telling("cannot be read", self.path):
@@ -151,7 +194,7 @@ class OpenFile:
 
     def verdict(self, seen: Evidence) -> Verdict:
         """Whether this is the file that was seen, grown or not."""
-        if (self.dev, self.ino) != (seen.dev, seen.ino):
+        if not self.is_as(seen):
             return Verdict.OTHER
         if self.size() < max(seen.offset, seen.planned_end):
             return Verdict.SHORTER
@@ -162,9 +205,7 @@ class OpenFile:
         end = seen.planned_end
         return not end or self.tail(end, min(TAIL_BYTES, end)) == seen.planned_tail
 
-    def evidence(
-        self, offset: int, end: int = 0, *, finished: bool = False, former: tuple[Former, ...] = ()
-    ) -> Evidence:
+    def evidence(self, offset: int, end: int = 0, *, finished: bool = False, past: Past = NO_PAST) -> Evidence:
         """What is seen of it at `offset`. `end` is behind the lines that are whole and so will not change any more."""
         head_bytes, tail_bytes = min(HEAD_BYTES, max(offset, end)), min(TAIL_BYTES, offset)
         ahead = end > offset
@@ -178,7 +219,8 @@ class OpenFile:
             tail_bytes=tail_bytes,
             tail=self.tail(offset, tail_bytes),
             finished=finished,
-            former=former,
+            born=self.born,
+            past=past,
             planned_end=end if ahead else 0,
             planned_tail=self.tail(end, min(TAIL_BYTES, end)) if ahead else "",
         )

@@ -1,10 +1,13 @@
 """Bytes of a file -> batches of lines, without I/O. The file source's hot path: no Python code runs per line.
 
-A line ends with a line feed; a carriage return right before it belongs to the line end, any other is part of the line.
+A line ends with a line feed. A carriage return right before it belongs to the line end, unless the document says that
+only the line feed does; any other is part of the line.
 Bytes pass as they are, valid UTF-8 or not. A line's offset is that of its first byte.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,24 +27,34 @@ def line_feeds(data: bytes) -> NDArray[np.int64]:
     return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _LF)
 
 
-def line_batch(data: bytes, feeds: NDArray[np.int64], offset: int, max_line_bytes: int) -> SourceBatch:
+@dataclass(frozen=True)
+class LineRules:
+    """What becomes a record: at most `max_bytes` of a line, without a carriage return before its line feed where
+    `drop_returns`; of a file that is compressed or binary nothing, unless `binary`."""
+
+    max_bytes: int
+    drop_returns: bool = True
+    binary: bool = False
+
+
+def line_batch(data: bytes, feeds: NDArray[np.int64], offset: int, rules: LineRules) -> SourceBatch:
     """The batch of whole lines that `data` is; `feeds` are its line feeds, the last one its last byte; `offset` is
     where `data` stands in the file. Lines above the limit become rejects."""
     starts = np.empty_like(feeds)
     starts[0], starts[1:] = 0, feeds[:-1] + 1
     lengths = feeds - starts
-    if b"\r" in data:
+    if rules.drop_returns and b"\r" in data:
         raw = np.frombuffer(data, dtype=np.uint8)
         lengths -= (raw[feeds - 1] == _CR) & (feeds > 0)
         text = data.replace(b"\r\n", b"").replace(b"\n", b"")
     else:
         text = data.replace(b"\n", b"")
     records = _records(text, lengths, starts + offset)
-    too_long = lengths > max_line_bytes
+    too_long = lengths > rules.max_bytes
     if not too_long.any():
         return SourceBatch(records, offset + len(data))
     rejects = tuple(
-        rejected_line(data[start : min(end, start + MAX_ORIGINAL_BYTES)], offset + start, max_line_bytes)
+        rejected_line(data[start : min(end, start + MAX_ORIGINAL_BYTES)], offset + start, rules.max_bytes)
         for start, end in zip(starts[too_long].tolist(), feeds[too_long].tolist(), strict=True)
     )
     return SourceBatch(records.filter(pa.array(~too_long)), offset + len(data), rejects=rejects)

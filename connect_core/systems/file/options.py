@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, JsonValue
 
 _PATH: dict[str, JsonValue] = {"kind": "path"}
+_PATH_WITH_LINKS: dict[str, JsonValue] = {"kind": "path", "links": True}
 
 
 class FileSourceOptions(BaseModel):
@@ -16,9 +17,10 @@ class FileSourceOptions(BaseModel):
 
     path: str = Field(
         min_length=1,
-        json_schema_extra=_PATH,
-        description="File, or pattern with `*`, `?`, `[...]` and `**`, of the files to read. With several tasks it "
-        "should not match the names that rotation gives to files",
+        json_schema_extra=_PATH_WITH_LINKS,
+        description="File, or pattern with `*`, `?`, `[...]` and `**`, of the files to read. Symbolic links are "
+        "followed at each look: where one moves on to another file, that is read after the first. With several tasks "
+        "it should not match the names that rotation gives to files",
         examples=["/var/log/app/*.log"],
     )
     parallel: bool = Field(
@@ -39,6 +41,18 @@ class FileSourceOptions(BaseModel):
         description="A longer line is rejected, not read",
         examples=["4MiB"],
     )
+    line_end: Literal["any", "lf"] = Field(
+        default="any",
+        description="What ends a line and is no part of it: `any`, a line feed and a carriage return right before it; "
+        "`lf`, the line feed alone, so that a carriage return stays in the record",
+        examples=["lf"],
+    )
+    binary: bool = Field(
+        default=False,
+        description="Read whatever the bytes are. Else a file that is compressed (gzip, zstd, bzip2, xz, lz4, "
+        "compress, zip) or has a NUL among its first 8 KiB is refused by name, and the other files are read",
+        examples=[True],
+    )
     rotation_quiet_s: float = Field(
         default=0.5,
         ge=0,
@@ -46,6 +60,13 @@ class FileSourceOptions(BaseModel):
         description="Seconds for which a renamed file must have been left alone before its last line counts as "
         "whole and the file that took its place is begun",
         examples=[5],
+    )
+
+    roots: tuple[str, ...] = Field(
+        default=(),
+        description="Where links may lead",
+        examples=[["/data"]],
+        json_schema_extra={"injected": True},
     )
 
 

@@ -123,23 +123,27 @@ class PartBounds:
                     return self._readable(part, place, file, renamed=False)
                 reason = "truncated" if file.ino == part.ino and file.size() < place.offset else "replaced"
         with self._folders.moved(part.ino, (part.path, seen.path if seen else part.path), is_it) as moved:
-            return self._readable(part, place, moved, renamed=True) if moved else _lost(part, place, reason)
+            if moved:
+                return self._readable(part, place, moved, renamed=True)
+        end = self._rotation.known_end(place, seen) if reason == "deleted" and part.end is None else None
+        return _lost(part, place, reason, end)
 
     def _readable(self, part: Part, place: Position, file: OpenFile, *, renamed: bool) -> Bounds:
         if part.end is not None and file.size() < part.end:
             return _lost(part, place, "truncated")
+        size, whole, lines = self._rotation.read_whole(file, place.offset)
         finished = renamed and part.end is None and self._rotation.quiet(file)
-        end = part.end or (file.size() if finished else file.end_of_lines(place.offset))
+        end = part.end or (size if finished else whole)
         evidence = file.evidence(place.offset, end, finished=finished)
-        grows = part.end is None and not renamed
-        waiting = max(file.size() - end, 0) if part.end is None else 0
+        grows = part.end is None and not renamed and lines
+        waiting = max(size - end, 0) if part.end is None else 0
         return Bounds(
             place.incarnation, place.offset, part.begin, end, evidence.as_json(), grows=grows, waiting=waiting
         )
 
 
-def _lost(part: Part, place: Position, reason: str) -> Bounds:
-    """The file is gone, and nothing will follow it in this part."""
-    gap = Gap(place.incarnation, place.offset, part.end, reason)
+def _lost(part: Part, place: Position, reason: str, end: int | None = None) -> Bounds:
+    """The file is gone, and nothing will follow it in this part. `end` is where it ended, if anybody knows."""
+    gap = Gap(place.incarnation, place.offset, part.end or end, reason)
     behind = place.offset if part.end is None else part.end
     return Bounds(place.incarnation + 1, behind, part.begin, behind, {"over": True}, (gap,), grows=False)

@@ -16,7 +16,7 @@ from connect_core.contracts import Limit, Range, SourceBatch
 from connect_core.errors import Retriable
 from connect_core.records import empty_records
 from connect_core.systems.file.identity import TAIL_BYTES, Evidence, OpenFile, Verdict
-from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, line_batch, line_feeds, rejected_line
+from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, LineRules, line_batch, line_feeds, rejected_line
 
 CHUNK_BYTES = 2 * 1024 * 1024
 MAX_ROWS = 4_000
@@ -59,11 +59,11 @@ class _Piece:
         data = self.data[start : int(feeds[-1]) + 1]
         return _Piece(data, feeds - start, self.offset + start, self.padded and behind == len(self.feeds))
 
-    def batch(self, max_line_bytes: int) -> SourceBatch:
+    def batch(self, rules: LineRules) -> SourceBatch:
         if self.too_long_end is not None:
-            reject = rejected_line(self.data, self.offset, max_line_bytes)
+            reject = rejected_line(self.data, self.offset, rules.max_bytes)
             return SourceBatch(empty_records(), self.too_long_end, rejects=(reject,))
-        batch = line_batch(self.data, self.feeds, self.offset, max_line_bytes)
+        batch = line_batch(self.data, self.feeds, self.offset, rules)
         return SourceBatch(batch.records, int(self.ends()[-1]), rejects=batch.rejects)
 
     def stands_in(self, file: OpenFile) -> bool:
@@ -77,9 +77,8 @@ class _Piece:
 class RangeReader:
     """Iterates over the batches of one range; `seen` follows: what the file looked like behind the last batch."""
 
-    def __init__(self, file: OpenFile, wanted: Range, seen: Evidence, limit: Limit, max_line_bytes: int) -> None:
-        self.file, self.wanted, self.seen, self.limit = file, wanted, seen, limit
-        self.max_line_bytes = max_line_bytes
+    def __init__(self, file: OpenFile, wanted: Range, seen: Evidence, limit: Limit, rules: LineRules) -> None:
+        self.file, self.wanted, self.seen, self.limit, self.rules = file, wanted, seen, limit, rules
 
     def __iter__(self) -> Iterator[SourceBatch]:
         """Ends at the range's end, when its records or bytes are used up, or with the quantum. The first line is
@@ -98,11 +97,10 @@ class RangeReader:
                 return
 
     def _checked(self, piece: _Piece) -> SourceBatch:
-        batch = piece.batch(self.max_line_bytes)
+        batch = piece.batch(self.rules)
         if self.file.verdict(self.seen) is not Verdict.SAME or not piece.stands_in(self.file):
             raise changed(self.file, piece.offset)
-        finished, former = self.seen.finished, self.seen.former
-        self.seen = self.file.evidence(batch.next_offset, finished=finished, former=former)
+        self.seen = self.file.evidence(batch.next_offset, finished=self.seen.finished, past=self.seen.past)
         return batch
 
     def _bytes(self, offset: int, most: int) -> bytes:
@@ -127,7 +125,7 @@ class RangeReader:
         end = self.wanted.end
         data = self._bytes(offset, CHUNK_BYTES)
         if b"\n" not in data and len(data) < end - offset:
-            data = self._bytes(offset, max(CHUNK_BYTES, self.max_line_bytes + 2))
+            data = self._bytes(offset, max(CHUNK_BYTES, self.rules.max_bytes + 2))
         if b"\n" not in data and len(data) < end - offset:
             return self._too_long(offset, data)
         if self.seen.finished and offset + len(data) == end and not data.endswith(b"\n"):

@@ -1,23 +1,39 @@
 """Where reading goes on in a file that may have been renamed, cut, replaced or deleted since (delivery rule 15).
 
-A partition is a path; its incarnations are the files that were at that path, one after the other. Called by the
-driver before each plan. Reads a few kilobytes of each file, changes nothing. Every way to lose lines becomes a gap.
+A partition is a path; its incarnations are the files that were at that path, one after the other, or to which it led.
+Called by the driver before each plan. Reads a few kilobytes of each file, changes nothing. Every way to lose lines
+becomes a gap; one that is empty says that a file has gone of which everything was read.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from connect_core.contracts import Bounds, Gap, Position
 from connect_core.records import Partition
+from connect_core.systems.file.content import refusal
 from connect_core.systems.file.folders import Folders
-from connect_core.systems.file.identity import Evidence, Former, OpenFile, Verdict, open_if_there
+from connect_core.systems.file.former import Owners, behind, left_at, looked_after, without
+from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
+from connect_core.systems.file.succession import Left, next_file
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
+
+Heights = dict[tuple[int, int, int], int]
+"""By device, inode and birth: the most that a file was seen to hold."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How files are read, as the document has it, and what this process has seen of them before."""
+
+    quiet_s: float
+    binary: bool
+    heights: Heights
 
 
 class Rotation:
@@ -25,86 +41,106 @@ class Rotation:
     the pattern matches under its new name belongs to the partition that has begun it. (Other tasks are not seen: a
     connector with several tasks should not match the names of rotated files.)"""
 
-    def __init__(self, folders: Folders, positions: Mapping[Partition, Position | None], quiet_s: float) -> None:
-        self._folders = folders
-        self._quiet_s = quiet_s
-        self._owners = dict(_owners(positions))
+    def __init__(self, folders: Folders, positions: Mapping[Partition, Position | None], ways: Ways) -> None:
+        self._folders, self._ways = folders, ways
+        self._owners = Owners(positions)
 
     def bounds(self, partition: Partition, position: Position | None) -> Bounds:
         place = position or Position(0, 0)
         seen = Evidence.of(place.evidence)
         with ExitStack() as files:
             current = self._file_at(partition, files)
+            past, gaps = looked_after(self._folders, Past.of(place.evidence), partition.key, current)
             if seen is None:
-                return _unidentified(place, current)
-            former, gaps = self._former(partition, seen)
-            seen = replace(seen, former=former)
+                return _with(self._unidentified(place, current, past), gaps)
             verdict = current.verdict(seen) if current else None
             if current and verdict is Verdict.SAME:
-                return replace(_growing(place, current, seen), gaps=gaps)
+                return _with(self._growing(place, current, past), gaps)
             moved = files.enter_context(find_moved(self._folders, seen, partition.key))
             if moved:
-                return replace(self._after_rename(partition, place, seen, moved, current), gaps=gaps)
-            lost = Gap(place.incarnation, place.offset, None, _REASONS[verdict] if verdict else "deleted")
-            return _begun(place.incarnation + 1, current, former, (*gaps, lost))
+                return _with(self._after_rename(partition, replace(seen, past=past), place, moved, current), gaps)
+            gone = Gap(place.incarnation, place.offset, self._known_end(place, seen, current), _reason(verdict))
+            return _with(self._begun(place.incarnation + 1, current, past, gone), gaps)
 
     def quiet(self, file: OpenFile) -> bool:
         """Whether nobody has written to a renamed file for long enough. A time in the future counts as quiet."""
-        return not 0 <= time.time() - file.status().st_mtime < self._quiet_s
+        return not 0 <= time.time() - file.status().st_mtime < self._ways.quiet_s
+
+    def known_end(self, place: Position, seen: Evidence | None) -> int | None:
+        """Of a file that has gone: the position when all that was ever seen of it was read; else nobody knows."""
+        if seen is None or seen.size < 0:
+            return None
+        held = max(seen.size, seen.planned_end, self._ways.heights.get((seen.dev, seen.ino, seen.born), 0))
+        return place.offset if place.offset >= held else None
+
+    def read_whole(self, file: OpenFile, begin: int) -> tuple[int, int, bool]:
+        """The file's size; the place behind its last line feed, `begin` where none is behind that; whether it has
+        lines. One that has none is planned whole, so that who reads it says why not."""
+        size = file.size()
+        self._ways.heights[file.dev, file.ino, file.born] = size
+        if begin == 0 and size and refusal(file, binary=self._ways.binary):
+            return size, size, False
+        return size, file.end_of_lines(begin, size), True
+
+    def _known_end(self, place: Position, seen: Evidence, current: OpenFile | None) -> int | None:
+        """One that another took the place of may have grown before that, unless it was seen to be left."""
+        return self.known_end(place, seen) if current is None or seen.finished else None
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
         """The file at the partition's path, unless another partition has begun it under its former name."""
-        file = open_if_there(os.path.realpath(partition.key))
+        file = self._folders.at(partition.key)
         if file is None:
             return None
         files.enter_context(file)
-        owner, head_bytes, head = self._owners.get((file.dev, file.ino), (partition, 0, ""))
-        elsewhere = owner != partition and head_bytes > 0 and file.head(head_bytes) == head
-        return None if elsewhere else file
+        return file if self._owners.of(file) in (None, partition) else None
 
     def _after_rename(
-        self, partition: Partition, place: Position, seen: Evidence, moved: OpenFile, current: OpenFile | None
+        self, partition: Partition, seen: Evidence, place: Position, moved: OpenFile, current: OpenFile | None
     ) -> Bounds:
         """Reads the rest of a renamed file; once it is read and left alone, the file that followed it."""
-        quiet = self.quiet(moved)
-        end = moved.size() if quiet else moved.end_of_lines(place.offset)
-        if end > place.offset or not quiet:
-            evidence = moved.evidence(place.offset, end, finished=quiet, former=seen.former)
-            waiting = max(moved.size() - end, 0)
-            return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), grows=False, waiting=waiting)
-        former = (*seen.former, _as_former(place, seen))
-        between = self._next_rotated(partition, moved, former)
+        rest = self._left(moved, place.incarnation, place.offset, seen.past)
+        if rest.end > place.offset or not self.quiet(moved):
+            return rest
+        past, anew = behind(seen, seen.past, place), place.incarnation + 1
+        known = partial(_is_known, self._owners)
+        following = next_file(self._folders, Left(moved, partition.key, seen.path), current, known)
+        if following.undecided:
+            lost = Gap(place.incarnation, place.offset, None, _undecided(following.undecided))
+            return self._begun(anew, current, past, lost)
+        between = open_if_there(following.path) if following.path else None
         if between is None:
-            return _begun(place.incarnation + 1, current, former) if current else _at_end(place, seen)
+            return self._begun(anew, current, past) if current else _at_end(place, seen)
         with between:
-            quiet = self.quiet(between)
-            end = between.size() if quiet else between.end_of_lines(0)
-            evidence = between.evidence(0, end, finished=quiet, former=former)
-            return Bounds(place.incarnation + 1, 0, 0, end, evidence.as_json(), grows=False)
+            return self._left(between, anew, 0, past)
 
-    def _next_rotated(self, partition: Partition, moved: OpenFile, former: tuple[Former, ...]) -> OpenFile | None:
-        """The file that was at the path after `moved` and has been renamed in its turn: the next one in time."""
-        read = {(entry.dev, entry.ino) for entry in former} | set(self._owners)
-        since = moved.status().st_mtime_ns
-        later: list[tuple[int, str]] = []
-        for path in self._folders.siblings(os.path.realpath(partition.key)):
-            status = os.stat(path)
-            if status.st_size and status.st_mtime_ns >= since and (status.st_dev, status.st_ino) not in read:
-                later.append((status.st_mtime_ns, path))
-        unread = [path for _, path in sorted(later) if path not in self._folders.matches()]
-        return open_if_there(unread[0]) if unread else None
+    def _left(self, file: OpenFile, incarnation: int, begin: int, past: Past) -> Bounds:
+        """Of a file that was renamed: to its end when it was left alone, else its whole lines."""
+        quiet = self.quiet(file)
+        size, whole, _ = self.read_whole(file, begin)
+        end = size if quiet else whole
+        evidence = file.evidence(begin, end, finished=quiet, past=past)
+        return Bounds(incarnation, begin, 0, end, evidence.as_json(), grows=False, waiting=max(size - end, 0))
 
-    def _former(self, partition: Partition, seen: Evidence) -> tuple[tuple[Former, ...], tuple[Gap, ...]]:
-        """The earlier files that are still there; what was written to one after it had been read is a gap."""
-        kept, gaps = [], []
-        for entry in seen.former:
-            size = self._folders.size_of(entry, partition.key)
-            if size is None:
-                continue
-            if size > entry.offset:
-                gaps.append(Gap(entry.incarnation, entry.offset, size, "written after rotation"))
-            kept.append(replace(entry, offset=max(size, entry.offset)))
-        return tuple(kept), tuple(gaps)
+    def _unidentified(self, place: Position, current: OpenFile | None, past: Past) -> Bounds:
+        """A partition whose file was never looked at: new, or moved there by a person, or its file had gone."""
+        if current is None:
+            return Bounds(place.incarnation, place.offset, 0, place.offset, past.as_json(), grows=False)
+        if current.size() < place.offset:
+            lost = Gap(place.incarnation, place.offset, None, "truncated")
+            return self._begun(place.incarnation + 1, current, past, lost)
+        return self._growing(place, current, past)
+
+    def _growing(self, place: Position, current: OpenFile, past: Past) -> Bounds:
+        size, end, lines = self.read_whole(current, place.offset)
+        evidence = current.evidence(place.offset, end, past=past).as_json()
+        return Bounds(place.incarnation, place.offset, 0, end, evidence, grows=lines, waiting=size - end)
+
+    def _begun(self, incarnation: int, current: OpenFile | None, past: Past, *gaps: Gap) -> Bounds:
+        """The file at the path, from its beginning; one that a link leads to again, from where it was left."""
+        if current is None:
+            return Bounds(incarnation, 0, 0, 0, past.as_json(), gaps, grows=False)
+        place = Position(incarnation, left_at(past, current))
+        return replace(self._growing(place, current, without(past, current)), gaps=gaps)
 
 
 def find_moved(folders: Folders, seen: Evidence, path: str) -> AbstractContextManager[OpenFile | None]:
@@ -112,57 +148,24 @@ def find_moved(folders: Folders, seen: Evidence, path: str) -> AbstractContextMa
     return folders.moved(seen.ino, (seen.path, path), lambda file: file.verdict(seen) is Verdict.SAME)
 
 
-def _owners(
-    positions: Mapping[Partition, Position | None],
-) -> dict[tuple[int, int], tuple[Partition, int, str]]:
-    """By device and inode: the partition that reads or has read the file, and the fingerprint of the file's head."""
-    owners = {}
-    for partition, position in positions.items():
-        seen = Evidence.of(position.evidence) if position else None
-        entries: tuple[Evidence | Former, ...] = (seen, *seen.former) if seen else ()
-        for entry in entries:
-            owners[entry.dev, entry.ino] = (partition, entry.head_bytes, entry.head)
-    return owners
+def _is_known(owners: Owners, file: OpenFile) -> bool:
+    return owners.of(file) is not None
 
 
-def _unidentified(place: Position, current: OpenFile | None) -> Bounds:
-    """A partition whose file was never looked at: new, or moved there by a person, or its file had gone."""
-    if current is None:
-        return Bounds(place.incarnation, place.offset, 0, place.offset, grows=False)
-    if current.size() < place.offset:
-        lost = Gap(place.incarnation, place.offset, None, "truncated")
-        return _begun(place.incarnation + 1, current, (), (lost,))
-    size, end = _whole_lines(current, place.offset)
-    evidence = current.evidence(place.offset, end).as_json()
-    return Bounds(place.incarnation, place.offset, 0, end, evidence, waiting=size - end)
+def _with(bounds: Bounds, gaps: tuple[Gap, ...]) -> Bounds:
+    return replace(bounds, gaps=(*gaps, *bounds.gaps))
 
 
-def _growing(place: Position, current: OpenFile, seen: Evidence) -> Bounds:
-    size, end = _whole_lines(current, place.offset)
-    evidence = current.evidence(place.offset, end, former=seen.former)
-    return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), waiting=size - end)
+def _reason(verdict: Verdict | None) -> str:
+    return _REASONS[verdict] if verdict else "deleted"
 
 
-def _begun(
-    incarnation: int, current: OpenFile | None, former: tuple[Former, ...], gaps: tuple[Gap, ...] = ()
-) -> Bounds:
-    """The file at the path, from its beginning."""
-    if current is None:
-        return Bounds(incarnation, 0, 0, 0, gaps=gaps, grows=False)
-    size, end = _whole_lines(current, 0)
-    evidence = current.evidence(0, end, former=former).as_json()
-    return Bounds(incarnation, 0, 0, end, evidence, gaps, waiting=size - end)
-
-
-def _whole_lines(file: OpenFile, begin: int) -> tuple[int, int]:
-    """The file's size, and the place behind its last line feed: `begin` when there is none behind that."""
-    size = file.size()
-    return size, file.end_of_lines(begin, size)
+def _undecided(path: str) -> str:
+    return (
+        f"{path} may be the file that came next, or not: if it is not, move it to another folder; if it is, name it in"
+        " the source's path"
+    )
 
 
 def _at_end(place: Position, seen: Evidence) -> Bounds:
     return Bounds(place.incarnation, place.offset, 0, place.offset, seen.as_json(), grows=False)
-
-
-def _as_former(place: Position, seen: Evidence) -> Former:
-    return Former(place.incarnation, seen.dev, seen.ino, seen.head_bytes, seen.head, place.offset)

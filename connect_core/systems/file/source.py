@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -16,13 +16,15 @@ from connect_core import clock
 from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import ConfigError, Retriable
 from connect_core.records import Partition
-from connect_core.systems.file.folders import Folders, matching_files
+from connect_core.systems.file.content import require_lines
+from connect_core.systems.file.folders import Folders, matching_files, still_named
 from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
-from connect_core.systems.file.identity import Evidence, OpenFile, Verdict, open_if_there
+from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
+from connect_core.systems.file.lines import LineRules
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
 from connect_core.systems.file.reading import RangeReader
-from connect_core.systems.file.rotation import Rotation, find_moved
+from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_moved
 
 
 class FileSource:
@@ -30,24 +32,29 @@ class FileSource:
 
     def __init__(self, options: FileSourceOptions) -> None:
         self._options = options
+        self._rules = LineRules(options.max_line_bytes, options.line_end == "any", options.binary)
         self._seen: dict[tuple[Partition, int], Evidence] = {}
         self._looked: dict[Partition, Signature | None] = {}
+        self._heights: Heights = {}
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
-        """Those known stay: the rest of a file that was renamed or deleted is told of until somebody has seen it."""
+        """What the path names: the files that are there, and those known, the rest of which may still have to be read
+        wherever it is now. A document that was changed names others."""
+        named = still_named(known, _path_of, self._options.path)
         paths = matching_files(self._options.path)
         if self._options.parallel:
-            return [*known, *parts_now(paths, known, self._options.sub_partition_bytes)]
-        whole = (path for path in paths if Partition(path) not in known and not covered(path, known))
-        return [*known, *map(Partition, whole)]
+            return [*named, *parts_now(paths, named, self._options.sub_partition_bytes)]
+        same = {os.path.realpath(one.key): one for one in named if os.path.realpath(one.key) == one.key}
+        there = (path for path in paths if Partition(path) not in named and os.path.realpath(path) not in same)
+        return [*named, *(Partition(path) for path in there if not covered(path, named))]
 
     def topic(self, partition: Partition) -> str:
         return ""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
-        folders = Folders(self._options.path)
-        rotation = Rotation(folders, known, self._options.rotation_quiet_s)
+        folders = self._folders()
+        rotation = Rotation(folders, known, Ways(self._options.rotation_quiet_s, self._options.binary, self._heights))
         parts = PartBounds(folders, rotation)
         return {
             partition: parts.bounds(partition, part, position)
@@ -74,7 +81,9 @@ class FileSource:
         key = (wanted.partition, wanted.incarnation)
         with self._identified(wanted.partition, wanted.begin, Evidence.of(wanted.evidence)) as file:
             seen = Evidence.of(wanted.evidence) or file.evidence(wanted.begin)
-            reader = RangeReader(file, wanted, seen, limit, self._options.max_line_bytes)
+            if wanted.begin == 0:
+                require_lines(file, binary=self._rules.binary)
+            reader = RangeReader(file, wanted, seen, limit, self._rules)
             for batch in reader:
                 self._seen[key] = reader.seen
                 yield batch
@@ -89,42 +98,45 @@ class FileSource:
             clock.sleep(min(pause_s(len(looked)), left_s))
 
     def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
-        with ExitStack() as files:
-            followed = [self._followed(files, one, limit) for one in wanted]
-            for file, batch in follow(followed, limit, linger_s):
+        files = [
+            FollowedFile(one, _path_of(one.partition), Evidence.of(one.evidence), limit, self._rules) for one in wanted
+        ]
+        for file, batch in follow(files, self._opening, limit, linger_s):
+            if file.seen:
                 self._seen[file.wanted.partition, file.wanted.incarnation] = file.seen
-                yield file.wanted, batch
+            yield file.wanted, batch
 
-    def _followed(self, files: ExitStack, wanted: Range, limit: Limit) -> FollowedFile:
-        planned = Evidence.of(wanted.evidence)
-        file = files.enter_context(self._identified(wanted.partition, wanted.begin, planned))
-        seen = planned or file.evidence(wanted.begin)
-        return FollowedFile(wanted, file, _path_of(wanted.partition), seen, limit, self._options.max_line_bytes)
+    def _opening(self, wanted: Range, seen: Evidence | None) -> AbstractContextManager[OpenFile]:
+        return self._identified(wanted.partition, wanted.begin, seen)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         seen = self._seen.get((wanted.partition, wanted.incarnation)) or Evidence.of(wanted.evidence)
         if end == wanted.begin or seen is None:
             return wanted.evidence
         if end == seen.offset:  # seen when the last batch was checked: it holds whatever became of the file since
-            return replace(seen, finished=False).as_json()
+            return replace(seen, size=_held(seen)).as_json()
         with self._identified(wanted.partition, wanted.begin, seen) as file:
-            return file.evidence(end, former=seen.former).as_json()
+            return replace(file.evidence(end, past=seen.past), size=file.size()).as_json()
 
     def confirm(self, positions: Mapping[Partition, Position]) -> None:
         """Nobody to tell: files do not know their readers."""
 
+    def _folders(self) -> Folders:
+        return Folders(self._options.path, self._options.roots)
+
     @contextmanager
     def _identified(self, partition: Partition, begin: int, seen: Evidence | None) -> Iterator[OpenFile]:
         """The file that was planned, wherever it is now. Raises Retriable when it is not there as it was."""
-        path = seen.path if seen else os.path.realpath(_path_of(partition))
-        file = open_if_there(path)
+        path = seen.path if seen else _path_of(partition)
+        folders = self._folders()
+        file = folders.at(path)
         if file is not None:
             with file:
                 if seen is None or file.verdict(seen) is Verdict.SAME:
                     yield file
                     return
         if seen is not None:
-            with find_moved(Folders(self._options.path), seen, path) as moved:
+            with find_moved(folders, seen, path) as moved:
                 if moved is not None:
                     yield moved
                     return
@@ -133,6 +145,12 @@ class FileSource:
             where=f"{path}, byte {begin}",
             next_step="The next plan looks at what is there now",
         )
+
+
+def _held(seen: Evidence) -> int:
+    """How large the file is now, if it is where it was; what was seen to be read of it if not."""
+    now = signature(seen.path)
+    return now[2] if now and now[:2] == (seen.dev, seen.ino) else seen.offset
 
 
 def _path_of(partition: Partition) -> str:

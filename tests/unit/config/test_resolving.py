@@ -34,8 +34,20 @@ def test_what_a_run_gets(home: Path, settings: Settings) -> None:
     assert (resolved.name, resolved.uid, resolved.tasks) == ("x", "5f2c", 3)
     assert (resolved.range_records, resolved.range_bytes) == (5, 2**20)
     assert (resolved.tolerance, resolved.on_gap, resolved.pipeline) == (ALL, "skip", {"transforms": []})
-    assert resolved.source.options == {"path": str(home.parent / "logs" / "*.log"), "max_line_bytes": "1MiB"}
+    path = str(home.parent / "logs" / "*.log")
+    assert resolved.source.options == {"path": path, "max_line_bytes": "1MiB", "roots": [str(home.parent)]}
     assert resolved.sink.options["name_servers"] == ["${env:NS}"], "secrets stay references"
+
+
+def test_links_of_a_source_stay_and_those_of_a_sink_are_resolved(home: Path, settings: Settings) -> None:
+    (home.parent / "real").mkdir()
+    (home.parent / "link").symlink_to("real")
+    text = TEXT.replace("logs/*.log", "link/current.log")
+    text = text.replace("sink: {rocketmq: {name_servers: ['${env:NS}'], topic: t}}", "sink: {file: {path: link/out}}")
+    checked = _checked(text, home, settings)
+    resolved = resolve(checked.document, home, settings, "u")
+    assert resolved.source.options["path"] == str(home.parent / "link" / "current.log")
+    assert resolved.sink.options["path"] == str(home.parent / "real" / "out")
 
 
 def test_what_no_document_gives_is_filled_in(home: Path, settings: Settings) -> None:

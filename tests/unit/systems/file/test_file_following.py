@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -194,3 +195,31 @@ def test_one_into_which_nothing_came_has_neither_receipt_nor_failure(
     first, second = moved(source, FileSink(FileSinkOptions(path=str(out))), out, live(source, *logs))
     assert first.receipt is not None
     assert (second.receipt, second.failure, second.clean) == (None, None, True)
+
+
+def test_thousands_of_files_are_followed_with_few_descriptors(tmp_path: Path) -> None:
+    """What comes into any of them is read, also into one that was renamed while it was not open: by the next plan."""
+    paths = [tmp_path / f"{number:04}.log" for number in range(1_100)]
+    for path in paths:
+        add(path, f"{path.stem} begun\n")
+    source = FileSource(FileSourceOptions(path=str(tmp_path / "*.log"), rotation_quiet_s=0))
+    ranges = live(source, *paths)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (500, hard))
+    try:
+        seen: dict[str, list[bytes]] = {}
+        for wanted, batch in source.follow(ranges, limit(), linger_s=1.0):
+            values = seen.setdefault(Path(wanted.partition.key).stem, [])
+            values += batch.records.column("value").to_pylist()
+            if len(seen) == len(paths) and len(values) == 1 and Path(wanted.partition.key) == paths[-1]:
+                for path in paths[::100]:
+                    add(path, f"{path.stem} more\n")
+            if len(values) == 2 and Path(wanted.partition.key) == paths[1_000]:
+                paths[3].rename(paths[3].with_suffix(".old"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    more = {path.stem for path in paths[::100]}
+    assert seen == {
+        path.stem: [b"%s begun" % path.stem.encode(), *([b"%s more" % path.stem.encode()] if path.stem in more else [])]
+        for path in paths
+    }

@@ -14,7 +14,7 @@ from connect_core.contracts import Position, Range, SourceBatch
 from connect_core.errors import ConfigError, Retriable, Unreachable
 from connect_core.records import RECORD_SCHEMA, Partition
 from connect_core.systems.file import reading
-from connect_core.systems.file.lines import line_batch, line_feeds
+from connect_core.systems.file.lines import LineRules, line_batch, line_feeds
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from tests.unit.systems.driving import Follower, limit, range_of
@@ -55,7 +55,7 @@ def log(tmp_path: Path) -> Path:
         (b"a\r\nb\r\n", [b"a", b"b"], [0, 3]),
         (b"\n\r\n\n", [b"", b"", b""], [0, 1, 3]),
         (b"a\r\r\n\rb\n", [b"a\r", b"\rb"], [0, 4]),
-        (b"\xff\xfe\x00\n\xc3\n", [b"\xff\xfe\x00", b"\xc3"], [0, 4]),
+        (b"\xff\xfe\n\xc3\n", [b"\xff\xfe", b"\xc3"], [0, 3]),
         (b"whole\nnot yet", [b"whole"], [0]),
     ],
 )
@@ -71,7 +71,7 @@ def test_lines_and_their_offsets(log: Path, content: bytes, lines: list[bytes], 
 @given(st.lists(st.binary(max_size=6).filter(lambda b: b"\n" not in b and not b.endswith(b"\r")), min_size=1))
 def test_every_line_comes_back(lines: list[bytes]) -> None:
     data = b"".join(line + b"\n" for line in lines)
-    batch = line_batch(data, line_feeds(data), 100, max_line_bytes=10)
+    batch = line_batch(data, line_feeds(data), 100, LineRules(10))
     assert batch.records.column("value").to_pylist() == lines
     assert batch.next_offset == 100 + len(data)
     begins = [100 + sum(len(line) + 1 for line in lines[:row]) for row in range(len(lines))]

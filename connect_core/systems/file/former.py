@@ -1,0 +1,90 @@
+"""The files that were read before the present one of a path: what of them is kept with a position, and for how long.
+
+They matter in two ways. What is written to one after it was read is told as a gap; that is looked for in the last few.
+And one that the pattern names under its new name must not be read again: of that a mark of twelve characters is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from connect_core.contracts import Gap, Position
+from connect_core.records import Partition
+from connect_core.systems.file.folders import Folders, opened
+from connect_core.systems.file.identity import Evidence, Former, OpenFile, Past
+
+KEPT = 8
+"""So many files are watched for what is written to them after they were read."""
+_MARK = 12
+"""Characters of a mark."""
+
+
+def looked_after(folders: Folders, past: Past, near: str, current: OpenFile | None) -> tuple[Past, tuple[Gap, ...]]:
+    """What is to be kept of these files, and what was written to them too late. A file that a link leads to again, as
+    `current`, is none that was left."""
+    kept, gaps, older = list[Former](), list[Gap](), past.older
+    dropped = len(past.former) - KEPT
+    for number, entry in enumerate(past.former):
+        path = folders.path_of(entry, near)
+        named = path is not None and folders.names(path)
+        if number < dropped and (entry.born or not named):
+            older += _mark(entry.ino, entry.born) if named else ""
+            continue
+        size = _size(path) if path and not (current and current.is_as(entry)) else entry.offset
+        if size > entry.offset:
+            gaps.append(Gap(entry.incarnation, entry.offset, size, "written after rotation"))
+        kept.append(replace(entry, offset=max(size, entry.offset)))
+    return Past(tuple(kept), older), tuple(gaps)
+
+
+def behind(seen: Evidence, past: Past, place: Position) -> Past:
+    """`past` with the file that was `seen` last, read to `place`."""
+    entry = Former(place.incarnation, seen.dev, seen.ino, seen.head_bytes, seen.head, place.offset, seen.born)
+    return replace(past, former=(*past.former, entry))
+
+
+def without(past: Past, file: OpenFile) -> Past:
+    """For a file that is read again: it is not one of those before itself."""
+    return replace(past, former=tuple(entry for entry in past.former if not file.is_as(entry)))
+
+
+def left_at(past: Past, file: OpenFile) -> int:
+    """How far this file was read before it was left, for a link that leads to it again; 0 when it never was."""
+    for entry in past.former:
+        if entry.head_bytes and file.is_as(entry) and file.head(entry.head_bytes) == entry.head:
+            return min(entry.offset, file.size())
+    return 0
+
+
+class Owners:
+    """Which partition reads or has read a file."""
+
+    def __init__(self, positions: Mapping[Partition, Position | None]) -> None:
+        self._files: dict[tuple[int, int], tuple[Partition, Evidence | Former]] = {}
+        self._marks: dict[str, Partition] = {}
+        for partition, position in positions.items():
+            evidence = position.evidence if position else {}
+            past, seen = Past.of(evidence), Evidence.of(evidence)
+            self._marks |= {past.older[at : at + _MARK]: partition for at in range(0, len(past.older), _MARK)}
+            for entry in (*past.former, *([seen] if seen else ())):
+                self._files[entry.dev, entry.ino] = (partition, entry)
+
+    def of(self, file: OpenFile) -> Partition | None:
+        """None for a file of which nothing was read yet."""
+        partition, entry = self._files.get((file.dev, file.ino), (None, None))
+        if entry and entry.head_bytes and file.is_as(entry) and file.head(entry.head_bytes) == entry.head:
+            return partition
+        return self._marks.get(_mark(file.ino, file.born)) if self._marks and file.born else None
+
+
+def _size(path: str) -> int:
+    with opened(path) as file:
+        return file.size() if file else 0
+
+
+def _mark(ino: int, born: int) -> str:
+    digest = hashlib.blake2b(b"%d %d" % (ino, born), digest_size=9).digest()
+    return base64.urlsafe_b64encode(digest).decode()

@@ -1,0 +1,133 @@
+"""Which file was at a path between the one that was read and the one that is there now (delivery rule 15).
+
+Several rotations may lie between two plans. What came between is named as the rotation names the file that was seen to
+move, was made after that and before the one that is there now, and is no copy of it. Where a symbolic link moved on, it
+is a file to which the link may have led in between. A name alone says nothing: another program's log may be called so,
+and people make copies. Where this does not decide it, nothing is read and nothing is passed over: the caller is told
+which file it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from connect_core.systems.file.folders import Folders, opened
+from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, OpenFile
+from connect_core.systems.file.patterns import Scheme
+
+_BLOCK = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Next:
+    """The path of the next file; or, where that cannot be decided, of one that may be it; or neither."""
+
+    path: str = ""
+    undecided: str = ""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A file that was read to its end: `key` is the path of its log, `was` where it was when it was read."""
+
+    file: OpenFile
+    key: str
+    was: str
+
+
+def next_file(folders: Folders, left: Left, current: OpenFile | None, known: Callable[[OpenFile], bool]) -> Next:
+    """What came between `left` and `current`; `known` are files that were read."""
+    look = _renamed(folders, left, current) or (_linked(folders, left, current) if current else None)
+    if look is None:
+        return Next()
+    later = list[tuple[int, int, Next]]()
+    for path in look.paths:
+        if look.name_fits(path) and not folders.names(path):
+            with opened(path) as file:
+                if file is not None and not known(file) and look.is_between(file):
+                    judged = look.judged(file)
+                    later += [(file.born, file.status().st_mtime_ns, judged)] if judged else []
+    return min(later, key=lambda one: one[:2])[2] if later else Next()
+
+
+def _renamed(folders: Folders, left: Left, current: OpenFile | None) -> _Look | None:
+    """None where nothing in the name of the file changes from one rotation to the next, or where it was no rotation."""
+    own = [left.key, os.path.realpath(left.key), *([left.was] if left.was != left.file.path else [])]
+    scheme = Scheme.learnt(os.path.basename(left.file.path), [os.path.basename(path) for path in own])
+    by_link = os.path.realpath(left.key) != left.key and left.was == left.file.path
+    if scheme is None or (scheme.of == "other" and by_link):
+        return None
+    return _Look(scheme, folders.beside(left.file.path), left.file, current)
+
+
+def _linked(folders: Folders, left: Left, current: OpenFile) -> _Look | None:
+    """Where the link led from one file to another whose path differs in one part: whatever differs there, too."""
+    before, now = left.file.path.split("/"), current.path.split("/")
+    parts = [number for number, (one, other) in enumerate(zip(before, now, strict=False)) if one != other]
+    if len(before) != len(now) or len(parts) != 1:
+        return None
+    part = parts[0]
+    scheme = Scheme.learnt(before[part], [])
+    if scheme is None or scheme.numbers(now[part]) is None:
+        return None
+    others = folders.entries("/".join(before[:part]) or "/")
+    paths = ["/".join([*before[:part], name, *before[part + 1 :]]) for name in others]
+    return _Look(scheme, filter(os.path.isfile, paths), left.file, current, part)
+
+
+class _Look:
+    """What is known of the two files between which others are looked for. `part` is the part of the path in which the
+    files differ to which a link led; None where files were renamed."""
+
+    def __init__(
+        self, scheme: Scheme, paths: Iterable[str], left: OpenFile, current: OpenFile | None, part: int | None = None
+    ) -> None:
+        self.paths = paths
+        self._scheme, self._left, self._current, self._part = scheme, left, current, part
+        self._from = self._numbers(left.path)
+        self._to = self._numbers(current.path) if current and part is not None else None
+
+    def _numbers(self, path: str) -> tuple[int, ...] | None:
+        return self._scheme.numbers(path.split("/")[-1 if self._part is None else self._part])
+
+    def name_fits(self, path: str) -> bool:
+        """A link is not known to have led anywhere but between its two ends."""
+        numbers = self._numbers(path)
+        if numbers is None or self._from is None or self._to is None:
+            return numbers is not None
+        return min(self._from, self._to) < numbers < max(self._from, self._to)
+
+    def is_between(self, file: OpenFile) -> bool:
+        """Made between the two, as far as births are known; else written after the first."""
+        if not file.size() or any(file.is_as(other) for other in (self._left, self._current) if other):
+            return False
+        if not (file.born and self._left.born):
+            return file.status().st_mtime_ns >= self._left.status().st_mtime_ns
+        until = self._current.born if self._current else 0
+        return self._left.born <= file.born and (not until or file.born <= until)
+
+    def judged(self, file: OpenFile) -> Next | None:
+        """None for a copy of what was read. A copy that did not keep its times looks like a log of equal lines."""
+        copied = bool(file.born) and file.status().st_mtime_ns < file.born  # its content is older than itself
+        same = file.size() <= self._left.size() and _begin_alike(file, self._left)
+        if copied and same:
+            return None
+        return Next(undecided=file.path) if copied or same or self._may_be_foreign(file) else Next(path=file.path)
+
+    def _may_be_foreign(self, file: OpenFile) -> bool:
+        """A higher number beside a name that is not wholly the log's own: newer, or another program's."""
+        counted = self._part is None and self._scheme.of != "name" and self._scheme.counts()
+        numbers = self._numbers(file.path)
+        return counted and numbers is not None and self._from is not None and numbers > self._from
+
+
+def _begin_alike(one: OpenFile, other: OpenFile) -> bool:
+    """Whether the shorter of the two is the beginning of the longer one. Reads all of it only where both ends are."""
+    size = min(one.size(), other.size())
+    ends = min(HEAD_BYTES, size), min(TAIL_BYTES, size)
+    if one.head(ends[0]) != other.head(ends[0]) or one.tail(size, ends[1]) != other.tail(size, ends[1]):
+        return False
+    blocks = range(0, size, _BLOCK)
+    return all(one.bytes_at(at, min(_BLOCK, size - at)) == other.bytes_at(at, min(_BLOCK, size - at)) for at in blocks)

@@ -1,0 +1,94 @@
+"""Files that hold no lines are refused by name, one by one; what ends a line is the document's to say."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from connect_core.contracts import OPEN_END
+from connect_core.errors import ContentRefused
+from connect_core.records import Partition
+from connect_core.systems.file.options import FileSourceOptions
+from connect_core.systems.file.source import FileSource
+from tests.unit.systems.driving import Follower, limit, range_of
+
+LINES = b"".join(b"line %d of many\n" % number for number in range(600))
+
+REFUSED = {
+    "gzip": gzip.compress(LINES),
+    "bzip2": bz2.compress(LINES),
+    "xz": lzma.compress(LINES),
+    "zstd": b"\x28\xb5\x2f\xfd\x04\x00\n",
+    "lz4": b"\x04\x22\x4d\x18\n",
+    "zip": b"PK\x03\x04 and so on\n",
+    "compress": b"\x1f\x9d\x90\n",
+    "NUL": b"text\n" * 100 + b"\0\n",
+    "gzip without a line feed": gzip.compress(b"").replace(b"\n", b""),
+    "empty bzip2": bz2.compress(b""),
+}
+
+
+def source(path: Path, **options: object) -> FileSource:
+    return FileSource(FileSourceOptions.model_validate({"path": str(path), "rotation_quiet_s": 0, **options}))
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_has_no_lines_is_refused_and_the_other_files_are_read(tmp_path: Path, kind: str) -> None:
+    bad, good = tmp_path / "bad.log", tmp_path / "good.log"
+    bad.write_bytes(REFUSED[kind])
+    good.write_bytes(b"one\n")
+    files = source(tmp_path / "*.log")
+    bounds = files.bounds(dict.fromkeys(files.partitions([])))
+    assert not bounds[Partition(str(bad))].grows, "no live range, of which one failure ends all"
+    with pytest.raises(ContentRefused, match=kind.split()[0] if kind != "empty bzip2" else "bzip2") as refused:
+        list(files.read(range_of(Partition(str(bad)), bounds[Partition(str(bad))]), limit()))
+    assert refused.value.where == str(bad)
+    assert "binary: true" in refused.value.next_step
+    read = files.read(range_of(Partition(str(good)), bounds[Partition(str(good))]), limit())
+    assert [value for batch in read for value in batch.records.column("value").to_pylist()] == [b"one"]
+
+
+@pytest.mark.parametrize("kind", ["gzip", "NUL"])
+def test_any_bytes_are_read_where_that_is_asked_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "some.bin"
+    path.write_bytes(REFUSED[kind] + b"\n")
+    read = Follower(source(path, binary=True, line_end="lf")).run()
+    assert b"".join(line + b"\n" for line in read) == REFUSED[kind] + b"\n"
+
+
+@pytest.mark.parametrize(
+    "text", [b"BZh9 is how it begins\n", b"PK\n", "größer\n".encode("latin-1"), b"\n" * 9000 + b"\0\n"]
+)
+def test_text_is_not_taken_for_something_else(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "some.log"
+    path.write_bytes(text)
+    assert b"".join(line + b"\n" for line in Follower(source(path)).run()) == text
+
+
+def test_what_comes_into_a_followed_file_is_looked_at_too(tmp_path: Path) -> None:
+    """The live ranges of all files end there, with what they have, and the next plan sets the one aside."""
+    bad, good = tmp_path / "bad.log", tmp_path / "good.log"
+    for path in (bad, good):
+        path.write_bytes(b"")
+    files = source(tmp_path / "*.log")
+    bounds = files.bounds(dict.fromkeys(files.partitions([])))
+    ranges = [range_of(partition, seen) for partition, seen in bounds.items() if seen.grows]
+    live = [one.__class__(**{**one.__dict__, "end": OPEN_END}) for one in ranges]
+    bad.write_bytes(REFUSED["gzip"])
+    good.write_bytes(b"one\n")
+    got = [(one.partition.key, batch.records.num_rows) for one, batch in files.follow(live, limit(), linger_s=5)]
+    assert got == [(str(good), 1)]
+    assert not files.bounds({Partition(str(bad)): None})[Partition(str(bad))].grows
+
+
+@pytest.mark.parametrize(("line_end", "lines"), [("any", [b"a", b"b\r\r", b""]), ("lf", [b"a\r", b"b\r\r\r", b"\r"])])
+def test_a_carriage_return_belongs_to_the_line_end_unless_told(
+    tmp_path: Path, line_end: str, lines: list[bytes]
+) -> None:
+    path = tmp_path / "dos.txt"
+    path.write_bytes(b"a\r\nb\r\r\r\n\r\n")
+    assert Follower(source(path, line_end=line_end)).run() == lines

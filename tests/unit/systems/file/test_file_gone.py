@@ -1,0 +1,186 @@
+"""A file that was read completely and is gone is no loss; one with bytes that were seen and not read is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from connect_core.contracts import Gap
+from connect_core.records import Partition
+from connect_core.systems.file.options import FileSourceOptions
+from connect_core.systems.file.source import FileSource
+from tests.unit.systems.driving import Follower
+
+
+def follow(path: Path | str, **options: object) -> Follower:
+    return Follower(FileSource(FileSourceOptions.model_validate({"path": str(path), "rotation_quiet_s": 0, **options})))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"one\ntwo\n")
+    return path
+
+
+def gaps(follower: Follower, partition: Partition) -> tuple[Gap, ...]:
+    return follower.source.bounds(follower.positions)[partition].gaps
+
+
+@pytest.mark.parametrize("pattern", ["app.log", "*.log"])
+def test_read_completely_and_deleted_is_the_end_of_it(log: Path, pattern: str) -> None:
+    follower = follow(log.with_name(pattern))
+    assert follower.run() == [b"one", b"two"]
+    log.unlink()
+    (told,) = gaps(follower, Partition(str(log)))
+    assert told == Gap(0, 8, 8, "deleted")
+    assert not told.loses
+    assert follower.source.partitions([Partition(str(log))]) == [Partition(str(log))], "it may come back"
+
+
+def test_another_process_knows_it_from_what_was_settled(log: Path) -> None:
+    first = follow(log)
+    first.run()
+    second = Follower(follow(log).source, first.positions)
+    log.unlink()
+    assert [gap.loses for gap in gaps(second, Partition(str(log)))] == [False]
+
+
+@pytest.mark.parametrize("unread", [b"three\n", b"no line feed"])
+def test_bytes_that_were_there_when_it_was_settled_are_lost(log: Path, unread: bytes) -> None:
+    first = follow(log)
+    first.max_records, first.positions = 2, {Partition(str(log)): None}
+    log.write_bytes(b"one\ntwo\n" + unread)
+    first.step()
+    second = Follower(follow(log).source, first.positions)
+    log.unlink()
+    assert gaps(second, Partition(str(log))) == (Gap(0, 8, None, "deleted"),)
+
+
+def test_bytes_that_were_seen_since_are_lost(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    with log.open("ab") as file:
+        file.write(b"three\n")
+    assert gaps(follower, Partition(str(log))) == ()
+    log.unlink()
+    assert gaps(follower, Partition(str(log))) == (Gap(0, 8, None, "deleted"),)
+
+
+def test_renamed_read_with_its_last_line_and_deleted(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    with log.open("ab") as file:
+        file.write(b"no line feed")
+    old = log.rename(f"{log}.1")
+    assert follower.run() == [b"no line feed"]
+    old.unlink()
+    assert [gap.loses for gap in gaps(follower, Partition(str(log)))] == [False]
+
+
+@pytest.mark.parametrize("left_alone", [True, False])
+def test_deleted_behind_a_rotation(log: Path, left_alone: bool) -> None:
+    """One that was seen to be left by its writer is complete; of another one nobody knows."""
+    follower = follow(log)
+    follower.run()
+    old = log.rename(f"{log}.1")
+    if left_alone:
+        old.write_bytes(old.read_bytes() + b"three\n")
+        assert follower.run() == [b"three"]
+    old.unlink()
+    log.write_bytes(b"new\n")
+    assert [gap.loses for gap in gaps(follower, Partition(str(log)))] == [not left_alone]
+
+
+def test_the_open_part_of_a_file_ends_with_it(tmp_path: Path) -> None:
+    log = tmp_path / "large.log"
+    log.write_bytes(b"".join(b"line %03d\n" % number for number in range(100)))
+    follower = follow(log, parallel=True, sub_partition_bytes=300)
+    assert len(follower.run()) == 100
+    log.unlink()
+    told = [gap for seen in follower.source.bounds(follower.positions).values() for gap in seen.gaps]
+    assert [gap.loses for gap in told] == [False]
+
+
+def test_evidence_of_an_earlier_version_says_not_how_much_there_was(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    position = follower.positions[Partition(str(log))]
+    assert position is not None
+    for added in ("size", "born"):
+        del position.evidence[added]
+    log.unlink()
+    assert gaps(follower, Partition(str(log))) == (Gap(0, 8, None, "deleted"),)
+
+
+def test_evidence_of_a_later_version_is_read(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    position = follower.positions[Partition(str(log))]
+    assert position is not None
+    position.evidence["of_tomorrow"] = 1
+    assert gaps(follower, Partition(str(log))) == ()
+
+
+# ----------------------------------------------------------------------------------------------------- what is named
+
+
+def test_what_the_path_does_not_name_any_more_is_no_partition(log: Path, tmp_path: Path) -> None:
+    gone, here, other = tmp_path / "gone.log", log, tmp_path / "other.txt"
+    other.write_bytes(b"")
+    known = [Partition(str(path)) for path in (gone, here, other)]
+    assert follow(tmp_path / "*.log").source.partitions(known) == known[:2]
+    assert follow(other).source.partitions(known) == known[2:]
+
+
+def test_parts_of_a_file_that_is_not_named_any_more(tmp_path: Path, log: Path) -> None:
+    parts = follow(log, parallel=True).source.partitions([])
+    assert follow(log).source.partitions(parts) == parts
+    assert follow(tmp_path / "*.txt").source.partitions(parts) == []
+
+
+def test_a_path_that_was_stored_without_its_links_goes_on(tmp_path: Path, log: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    known = [Partition(str(log))]
+    for path in (tmp_path / "link" / "app.log", tmp_path / "link" / "*.log"):
+        assert follow(path).source.partitions(known) == known
+
+
+# --------------------------------------------------------------------------------------------------------- which file
+
+
+def test_an_equal_file_in_its_place_is_another_one(log: Path) -> None:
+    """Equal bytes and the same inode: only its birth tells."""
+    inode, content = log.stat().st_ino, log.read_bytes()
+    follower = follow(log)
+    follower.run()
+    log.unlink()
+    log.write_bytes(content)
+    if log.stat().st_ino != inode:
+        pytest.skip("this file system did not give the inode again")
+    assert gaps(follower, Partition(str(log))) == (Gap(0, 8, None, "replaced"),)
+
+
+def test_a_log_of_equal_lines_that_was_cut_and_grew_again_looks_as_if_it_had_only_grown(log: Path) -> None:
+    """The limit that docs/delivery.md states: whoever changes this changes it there, and in README.md."""
+    log.write_bytes(b"alive\n" * 5_000)
+    follower = follow(log)
+    assert len(follower.run()) == 5_000
+    os.truncate(log, 0)
+    with log.open("ab") as file:
+        file.write(b"alive\n" * 7_000)
+    assert len(follower.run()) == 2_000
+    assert follower.gaps == []
+
+
+def test_a_log_of_equal_lines_that_was_cut_is_told_of_as_long_as_it_is_shorter(log: Path) -> None:
+    log.write_bytes(b"alive\n" * 5_000)
+    follower = follow(log)
+    follower.run()
+    os.truncate(log, 0)
+    with log.open("ab") as file:
+        file.write(b"alive\n" * 4_999)
+    assert len(follower.run()) == 4_999
+    assert [gap.reason for gap in follower.gaps] == ["truncated"]
