@@ -14,6 +14,7 @@ import typer
 
 from connect_core.cli import output, session
 from connect_core.cli.columns import Column
+from connect_core.cli.consent import Yes, agreed, require_unmoved
 from connect_core.cli.history import Stream, of_stream
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError
@@ -21,7 +22,7 @@ from connect_core.errors import ConfigError
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.contracts import Position
-    from connect_core.ledger import Connector, Lease
+    from connect_core.ledger import Connector, Lease, Repeats
     from connect_core.planning import Assignment
     from connect_core.records import Partition
 
@@ -67,27 +68,33 @@ def set_(
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Close a range that is open without knowing what was delivered of it.")
     ] = False,
+    yes: Yes = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Move the committed position. Back: records are delivered again. Forward: records are left out."""
-    from connect_core.contracts import LIVE
+    """Move the committed position. Back: records are delivered again, and it asks first. Forward: records are left
+    out."""
+    from connect_core.contracts import LIVE, Position
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
         assignment = _assignment(opened, connector)
         part = _partition(assignment, partition)
         before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
+        wanted = Position(before.incarnation if before else 0, offset)
+        repeats = agreed(opened, connector, part, before, wanted, yes=yes)
         with _leases(opened, home, connector, assignment, part) as leases:
+            require_unmoved(opened, connector, part, before)
             who = opened.settings.user
             after = opened.ledger.set_offset(
                 leases, connector.uid, LIVE, part, offset, who=who, why=why, abandon=abandon
             )
-    _told(name, partition, before, after, as_json)
+    _told(name, partition, before, after, repeats, as_json)
 
 
 @app.command()
-def undo(name: Name, partition: PartitionKey, as_json: JsonFlag = False) -> None:
-    """Take back the last change that a person made to a partition's position."""
+def undo(name: Name, partition: PartitionKey, yes: Yes = False, as_json: JsonFlag = False) -> None:
+    """Take back the last change that a person made to a partition's position. Asks first when records are delivered
+    again by it, or runs have built on the change."""
     from connect_core.contracts import LIVE
 
     with session.working() as (opened, home):
@@ -95,9 +102,13 @@ def undo(name: Name, partition: PartitionKey, as_json: JsonFlag = False) -> None
         assignment = _assignment(opened, connector)
         part = _partition(assignment, partition)
         before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
+        change = opened.ledger.last_change(connector.uid, LIVE, part)
+        to = change.before if change else before
+        repeats = agreed(opened, connector, part, before, to, yes=yes, undone=change)
         with _leases(opened, home, connector, assignment, part) as leases:
+            require_unmoved(opened, connector, part, before)
             after = opened.ledger.undo_offset(leases, connector.uid, LIVE, part, who=opened.settings.user)
-    _told(name, partition, before, after, as_json)
+    _told(name, partition, before, after, repeats, as_json)
 
 
 @app.command()
@@ -200,8 +211,11 @@ def _leases(
         held.release()
 
 
-def _told(name: str, partition: str, before: Position | None, after: Position | None, as_json: bool) -> None:
+def _told(
+    name: str, partition: str, before: Position | None, after: Position | None, repeats: Repeats, as_json: bool
+) -> None:
     told = {"connector": name, "partition": partition, "before": _plain(before), "after": _plain(after)}
+    told["repeats"] = vars(repeats)
     text = f"{name}: {partition}: {output.cell(_offset(before))} -> {output.cell(_offset(after))}"
     output.emit(as_json, told, lambda: output.line(text))
 

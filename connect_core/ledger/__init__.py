@@ -29,6 +29,7 @@ from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_i
 from connect_core.ledger.live import LiveRanges
 from connect_core.ledger.offsets import Offsets
 from connect_core.ledger.ranges import Ranges, Writer
+from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
 from connect_core.ledger.schema import check, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
@@ -41,10 +42,12 @@ __all__ = [
     "Connector",
     "DeadLetter",
     "Deed",
+    "LastChange",
     "Lease",
     "LeaseState",
     "Ledger",
     "OffsetStep",
+    "Repeats",
     "Revision",
     "Run",
     "SettledRange",
@@ -60,7 +63,7 @@ __all__ = [
 
 
 class Ledger(
-    Connectors, Assignments, Leases, Runs, Ranges, LiveRanges, Settling, Offsets, History, Backfills, Identity
+    Connectors, Assignments, Leases, Runs, Ranges, LiveRanges, Settling, Offsets, Moves, History, Backfills, Identity
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 

@@ -123,7 +123,7 @@ def test_a_topic_deleted_under_a_pattern_ends_and_may_come_again(site: Site, cli
     assert arrived(site, f"copy-{gone}") == {place: written[gone][place] + again[place] for place in again}
 
     (first, second) = sorted(f"{gone}/{place}" for place in again)
-    site.waybill("offsets", "set", NAME, first, "4")
+    site.waybill("offsets", "set", NAME, first, "4", "--yes")
     client.topics.delete(gone)
     assert f"deleted: from 4 to an unknown end) [connector {NAME}" in site.waybill("run", NAME, code=5)
     site.waybill("run", NAME, "--accept-gaps")

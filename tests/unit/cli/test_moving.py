@@ -68,7 +68,7 @@ def test_a_window_that_is_no_duration_is_told(waybill: Waybill, applied: Path) -
 def test_set_and_undo(waybill: Waybill, applied: Path) -> None:
     moved(_ledger(applied), "copy", applied, records=3)
     partition = f"{applied}/logs/a.log"
-    typed = waybill("offsets", "set", "copy", partition, "4", "--why", "again", "--json")
+    typed = waybill("offsets", "set", "copy", partition, "4", "--why", "again", "--yes", "--json")
     assert typed.code == 0, typed.err
     assert (typed.json["before"]["offset"], typed.json["after"]["offset"]) == (14, 4)
     assert waybill("offsets", "show", "copy", "--json").json["offsets"][0]["offset"] == 4
@@ -107,7 +107,7 @@ def test_a_lease_that_is_held_is_4(waybill: Waybill, applied: Path) -> None:
         lease_id = task_lease_id(uid, LIVE, 1, 0)
         lease = ledger.take(lease_id, ledger.lease(lease_id), "somebody", uid=uid, stream=LIVE, version=1)
         with _kept_alive(ledger, lease):
-            typed = waybill("offsets", "set", "copy", f"{applied}/logs/a.log", "0")
+            typed = waybill("offsets", "set", "copy", f"{applied}/logs/a.log", "0", "--yes")
     assert typed.code == 4
     assert "somebody" in typed.err
 

@@ -1,0 +1,142 @@
+"""offsets set and undo: what they would repeat is said first, and somebody has to want it. No servers."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connect_core.contracts import LIVE, Outcome, Pins, Range
+from connect_core.ledger import Ledger, task_lease_id
+from connect_core.records import Partition
+from tests.contract.ledger.samples import receipt
+from tests.unit.cli.conftest import Typed, Waybill
+
+
+@pytest.fixture
+def lines(applied: Path) -> str:
+    """The partition of `copy`: 1,400 bytes, of which the ledger knows nothing yet."""
+    path = applied / "logs" / "a.log"
+    path.write_text("1234567\n" * 175)
+    return str(path)
+
+
+def settle(folder: Path, key: str, begin: int, end: int, records: int) -> str:
+    """A run of its own that settles one range; returns its id."""
+    partition = Partition(key)
+    with Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db") as ledger:
+        uid = ledger.connector("copy").uid
+        version = ledger.assign(uid, [partition], 1).version
+        lease_id = task_lease_id(uid, LIVE, version, 0)
+        lease = ledger.take(lease_id, ledger.lease(lease_id), "test", uid=uid, stream=LIVE, version=version)
+        run_id = ledger.begin_run(uid, LIVE, task=0, engine="inline")
+        wanted = Range(LIVE, partition, 0, 0, begin, end, 10**6, 10**9, {}, Pins(1, "p", {}, "test"))
+        (opened,) = ledger.plan([lease], run_id, uid, 0, [wanted], [])
+        counts = dict.fromkeys(("read", "passed", "emitted", "delivered"), records)
+        done = receipt(begin, end, **counts, bytes_read=end - begin, bytes_written=end - begin, evidence={}, where={})
+        ledger.settle([lease], run_id, uid, [Outcome(opened.id, done)])
+        ledger.release(lease)
+        ledger.end_run(run_id, state="done", failure=None, summary={"delivered": records, "ranges": 1})
+    return run_id
+
+
+def offset(waybill: Waybill) -> int:
+    return int(waybill("offsets", "show", "copy", "--json").json["offsets"][0]["offset"])
+
+
+@pytest.fixture
+def built_on(waybill: Waybill, applied: Path, lines: str) -> str:
+    """700 bytes were settled, somebody went on at 707 although nothing was read there, and a run has built on that."""
+    settle(applied, lines, 0, 700, 100)
+    assert waybill("offsets", "set", "copy", lines, "704", "--why", "an empty line").code == 0
+    return settle(applied, lines, 704, 1400, 87)
+
+
+def test_an_undo_that_repeats_is_refused_without_a_terminal(waybill: Waybill, built_on: str, lines: str) -> None:
+    typed = waybill("offsets", "undo", "copy", lines)
+    assert (typed.code, offset(waybill)) == (2, 1400)
+    assert "moving back from 1,400 to 700 delivers 87 records of 1 receipt (696 bytes read) again" in typed.err
+    assert "1 run has built on the change by ann of " in typed.err
+    assert f"(the last: {built_on})" in typed.err
+    assert "Nothing was changed. To do it without being asked, add --yes" in typed.err
+
+
+def test_an_undo_that_repeats_says_what_and_is_done_with_yes(waybill: Waybill, built_on: str, lines: str) -> None:
+    typed = waybill("offsets", "undo", "copy", lines, "--yes", "--json")
+    assert (typed.code, offset(waybill)) == (0, 700)
+    assert "delivers 87 records of 1 receipt (696 bytes read) again" in typed.err
+    assert typed.json["repeats"] == {"receipts": 1, "records": 87, "bytes_read": 696, "at_most": False}
+
+
+def test_a_set_into_the_middle_says_the_most_that_it_can_repeat(waybill: Waybill, applied: Path, lines: str) -> None:
+    settle(applied, lines, 0, 1400, 175)
+    typed = waybill("offsets", "set", "copy", lines, "800")
+    assert (typed.code, offset(waybill)) == (2, 1400)
+    assert "from 1,400 to 800 delivers up to 175 records of 1 receipt (up to 1,400 bytes read) again" in typed.err
+    assert waybill("offsets", "set", "copy", lines, "800", "--yes").code == 0
+
+
+def test_moving_forward_and_taking_it_back_at_once_asks_nobody(waybill: Waybill, applied: Path, lines: str) -> None:
+    settle(applied, lines, 0, 700, 100)
+    assert waybill("offsets", "set", "copy", lines, "1400").code == 0
+    typed = waybill("offsets", "undo", "copy", lines)
+    assert (typed.code, typed.err, offset(waybill)) == (0, "", 700)
+
+
+def test_an_undo_forward_says_that_runs_have_built_on_the_change(waybill: Waybill, applied: Path, lines: str) -> None:
+    settle(applied, lines, 0, 1400, 175)
+    assert waybill("offsets", "set", "copy", lines, "0", "--yes").code == 0
+    settle(applied, lines, 0, 700, 100)
+    typed = waybill("offsets", "undo", "copy", lines)
+    assert typed.code == 2
+    assert "1 run has built on the change" in typed.err
+    assert "delivers" not in typed.err
+
+
+@pytest.mark.parametrize(("answer", "code", "stands"), [("y\n", 0, 700), ("n\n", 1, 1400), ("\n", 1, 1400)])
+def test_a_person_is_asked(
+    answer: str, code: int, stands: int, waybill: Waybill, built_on: str, lines: str, asked: Callable[..., Typed]
+) -> None:
+    typed = asked(answer, "offsets", "undo", "copy", lines)
+    assert (typed.code, offset(waybill)) == (code, stands)
+    assert typed.err.index("87 records") < typed.err.index("Change it? [y/N]")
+
+
+def test_a_position_that_a_run_has_moved_meanwhile_stays(
+    waybill: Waybill, applied: Path, lines: str, asked: Callable[..., Typed]
+) -> None:
+    """The run settles while the person reads the question."""
+    settle(applied, lines, 0, 700, 100)
+    typed = asked("y\n", "offsets", "set", "copy", lines, "0", meanwhile=lambda: settle(applied, lines, 700, 1400, 9))
+    assert (typed.code, offset(waybill)) == (1, 1400)
+    assert "a run has moved the position meanwhile; nothing was changed" in typed.err
+
+
+@pytest.fixture
+def asked(applied: Path) -> Callable[..., Typed]:
+    """A command in a process of its own whose standard input is a terminal; `meanwhile` is done before the answer."""
+
+    def typed(answer: str, *words: str, meanwhile: Callable[[], object] = lambda: None) -> Typed:
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-c", "from connect_core.cli.app import app; app()", *words]
+        with subprocess.Popen(
+            command, cwd=applied, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as running:
+            assert running.stdout
+            assert running.stderr
+            told = ""
+            while "[y/N]" not in told and (letter := running.stderr.read(1)):
+                told += letter
+            meanwhile()
+            os.write(ours, answer.encode())
+            out, err = running.stdout.read(), told + running.stderr.read()
+        os.close(theirs)
+        os.close(ours)
+        return Typed(running.returncode, out, err)
+
+    return typed
