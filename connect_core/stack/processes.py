@@ -21,6 +21,7 @@ from connect_core.errors import Unreachable
 
 _KILL_WAIT_S = 10.0
 _POLL_S = 0.05
+_LAST_STANDARD = 2
 _SESSION_FIELD = 3  # of /proc/PID/stat, counted from the state that follows the name in brackets
 _STARTED_FIELD = 19
 
@@ -45,6 +46,11 @@ class Process:
             _reap(self.pid)
             return False
         return True
+
+    @property
+    def age_s(self) -> float:
+        """Since its start, of a process of this boot."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ def start(launch: Launch) -> Process:
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, str(launch.log), output, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
+                *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _inheritable()),
             ],
             setsid=True,
             setsigmask=[],
@@ -87,6 +94,17 @@ def start(launch: Launch) -> Process:
     if process is None:
         raise Unreachable(f"{launch.command[0]} ended at once", where=str(launch.log), next_step="read that log")
     return process
+
+
+def _inheritable() -> list[int]:
+    """Descriptors beyond the first three that a child would get. Python makes none: these came from whoever started
+    this process, and a lock of theirs on one would be held for as long as a server lives."""
+    found = []
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # the one that listed the folder is gone
+            if descriptor > _LAST_STANDARD and os.get_inheritable(descriptor):
+                found.append(descriptor)
+    return found
 
 
 def stop(process: Process, *, sign: signal.Signals = signal.SIGTERM, grace_s: float = 10.0) -> bool:

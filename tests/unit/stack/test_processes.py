@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
@@ -43,6 +44,18 @@ def test_a_started_process_is_alive_until_it_is_stopped(start: Starter) -> None:
 def test_it_has_a_session_of_its_own(start: Starter) -> None:
     process = start("exec sleep 60")
     assert os.getsid(process.pid) == process.pid != os.getsid(0)
+
+
+def test_it_inherits_no_descriptor(start: Starter, tmp_path: Path) -> None:
+    """A lock of the caller on one would be held until the server ends."""
+    with (tmp_path / "lock").open("w") as held:
+        os.set_inheritable(held.fileno(), True)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = start("exec sleep 60")
+        open_there = {os.readlink(one) for one in Path(f"/proc/{process.pid}/fd").iterdir()}
+    assert open_there == {os.devnull, str(tmp_path / "out.log")}
+    with (tmp_path / "lock").open("w") as again:
+        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_its_output_goes_to_its_log_and_the_log_before_is_kept(start: Starter, tmp_path: Path) -> None:
