@@ -189,4 +189,4 @@ def _engine(wanted: EngineOptions, home: Path) -> Engine:
                 next_step="Start it with `waybill engine start` (or `waybill dev up`), or give --engine inline",
             )
         remote = running.spark_remote
-    return engine.engine(wanted.kind, remote=remote, spark=wanted.spark)
+    return engine.engine(wanted.kind, remote=remote, spark=wanted.spark, home=home)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connect_core.engine.failures import log_of
 from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -12,14 +14,16 @@ if TYPE_CHECKING:
 KINDS = ("spark", "inline")
 
 
-def engine(kind: str, *, remote: str | None = None, spark: str | None = None) -> Engine:
+def engine(kind: str, *, remote: str | None = None, spark: str | None = None, home: Path | None = None) -> Engine:
     """The engine of a kind. `remote` is the address of the Spark Connect server (`sc://localhost:PORT/;token=…`);
-    only "spark" has one. `spark` is the version that Spark must have. Nothing is started or connected to before the
-    first lane. Runs with spark-submit are programs of their own: see `submit`."""
+    only "spark" has one. `spark` is the version that Spark must have. What a crash leaves to read goes into a log of
+    `home`. Nothing is started or connected to before the first lane. Runs with spark-submit are programs of their own:
+    see `submit`."""
+    log = log_of(home) if home else None
     if kind == "inline":
         from connect_core.engine.inline import InlineEngine
 
-        return InlineEngine()
+        return InlineEngine(log=log)
     if kind == "spark":
         from connect_core.engine.spark_checks import check_asked_for
         from connect_core.engine.spark_connect import SparkConnectEngine
@@ -28,5 +32,5 @@ def engine(kind: str, *, remote: str | None = None, spark: str | None = None) ->
             raise ConfigError("the engine has no address", next_step="start one: waybill engine start")
         if spark is not None:
             check_asked_for(spark)
-        return SparkConnectEngine(remote)
+        return SparkConnectEngine(remote, log)
     raise ConfigError(f"there is no engine {kind!r}", next_step=f"take one of: {', '.join(KINDS)}")

@@ -24,6 +24,7 @@ from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.engine.child import LENGTH_BYTES
+from connect_core.engine.failures import kept
 from connect_core.engine.naming import described
 from connect_core.errors import EngineFailed
 from connect_core.found import Found
@@ -42,8 +43,9 @@ _log = logging.getLogger(__name__)
 class InlineEngine:
     """Each lane in a process of its own, all side by side. `python` is the interpreter of the children."""
 
-    def __init__(self, python: str = sys.executable) -> None:
+    def __init__(self, python: str = sys.executable, log: Path | None = None) -> None:
         self._python = python
+        self._log = log
 
     @property
     def described(self) -> str:
@@ -62,7 +64,7 @@ class InlineEngine:
 
     def _answers(self, kind: str, requests: Sequence[bytes], limit_s: float) -> list[bytes]:
         until = time.monotonic() + limit_s
-        with _Children() as children:
+        with _Children(self._log) as children:
             for request in requests:
                 children.start([self._python, "-P", "-m", "connect_core.engine.child", kind, str(os.getpid())], request)
             children.wait(until)
@@ -76,6 +78,7 @@ class _Child:
     """A pidfd: readable when the process has ended."""
     output: BinaryIO
     errors: BinaryIO
+    log: Path | None
 
     def check(self) -> None:
         """Raises EngineFailed when it ended otherwise than well."""
@@ -84,11 +87,12 @@ class _Child:
         if lines:
             _log.debug("lane process %d:\n%s", self.process.pid, "\n".join(lines))
         if status != 0:
-            raise EngineFailed(
+            error = EngineFailed(
                 f"a lane's process {_ending(status)}" + _told(lines),
                 where=f"pid {self.process.pid}",
                 next_step="the next attempt looks for what it wrote",
             )
+            raise kept(error, "\n".join(lines), self.log)
 
     def answer(self) -> bytes:
         self.output.seek(0)
@@ -106,7 +110,8 @@ class _Child:
 class _Children:
     """The processes of one execution. Leaving the context ends every one that still runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path | None) -> None:
+        self._log = log
         self.started: list[_Child] = []
 
     def start(self, command: list[str], request: bytes) -> None:
@@ -115,7 +120,7 @@ class _Children:
             source.write(request)
             source.seek(0)
             process = subprocess.Popen(command, stdin=source, stdout=output, stderr=errors, env=_environment())
-        self.started.append(_Child(process, os.pidfd_open(process.pid), output, errors))
+        self.started.append(_Child(process, os.pidfd_open(process.pid), output, errors, self._log))
 
     def wait(self, until: float) -> None:
         """Returns when all have ended well; raises EngineFailed as soon as one has not, or at `until` (monotonic)."""

@@ -11,6 +11,7 @@ import json
 import socket
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -35,7 +36,8 @@ class SparkClassicEngine(SparkJobs):
 
     looked_at = "look at the master's page and the executors' logs"
 
-    def __init__(self, limit_s: float = EXECUTORS_LIMIT_S) -> None:
+    def __init__(self, limit_s: float = EXECUTORS_LIMIT_S, log: Path | None = None) -> None:
+        self.log = log
         self.where = "Spark of this process"
         self._limit_s = limit_s
         self._session: Any = None

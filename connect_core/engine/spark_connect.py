@@ -7,6 +7,7 @@ one fit for lanes, `spark_errors` what its errors mean.
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 from pyspark.sql.connect.session import SparkSession
 
@@ -24,7 +25,8 @@ class SparkConnectEngine(SparkJobs):
 
     looked_at = "look at it with: waybill engine status"
 
-    def __init__(self, remote: str) -> None:
+    def __init__(self, remote: str, log: Path | None = None) -> None:
+        self.log = log
         self.where = spark_session.place(remote)
         self._remote = remote
         self._session: SparkSession | None = None

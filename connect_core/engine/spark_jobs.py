@@ -11,6 +11,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome, Search
-from connect_core.engine import envelope, spark_task
+from connect_core.engine import envelope, failures, spark_task
 from connect_core.errors import EngineFailed, WaybillError
 from connect_core.found import Found
 
@@ -46,6 +47,8 @@ class SparkJobs(ABC):
 
     where: str
     """For people: where Spark is. Without anything secret."""
+    log: Path | None = None
+    """Where stack traces go."""
     looked_at: str
     """What a person does who wants to know why there is no answer."""
 
@@ -74,8 +77,14 @@ class SparkJobs(ABC):
             job.give_up(_CANCEL_LIMIT_S)
             raise
         if job.failure is not None:
-            raise self.translated(job.failure, job.sent)
+            raise self._told(job.failure, job.sent)
         return job.ordered()
+
+    def _told(self, failure: Exception, sent: bool) -> WaybillError:
+        error = self.translated(failure, sent)
+        if isinstance(error, EngineFailed) and error is not failure:
+            return failures.kept(error, failures.text_of(failure), self.log)
+        return error
 
     @abstractmethod
     def session(self) -> Any:

@@ -115,15 +115,15 @@ def write_result(path: Path, told: Json | Failure, exit_code: int = 0) -> None:
     fresh.rename(path)
 
 
-def read_result(path: Path, status: int) -> Json:
+def read_result(path: Path, status: int, log: Path | None = None) -> Json:
     """The summary of a run whose spark-submit ended with `status`. Raises the error that the run told, and
-    EngineFailed when it came to no end: then nothing is known of what it wrote."""
+    EngineFailed when it came to no end: then nothing is known of what it wrote. `log` has the output of its JVM."""
     try:
         content: Json = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise EngineFailed(
             f"spark-submit {_ending(status)} before the run told how it ended",
-            where=str(path),
+            where=str(log or path),
             next_step="read its output; the next attempt looks for what was written",
         ) from None
     if "failure" in content:

@@ -73,7 +73,7 @@ def run(
             caller=this_process(),
         )
         status = _ended(_command(place, spark_home, told), _environment(place, spark_home), log.fileno(), say)
-        return submit.read_result(result, status)
+        return submit.read_result(result, status, Path(log.name))
 
 
 def _spark_home(place: Place) -> Path:

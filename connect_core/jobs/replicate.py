@@ -17,7 +17,7 @@ from pathlib import Path
 
 from connect_core.config import EngineOptions, engine_for
 from connect_core.contracts import LIVE, Json
-from connect_core.engine import driver, submit
+from connect_core.engine import driver, failures, submit
 from connect_core.engine.parent import die_with
 from connect_core.engine.spark_checks import check_asked_for
 from connect_core.errors import Failure, VersionMismatch, WaybillError
@@ -54,7 +54,7 @@ def _moved(given: argparse.Namespace) -> Json:
     with working() as (ledger, settings, home):
         connector = ledger.connector(given.connector)
         _check_engine(engine_for(connector.document, settings, home, given.engine))
-        engine = SparkClassicEngine()
+        engine = SparkClassicEngine(log=failures.log_of(home))
         setting = setting_for(
             ledger,
             settings,

@@ -56,7 +56,7 @@ def replicate(
         for line in lost_attempts(ledger, connector, attempt):
             listener.say(line)
         kind = engine_for(connector.document, settings, home).kind
-        found = engine(kind, remote=remote() if kind == "spark" else None)
+        found = engine(kind, remote=remote() if kind == "spark" else None, home=home)
         live = setting_for(
             ledger,
             settings,
