@@ -1,12 +1,21 @@
 """The executor of the local stack: Airflow's own, whose workers have loaded what every task needs before they are
-forked. Most of the processor time of a short task would be its imports.
+forked, and none of which takes a lock with it when it is killed.
+
+Most of the processor time of a short task would be its imports. And an idle worker of Airflow's waits for its task in a
+read under a lock that all share; the lock is a semaphore, which nobody gives back for a process that was killed (by the
+kernel when memory runs out, for one): no other worker gets a task any more, whatever else is restarted but the
+scheduler. Here the kernel gives it back.
 
 Named in a setting, `AIRFLOW__CORE__EXECUTOR`: every part of Airflow imports this module, so nothing else comes with it.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 from importlib import import_module
+from types import TracebackType
+from typing import Any
 
 from airflow.executors.local_executor import LocalExecutor
 
@@ -31,3 +40,34 @@ class WarmLocalExecutor(LocalExecutor):
         for name in NEEDED_BY_TASKS:
             import_module(name)
         super().start()
+
+    def _spawn_workers_with_gc_freeze(self, spawn_number: int) -> None:
+        """The first workers are forked as soon as their queues are made: here is the only place in between."""
+        for queue in (self.activity_queue, self.result_queue):
+            _free_of_semaphores(queue)
+        super()._spawn_workers_with_gc_freeze(spawn_number)  # type: ignore[no-untyped-call]
+
+
+def _free_of_semaphores(queue: Any) -> None:
+    """By private names of the standard library's `SimpleQueue`: one message of it is one write and one read of a pipe,
+    each under a lock."""
+    if not isinstance(queue._rlock, KernelLock):
+        queue._rlock, queue._wlock = KernelLock(), KernelLock()
+
+
+class KernelLock:
+    """Excludes processes that are forks of the one that made it; released when its holder ends, however it ends.
+
+    A record lock of fcntl(2): it belongs to a process, so that a fork does not have what its parent holds. Threads of
+    one process it does not part.
+    """
+
+    def __init__(self) -> None:
+        # Stays open: closing any descriptor of the file would release the lock.
+        self._file = os.memfd_create("waybill-lock")
+
+    def __enter__(self) -> None:
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        fcntl.lockf(self._file, fcntl.LOCK_UN)

@@ -1,0 +1,62 @@
+"""Workers of the executor die, and nobody waits for what they held. Processes are real forks; no Airflow runs."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from multiprocessing import SimpleQueue
+from pathlib import Path
+
+from connect_core.orchestration.executor import KernelLock, _free_of_semaphores
+
+LIMIT_S = 20
+FORKS = multiprocessing.get_context("fork")
+
+
+def _hold(lock: KernelLock, held: Path) -> None:
+    with lock:
+        held.touch()
+        time.sleep(60)
+
+
+def _take(work: SimpleQueue[str], results: SimpleQueue[str]) -> None:
+    while True:
+        results.put(work.get())
+
+
+def test_a_lock_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
+    lock, held = KernelLock(), tmp_path / "held"
+    holder = FORKS.Process(target=_hold, args=(lock, held))
+    holder.start()
+    while not held.exists():
+        time.sleep(0.01)
+    second = FORKS.Process(target=_hold, args=(lock, tmp_path / "again"))
+    second.start()
+    time.sleep(0.2)
+    assert not (tmp_path / "again").exists(), "it excludes nobody"
+    holder.kill()
+    while not (tmp_path / "again").exists():
+        time.sleep(0.01)
+    second.kill()
+    for process in (holder, second):
+        process.join()
+
+
+def test_a_killed_worker_takes_no_queue_with_it() -> None:
+    work, results = FORKS.SimpleQueue(), FORKS.SimpleQueue()
+    for queue in (work, results):
+        _free_of_semaphores(queue)
+    workers = [FORKS.Process(target=_take, args=(work, results), daemon=True) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for number, worker in enumerate(workers):
+        work.put(str(number))
+        assert results._reader.poll(LIMIT_S), "nobody takes what is there to do"  # type: ignore[attr-defined]
+        assert results.get() == str(number)
+        if worker is not workers[-1]:
+            os.kill(worker.pid or 0, signal.SIGKILL)
+            worker.join()
+    workers[-1].kill()
+    workers[-1].join()
