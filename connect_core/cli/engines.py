@@ -49,6 +49,13 @@ def status(as_json: JsonFlag = False) -> None:
 def _show(home: Path, as_json: bool) -> dict[str, Any]:
     from connect_core import stack
 
-    told = next(described(part) for part in stack.status(home) if part.name == stack.ENGINE)
+    (part,) = stack.status(home, (stack.ENGINE,))
+    running = stack.load(home)
+    address = running.engine_address if running and part.state != "stopped" else None
+    told = {
+        **described(part),
+        "address": address,
+        "token_file": str(running.engine_token_file) if running and address else None,
+    }
     output.emit(as_json, told, lambda: output.fields((name, value) for name, value in told.items() if name != "ports"))
     return told

@@ -193,8 +193,9 @@ def _stack() -> Iterator[Finding]:
     for part in _parts(home):
         if part["state"] == "stopped" and part["part"] not in stack.startable():
             continue
-        state = {"running": "ok", "dead": "fault"}.get(part["state"], "warning")
-        step = "" if state == "ok" else f"`waybill dev up`; its log: {part['log']}"
+        state = {"running": "ok", "stopped": "warning"}.get(part["state"], "fault")
+        stuck = "" if part["state"] in ("stopped", "dead") else f"`waybill dev down --only {part['part']}`, then "
+        step = "" if state == "ok" else f"{stuck}`waybill dev up`; its log: {part['log']}"
         yield Finding(part["part"], state, part["state"], step, 3)
 
 

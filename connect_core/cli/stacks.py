@@ -24,13 +24,14 @@ Parts = Annotated[list[str], typer.Option("--only", help="Only this part; may be
 def up(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006  typer copies it
     """Start what is not running yet, and make the ledger in it. Makes a home when there is none.
 
-    The MQTT broker is started only when it is named: `--only mqtt-broker`.
+    Every part that ran before is started again. The MQTT broker has to be named once: `--only mqtt-broker`.
     """
     from connect_core import stack
     from connect_core.config import create_home
 
-    parts = _parts(only) if only else _startable()
+    named = _parts(only)
     home = create_home()
+    parts = named or _startable(home)
     _warn_of_a_ledger_left_behind(home, parts)
     had_login = stack.password_file(home).exists()
     running = stack.up(home, parts=parts, report=output.notice)
@@ -48,17 +49,17 @@ def down(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006
     from connect_core.config import require_home
 
     home = require_home()
-    stack.down(home, parts=_parts(only), report=output.notice)
+    stack.down(home, parts=_parts(only) if only else None, report=output.notice)
     _show(home, as_json)
 
 
 @app.command()
 def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """What runs, on which ports. Exit code 3 when a part that was started is dead."""
+    """What runs, on which ports: every part is asked. Exit code 3 when one that was started is dead or of no use."""
     from connect_core.config import require_home
 
     home = require_home()
-    if any(part.state == "dead" for part in _show(home, as_json, wide)):
+    if any(part.state not in ("running", "stopped") for part in _show(home, as_json, wide)):
         raise typer.Exit(Unreachable.exit_code)
 
 
@@ -105,13 +106,13 @@ def _parts(only: list[str]) -> tuple[str, ...]:
     unknown = [name for name in only if name not in stack.ALL]
     if unknown:
         raise ConfigError(f"the stack has no part {', '.join(unknown)}", next_step=f"It has {', '.join(stack.ALL)}")
-    return tuple(only) or stack.ALL
+    return tuple(only)
 
 
-def _startable() -> tuple[str, ...]:
+def _startable(home: Path) -> tuple[str, ...]:
     from connect_core import stack
 
-    parts = stack.startable()
+    parts = stack.startable(home)
     if not set(stack.AIRFLOW_PARTS) <= set(parts):
         output.notice("note: Airflow is not installed and not started (pip install 'waybill[airflow]')")
     return parts

@@ -7,6 +7,8 @@ import re
 LIVE_DAG = "replicate."
 BACKFILL_DAG = "backfill."
 RECONCILE = "reconcile"
+ENGINE_CONNECTION = "waybill_engine"
+"""The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
 
 
 def live_dag(connector: str) -> str:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from connect_core.orchestration.work import Attempt
     from connect_core.replication.requests import Request
 
-ENGINE_CONNECTION = "waybill_engine"
-"""The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
-
 
 class Replicate(BaseOperator):
     """One task of a run: leases its partitions, plans, moves, settles. `alone` when the run has no other task."""
@@ -156,7 +153,7 @@ def _engine_address() -> str:
     """Of the connection, through the provider's hook: a secret, never to be logged."""
     from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
-    return SparkConnectHook(ENGINE_CONNECTION).get_connection_url()
+    return SparkConnectHook(names.ENGINE_CONNECTION).get_connection_url()
 
 
 def _is_paused(dag_id: str) -> bool:

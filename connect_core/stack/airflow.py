@@ -17,15 +17,29 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import ClassVar
 
 from connect_core.errors import Unreachable
 from connect_core.stack import airflow_database, airflow_settings, jars, ports, postgresql
-from connect_core.stack.parts import API_SERVER, DAG_PROCESSOR, ENGINE, POSTGRESQL, SCHEDULER, TRIGGERER, Site
+from connect_core.stack.parts import (
+    API_SERVER,
+    DAG_PROCESSOR,
+    NOT_ANSWERING,
+    POSTGRESQL,
+    RUNNING,
+    SCHEDULER,
+    STARTS_NO_TASKS,
+    TRIGGERER,
+    Site,
+    running_if,
+)
 from connect_core.stack.processes import Launch
 
 _PACKAGE = "apache-airflow-core"
 _HEALTH_TIMEOUT_S = 3.0
+_SILENT_S = 30.0
+"""Airflow's parts send a heartbeat every five seconds; on a crowded machine a few are late."""
 
 
 def is_installed() -> bool:
@@ -46,7 +60,7 @@ class Component:
     stop_grace_s: float
     arguments: tuple[str, ...] = ()
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
-    told: ClassVar[tuple[str, ...]] = (API_SERVER, ENGINE)
+    told: ClassVar[tuple[str, ...]] = (API_SERVER,)
     well_known: ClassVar[Mapping[str, int]] = {}
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
@@ -64,6 +78,16 @@ class Component:
     def is_ready(self, site: Site, output: str) -> bool:
         return airflow_database.has_job(_database(site), self.job_type)
 
+    def condition(self, site: Site) -> str:
+        """By its heartbeats in Airflow's database; a scheduler also by whether what it has queued is started."""
+        try:
+            if not airflow_database.has_heartbeat(_database(site), self.job_type, _SILENT_S):
+                return NOT_ANSWERING
+            stuck = self.name == SCHEDULER and airflow_database.waiting(_database(site)).is_stuck
+        except Unreachable:
+            return NOT_ANSWERING
+        return STARTS_NO_TASKS if stuck else RUNNING
+
     def welcome(self, site: Site) -> None:
         """Nothing to do."""
 
@@ -78,7 +102,7 @@ class Component:
 class ApiServer:
     name: ClassVar[str] = API_SERVER
     after: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
-    told: ClassVar[tuple[str, ...]] = (ENGINE,)
+    told: ClassVar[tuple[str, ...]] = ()
     well_known: ClassVar[Mapping[str, int]] = {"http": 8080}
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     # It serves nobody any more long before its interpreter has ended.
@@ -94,13 +118,16 @@ class ApiServer:
         return _launch(site, self.name)
 
     def is_ready(self, site: Site, output: str) -> bool:
+        return self.condition(site) == RUNNING
+
+    def condition(self, site: Site) -> str:
         """Health needs the database, the version does not; neither needs a login."""
         address = f"http://127.0.0.1:{site.ports['http']}/api/v2/monitor/health"
         try:
             with _DIRECT.open(address, timeout=_HEALTH_TIMEOUT_S) as answer:
-                return bool(answer.status == 200)
+                return running_if(answer.status == 200)
         except OSError:
-            return False
+            return NOT_ANSWERING
 
     def welcome(self, site: Site) -> None:
         """Nothing to do."""
@@ -113,6 +140,11 @@ class ApiServer:
             "user": airflow_settings.USER,
             "password_file": str(airflow_settings.password_file(site.home).relative_to(site.home)),
         }
+
+
+def waiting_tasks(home: Path) -> airflow_database.Waiting:
+    """What Airflow's database says of tasks that are queued. Raises Unreachable when it does not answer."""
+    return airflow_database.waiting(postgresql.url(home, airflow_settings.DATABASE))
 
 
 KINDS = (
@@ -152,4 +184,4 @@ def _launch(site: Site, part: str, *arguments: str) -> Launch:
 
 
 def _database(site: Site) -> str:
-    return airflow_settings.environment(site)[airflow_settings.DATABASE_VARIABLE]
+    return postgresql.url(site.home, airflow_settings.DATABASE)

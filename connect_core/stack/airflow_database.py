@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as psycopg2_cursor
 
 _MIGRATION_LIMIT_S = 300
+STUCK_AFTER_S = 20.0
 
 
 def migrate(environment: Mapping[str, str], version: str, log: Path, report: Report) -> None:
@@ -46,6 +48,48 @@ def end_jobs(url: str, job_type: str) -> None:
         cursor.execute(
             "UPDATE job SET state = 'failed', end_date = now() WHERE job_type = %s AND end_date IS NULL", (job_type,)
         )
+
+
+def has_heartbeat(url: str, job_type: str, within_s: float) -> bool:
+    """Whether a process of that kind has shown in that time that it works. Raises Unreachable."""
+    with _asked(url) as cursor:
+        cursor.execute(
+            "SELECT 1 FROM job WHERE job_type = %s AND state = 'running' AND end_date IS NULL"
+            " AND latest_heartbeat > now() - make_interval(secs => %s)",
+            (job_type, within_s),
+        )
+        return cursor.fetchone() is not None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Tasks that the scheduler has given to its executor and that have not started: how many, for how many seconds the
+    first of them, and whether any other task has started in the last `STUCK_AFTER_S`."""
+
+    queued: int
+    longest_s: float
+    others_start: bool
+
+    @property
+    def is_stuck(self) -> bool:
+        """A scheduler queues no more than its executor has room for, so that what is queued starts within moments."""
+        return self.queued > 0 and self.longest_s >= STUCK_AFTER_S and not self.others_start
+
+
+def waiting(url: str) -> Waiting:
+    """Raises Unreachable."""
+    with _asked(url) as cursor:
+        cursor.execute(
+            "SELECT count(*), coalesce(extract(epoch FROM now() - min(queued_dttm)), 0) FROM task_instance"
+            " WHERE state = 'queued'"
+        )
+        queued, longest_s = cursor.fetchone() or (0, 0)
+        if longest_s < STUCK_AFTER_S:
+            return Waiting(queued, float(longest_s), True)
+        cursor.execute(
+            "SELECT 1 FROM task_instance WHERE start_date > now() - make_interval(secs => %s) LIMIT 1", (STUCK_AFTER_S,)
+        )
+        return Waiting(queued, float(longest_s), cursor.fetchone() is not None)
 
 
 def has_job(url: str, job_type: str) -> bool:
@@ -90,6 +134,18 @@ def _run_migration(environment: Mapping[str, str], log: Path) -> None:
         )
     if done.returncode != 0:
         raise Unreachable("the tables of Airflow could not be made", where=str(log), next_step="mend what the log says")
+
+
+@contextmanager
+def _asked(url: str) -> Iterator[psycopg2_cursor]:
+    import psycopg2
+
+    try:
+        with _cursor(url) as cursor:
+            cursor.execute("SET statement_timeout = '3s'")
+            yield cursor
+    except psycopg2.Error as error:
+        raise Unreachable("Airflow's database does not answer", next_step="waybill dev status") from error
 
 
 @contextmanager

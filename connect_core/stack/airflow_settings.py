@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from connect_core.errors import Unreachable
-from connect_core.stack import jars, java, postgresql, secret, spark_connect
-from connect_core.stack.parts import API_SERVER, ENGINE, Site
+from connect_core.stack import jars, java, postgresql, secret
+from connect_core.stack.parts import API_SERVER, Site
 from connect_core.stack.rocketmq import settings_of
 
 USER = "admin"
@@ -72,13 +72,7 @@ def environment(site: Site, inherited: Mapping[str, str] = os.environ) -> dict[s
     }
     shipped = settings_of("airflow.env") | settings_of("airflow-local.env")
     return (
-        kept
-        | shipped
-        | _places(site)
-        | _secrets(site)
-        | _connections(site)
-        | _programs(kept)
-        | dict(site.options.airflow)
+        kept | shipped | _places(site) | _secrets(site) | _connections() | _programs(kept) | dict(site.options.airflow)
     )
 
 
@@ -117,16 +111,11 @@ def _secrets(site: Site) -> dict[str, str]:
     }
 
 
-def _connections(site: Site) -> dict[str, str]:
-    """Of type `spark_connect`: the resident engine, when the stack has one. Of type `spark`: for spark-submit."""
+def _connections() -> dict[str, str]:
+    """Of type `spark`: for spark-submit. That of the engine is looked up when a task asks (`orchestration.secrets`):
+    in an environment it would be the address that the engine had when Airflow was started."""
     submit = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
-    found = {"AIRFLOW_CONN_WAYBILL_SUBMIT": json.dumps(submit)}
-    engine = site.neighbours.get(ENGINE)
-    if engine is not None:
-        # By number the client would want TLS.
-        place = {"conn_type": "spark_connect", "host": "sc://localhost", "port": engine["grpc"]}
-        found["AIRFLOW_CONN_WAYBILL_ENGINE"] = json.dumps(place | {"password": spark_connect.token(site.home)})
-    return found
+    return {"AIRFLOW_CONN_WAYBILL_SUBMIT": json.dumps(submit)}
 
 
 def _programs(inherited: Mapping[str, str]) -> dict[str, str]:

@@ -21,10 +21,10 @@ from connect_core.errors import Unreachable
 from connect_core.stack import airflow, processes, supervision
 from connect_core.stack.jars import Report, locked
 from connect_core.stack.mqtt_broker import MqttBroker
-from connect_core.stack.parts import Kind, Options, Site
+from connect_core.stack.parts import RUNNING, Kind, Options, Site
 from connect_core.stack.ports import is_free
 from connect_core.stack.postgresql import PostgreSQL
-from connect_core.stack.record import Part, Stack, load, save
+from connect_core.stack.record import Part, Stack, load, save, want, wanted
 from connect_core.stack.rocketmq import Broker, NameServer
 from connect_core.stack.spark_connect import SparkConnect
 
@@ -40,12 +40,14 @@ READY_LIMIT_S = 300.0
 """Generous: a part that died is noticed at once, and a disk that stalls has held a broker back for over a minute."""
 _READY_POLL_S = 0.1
 _FAILED_GRACE_S = 5.0
+_PORTS_LIMIT_S = 5.0
 _TAIL_LINES = 12
 
 
 @dataclass(frozen=True)
 class PartStatus:
-    """What `status` found: `state` is `running`, `stopped` (never started, or stopped on purpose) or `dead`."""
+    """What `status` found: `state` is `stopped` (never started, or stopped on purpose), `dead`, or what a part whose
+    process lives does (`parts.Condition`): only one that answers is `running`."""
 
     name: str
     state: str
@@ -57,10 +59,12 @@ class PartStatus:
     log: Path
 
 
-def startable() -> tuple[str, ...]:
+def startable(home: Path | None = None) -> tuple[str, ...]:
     """What is started unless parts are named: those whose programs are installed (Airflow is an extra of this package),
-    without the MQTT broker, which few need."""
-    return (*DATA_PARTS, *AIRFLOW_PARTS) if airflow.is_installed() else DATA_PARTS
+    and those of `home` that ran when it was stopped. The MQTT broker, which few need, is started by name first."""
+    usual = (*DATA_PARTS, *AIRFLOW_PARTS) if airflow.is_installed() else DATA_PARTS
+    before = wanted(home) if home else ()
+    return tuple(name for name in ALL if name in usual or name in before)
 
 
 def up(
@@ -76,25 +80,31 @@ def up(
     When a part fails the others stay: the error names it with the end of its log, and a second call tries it again.
     """
     home = home.absolute()
-    wanted = [KINDS[name] for name in parts]
+    asked = [KINDS[name] for name in parts]
     with _home_lock(home):
         stack = load(home) or Stack(home, options or Options())
         if not any(part.process.is_alive for part in stack.parts.values()):
             stack = replace(stack, options=options or stack.options)
-        missing = [kind for kind in wanted if not _runs(stack, kind.name)]
+        missing = [kind for kind in asked if not _runs(stack, kind.name)]
+        there = [kind.name for kind in asked if kind not in missing]
         if missing:
+            want(home, {*wanted(home), *stack.parts, *(kind.name for kind in missing)})
             stack = _Start(stack, report).all_of(missing)
-        else:
-            report(f"already running: {', '.join(kind.name for kind in wanted)}")
+        _tell_of(stack, there, report, as_well=not missing)
         if supervise:
             stack = supervision.ensure(stack)
     return stack
 
 
-def down(home: Path, *, parts: Iterable[str] = ALL, report: Report = lambda _: None) -> None:
-    """Stops `parts`, each when those that come after it have ended, and first the supervisor when nothing is left."""
+def down(home: Path, *, parts: Iterable[str] | None = None, report: Report = lambda _: None) -> None:
+    """Stops `parts`, each when those that come after it have ended, and first the supervisor when nothing is left.
+
+    All of them unless they are named. What is named is not brought back by the next `up` of all.
+    """
     home = home.absolute()
-    names = set(parts)
+    names = set(ALL if parts is None else parts)
+    if parts is not None and wanted(home):
+        want(home, {*wanted(home)} - names)
     stack = load(home)
     if stack is None:
         report("nothing is running")
@@ -121,10 +131,13 @@ def kill(home: Path, name: str) -> None:
         processes.stop(stack.part(name).process, sign=signal.SIGKILL)
 
 
-def status(home: Path) -> list[PartStatus]:
-    """One line a part, in the order of `ALL`; answers from the record and the process table alone."""
+def status(home: Path, names: Iterable[str] = ALL) -> list[PartStatus]:
+    """One line a part, in the order of `names`. Each part that runs is asked something: one that does not answer costs
+    some seconds."""
     stack = load(home.absolute()) or Stack(home.absolute(), Options())
-    return [_status_of(stack, name) for name in ALL]
+    asked = tuple(names)
+    with ThreadPoolExecutor(max(len(asked), 1)) as threads:
+        return list(threads.map(lambda name: _status_of(stack, name), asked))
 
 
 def restart(home: Path, names: Iterable[str], *, report: Report) -> None:
@@ -167,12 +180,14 @@ class _Start:
     def all_of(self, kinds: list[Kind]) -> Stack:
         """Returns when all are ready; after a failure of one the others are waited for, then the error is raised."""
         (self._stack.home / "logs").mkdir(parents=True, exist_ok=True)
+        self._end_remains(kinds)
         ports = self._choose_ports(kinds)
         misled = self._misled(ports)
-        self._stack = _stop_all(self._stack, [kind.name for kind in misled], self._report)
+        # They stay in the record: when the one that moved does not start, they wait for it as parts that died.
+        _end_all(self._stack, [kind.name for kind in misled], self._report)
         ports |= {kind.name: self._stack.last_ports[kind.name] for kind in misled}
         kinds = [KINDS[name] for name in KINDS if name in ports]
-        neighbours = {name: part.ports for name, part in self._stack.parts.items()} | ports
+        neighbours = self._neighbours(ports)
         starts: dict[str, Future[None]] = {}
         with ThreadPoolExecutor(len(kinds)) as threads:
             for kind in kinds:
@@ -192,11 +207,21 @@ class _Start:
         return self._stack
 
     def _misled(self, ports: Mapping[str, Mapping[str, int]]) -> list[Kind]:
-        """Those that run and were started with a port that another part does not have any more."""
-        last = self._stack.last_ports
-        moved = {name for name, chosen in ports.items() if chosen != last.get(name, chosen)}
+        """Those that run and were started with other ports of a part than it has, or is about to have.
+
+        By what each was told, not by what has just moved: a part may have moved, told others so, failed to start there
+        and come back to where it was.
+        """
+        now = self._neighbours(ports)
         running = [kind for kind in KINDS.values() if kind.name not in ports and _runs(self._stack, kind.name)]
-        return [kind for kind in running if moved & {*kind.told}]
+        return [kind for kind in running if self._was_misled(kind, now)]
+
+    def _was_misled(self, kind: Kind, now: Mapping[str, Mapping[str, int]]) -> bool:
+        told = {**self._stack.last_ports, **self._stack.parts[kind.name].told}
+        return any(told.get(name, now[name]) != now[name] for name in kind.told if name in now)
+
+    def _neighbours(self, ports: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+        return {name: part.ports for name, part in self._stack.parts.items()} | dict(ports)
 
     def _choose_ports(self, kinds: list[Kind]) -> dict[str, Mapping[str, int]]:
         taken = {port for part in self._stack.parts.values() for port in part.ports.values()}
@@ -204,12 +229,18 @@ class _Start:
         for kind in kinds:
             usual = kind.well_known if self._stack.options.well_known_ports else {}
             last = self._stack.last_ports.get(kind.name, {})
+            self._await_ports(kind.name, last)
             chosen[kind.name] = kind.choose_ports(last or usual, taken - set(last.values()))
             taken |= set(chosen[kind.name].values())
         return chosen
 
+    def _await_ports(self, name: str, last: Mapping[str, int]) -> None:
+        """Until a part that died has left its ports: the kernel frees them when the last of its threads is gone, which
+        may be after its process looks dead. What moves misleads whoever was told where it is."""
+        if name in self._before.parts:
+            processes.wait_until(lambda: all(is_free(port) for port in last.values()), _PORTS_LIMIT_S)
+
     def _one(self, kind: Kind, site: Site, before: Mapping[str, Future[None] | None]) -> None:
-        self._end_remains(kind)
         for name, start in before.items():
             self._await_other(kind, name, start)
         begun = time.monotonic()
@@ -236,15 +267,16 @@ class _Start:
                 next_step=f"waybill dev up --only {name} --only {kind.name}",
             )
 
-    def _end_remains(self, kind: Kind) -> None:
-        """Ends what a process that died has left in its session, before another takes its place.
+    def _end_remains(self, kinds: list[Kind]) -> None:
+        """Ends what processes that died have left in their sessions, before others take their places and ports.
 
         An executor worker of a killed scheduler would work on beside its successor, and the task in it beside its own
         retry. Ended here they are dead for certain: their leases are proven free, and the retry goes on at once.
         """
-        known = self._before.parts.get(kind.name)
-        if known is not None:
-            processes.stop(known.process, sign=signal.SIGKILL)
+        for kind in kinds:
+            known = self._before.parts.get(kind.name)
+            if known is not None:
+                processes.stop(known.process, sign=signal.SIGKILL)
 
     def _spawn(self, kind: Kind, site: Site) -> Part:
         launch = kind.launch(site)
@@ -253,7 +285,8 @@ class _Start:
             process = processes.start(launch)
             version, facts = kind.version(site), kind.facts(site)
             restarts = self._restarts.get(kind.name, 0)
-            part = Part(kind.name, process, site.ports, version, facts, time.time(), restarts)
+            told = {name: site.neighbours[name] for name in kind.told if name in site.neighbours}
+            part = Part(kind.name, process, site.ports, version, facts, time.time(), restarts, told)
             self._stack = self._stack.having(part)
             save(self._stack)
         return part
@@ -292,14 +325,16 @@ def _remedy(site: Site, ended: bool) -> str:
 
 
 def _stop_all(stack: Stack, names: list[str], report: Report) -> Stack:
-    if not names:
-        return stack
-    with ThreadPoolExecutor(len(names)) as threads:
-        for line in threads.map(lambda name: _stop_one(stack.parts[name]), names):
-            report(line)
+    _end_all(stack, names, report)
     stack = stack.without(*names)
     save(stack)
     return stack
+
+
+def _end_all(stack: Stack, names: list[str], report: Report) -> None:
+    with ThreadPoolExecutor(max(len(names), 1)) as threads:
+        for line in threads.map(lambda name: _stop_one(stack.parts[name]), names):
+            report(line)
 
 
 def _stop_one(part: Part) -> str:
@@ -316,8 +351,24 @@ def _status_of(stack: Stack, name: str) -> PartStatus:
     part = stack.parts.get(name)
     if part is None:
         return PartStatus(name, "stopped", None, {}, "", None, 0, log)
-    state = "running" if part.process.is_alive else "dead"
+    state = KINDS[name].condition(_site(stack, part)) if part.process.is_alive else "dead"
     return PartStatus(name, state, part.process.pid, part.ports, part.version, part.since, part.restarts, log)
+
+
+def _site(stack: Stack, part: Part) -> Site:
+    neighbours = {name: other.ports for name, other in stack.parts.items()}
+    return Site(stack.home, part.ports, neighbours, stack.options)
+
+
+def _tell_of(stack: Stack, names: list[str], report: Report, *, as_well: bool) -> None:
+    """Of parts that had not to be started: which of them are no use as they are, and, when asked, which are."""
+    found = {name: KINDS[name].condition(_site(stack, stack.parts[name])) for name in names}
+    well = [name for name in names if found[name] == RUNNING]
+    if well and as_well:
+        report(f"already running: {', '.join(well)}")
+    for name in names:
+        if name not in well:
+            report(f"{name} runs and is {found[name]}: `waybill dev down --only {name}`, then `waybill dev up`")
 
 
 def _log(stack: Stack, name: str) -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from connect_core.stack import jars, java, ports
-from connect_core.stack.parts import MQTT_BROKER, Site
+from connect_core.stack.parts import MQTT_BROKER, NOT_ANSWERING, RUNNING, Site, running_if
 from connect_core.stack.processes import Launch
 from connect_core.stack.rocketmq import SETTINGS, settings_of
 
@@ -62,13 +62,16 @@ class MqttBroker:
         return Launch(command, dict(os.environ), site.log(self.name))
 
     def is_ready(self, site: Site, output: str) -> bool:
+        return self.condition(site) == RUNNING
+
+    def condition(self, site: Site) -> str:
         """A port is open before its broker is ready: only the answer to a client tells."""
         try:
             with socket.create_connection(("127.0.0.1", site.ports["mqtt"]), timeout=_TIMEOUT_S) as connection:
                 connection.sendall(_CONNECT)
-                return connection.recv(len(_CONNACK)) == _CONNACK
+                return running_if(connection.recv(len(_CONNACK)) == _CONNACK)
         except OSError:
-            return False
+            return NOT_ANSWERING
 
     def welcome(self, site: Site) -> None:
         """Nothing to do."""

@@ -18,7 +18,13 @@ from connect_core.stack.processes import Launch
 
 NAME_SERVER, BROKER, POSTGRESQL, ENGINE = "name-server", "broker", "postgresql", "engine"
 MQTT_BROKER = "mqtt-broker"
+RUNNING, NOT_ANSWERING, STARTS_NO_TASKS = "running", "not answering", "starting no tasks"
+"""What a part whose process lives may be found to be."""
 API_SERVER, SCHEDULER, DAG_PROCESSOR, TRIGGERER = "api-server", "scheduler", "dag-processor", "triggerer"
+
+
+def running_if(answers: bool) -> str:
+    return RUNNING if answers else NOT_ANSWERING
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,11 @@ class Kind(Protocol):
 
     def welcome(self, site: Site) -> None:
         """What is done once behind each start, when it is ready: create the database, run the first job."""
+        ...
+
+    def condition(self, site: Site) -> str:
+        """What a part whose process lives does, by a client's round trip of some seconds at most: RUNNING,
+        NOT_ANSWERING or STARTS_NO_TASKS."""
         ...
 
     def version(self, site: Site) -> str: ...

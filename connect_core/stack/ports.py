@@ -59,12 +59,3 @@ def choose(preferred: int, taken: Set[int] = frozenset(), *, with_below: int = 0
     while any(near in taken or not is_free(near) for near in {port, port - with_below}):
         port = free(with_below=with_below)
     return port
-
-
-def accepts(port: int) -> bool:
-    """Whether something listens on the loopback port."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-    except OSError:
-        return False

@@ -27,7 +27,7 @@ from typing import ClassVar
 from connect_core.errors import Refused, Unreachable
 from connect_core.stack import processes, record
 from connect_core.stack.jars import Report, locked
-from connect_core.stack.parts import POSTGRESQL, Site
+from connect_core.stack.parts import NOT_ANSWERING, POSTGRESQL, RUNNING, Site
 from connect_core.stack.processes import Launch
 from connect_core.stack.rocketmq import settings_of
 
@@ -69,13 +69,16 @@ class PostgreSQL:
         return Launch(command, environment(), site.log(self.name))
 
     def is_ready(self, site: Site, output: str) -> bool:
+        return self.condition(site) == RUNNING
+
+    def condition(self, site: Site) -> str:
         import psycopg2
 
         try:
             psycopg2.connect(_dsn(site, "postgres")).close()
         except psycopg2.OperationalError:
-            return False
-        return True
+            return NOT_ANSWERING
+        return RUNNING
 
     def welcome(self, site: Site) -> None:
         import psycopg2

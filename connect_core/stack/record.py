@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from connect_core.stack.processes import Process
 
 _FORMAT = 1
 _FILE = "stack.json"
+_WANTED_FILE = "stack.wanted"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Part:
     facts: Mapping[str, str]
     since: float
     restarts: int = 0
+    told: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The ports of other parts that it was started with."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,8 @@ class Stack:
     @property
     def spark_remote(self) -> str:
         """The Spark Connect URL with its token: a secret, never to be logged. The host must be this word."""
-        engine = self.part(ENGINE)
-        token = (self.home / engine.facts["token_file"]).read_text().strip()
-        return f"sc://localhost:{engine.ports['grpc']}/;token={token}"
+        token = self.engine_token_file.read_text().strip()
+        return f"{self.engine_address}/;token={token}"
 
     @property
     def airflow_url(self) -> str:
@@ -109,6 +111,16 @@ class Stack:
             raise Unreachable(f"the local {name} is not running", where=str(self.home), next_step=step)
         return found
 
+    @property
+    def engine_address(self) -> str:
+        """The Spark Connect URL without its token: for people."""
+        return f"sc://localhost:{self.part(ENGINE).ports['grpc']}"
+
+    @property
+    def engine_token_file(self) -> Path:
+        """Only its owner can read it."""
+        return self.home / self.part(ENGINE).facts["token_file"]
+
     def having(self, part: Part) -> Stack:
         ports = {**self.last_ports, part.name: part.ports}
         return replace(self, parts={**self.parts, part.name: part}, last_ports=ports)
@@ -139,14 +151,32 @@ def load(home: Path) -> Stack | None:
         ) from error
 
 
+def wanted(home: Path) -> tuple[str, ...]:
+    """The parts that ran when the stack was stopped as a whole, or died with its machine."""
+    try:
+        return tuple(json.loads((home / _WANTED_FILE).read_text()))
+    except (FileNotFoundError, ValueError):
+        return ()
+
+
+def want(home: Path, names: Collection[str]) -> None:
+    """Replaces what `wanted` gives."""
+    _write(home / _WANTED_FILE, sorted(names))
+
+
 def save(stack: Stack) -> None:
     """Replaces the record at once; removes it when nothing is left to remember."""
     path = stack.home / _FILE
     if not stack.parts and stack.supervisor is None:
         path.unlink(missing_ok=True)
         return
+    _write(path, _encode(stack))
+
+
+def _write(path: Path, content: object) -> None:
+    """At once: whoever reads it finds the old one or the new one."""
     fresh = path.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps(_encode(stack), indent=1, sort_keys=True) + "\n")
+    fresh.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
     fresh.replace(path)
 
 

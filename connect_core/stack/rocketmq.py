@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from connect_core.stack import jars, java, ports, probe
-from connect_core.stack.parts import BROKER, NAME_SERVER, Options, Site
+from connect_core.stack.parts import BROKER, NAME_SERVER, RUNNING, Options, Site, running_if
 from connect_core.stack.processes import Launch
 
 SETTINGS = Path(__file__).with_name("settings")
@@ -52,7 +52,10 @@ class NameServer:
         return _launch(site, self.name, "org.apache.rocketmq.namesrv.NamesrvStartup", NAME_SERVER_JVM, "namesrv.conf")
 
     def is_ready(self, site: Site, output: str) -> bool:
-        return "boot success" in output and probe.ask(site.ports["remoting"], probe.BROKER_CLUSTER_INFO) is not None
+        return "boot success" in output and self.condition(site) == RUNNING
+
+    def condition(self, site: Site) -> str:
+        return running_if(probe.ask(site.ports["remoting"], probe.BROKER_CLUSTER_INFO) is not None)
 
     def welcome(self, site: Site) -> None:
         """Nothing to do: topics are created by whoever needs them."""
@@ -88,11 +91,14 @@ class Broker:
         return _launch(site, self.name, "org.apache.rocketmq.broker.BrokerStartup", BROKER_JVM, "broker.conf")
 
     def is_ready(self, site: Site, output: str) -> bool:
-        if "boot success" not in output or probe.ask(site.ports["remoting"], probe.BROKER_RUNTIME_INFO) is None:
+        if "boot success" not in output or self.condition(site) != RUNNING:
             return False
         name_server = site.neighbours[NAME_SERVER]["remoting"]
         known = probe.ask(name_server, probe.BROKER_CLUSTER_INFO) or b""
         return f"127.0.0.1:{site.ports['remoting']}".encode() in known
+
+    def condition(self, site: Site) -> str:
+        return running_if(probe.ask(site.ports["remoting"], probe.BROKER_RUNTIME_INFO) is not None)
 
     def welcome(self, site: Site) -> None:
         """Nothing to do."""

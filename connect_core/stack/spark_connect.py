@@ -8,6 +8,7 @@ the first real one finds warm classes and running workers.
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Set
@@ -19,7 +20,7 @@ from typing import ClassVar
 from connect_core.engine import server
 from connect_core.errors import Unreachable
 from connect_core.stack import jars, java, ports, secret
-from connect_core.stack.parts import ENGINE, Site
+from connect_core.stack.parts import ENGINE, NOT_ANSWERING, RUNNING, Site, running_if
 from connect_core.stack.processes import Launch
 
 _TOKEN_FILE = "engine.token"
@@ -27,6 +28,10 @@ _TOKEN_FILE = "engine.token"
 _WARM_UP = "connect_core.engine.warm_up"
 _REMOTE_VARIABLE = "WAYBILL_ENGINE_REMOTE"
 _WARM_UP_LIMIT_S = 150
+_ANSWER_LIMIT_S = 3.0
+_FRAME_HEADER = 9
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""How a client begins HTTP/2 (RFC 9113, 3.4): the preface and empty settings. The server answers with its own."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,16 @@ class SparkConnect:
         return Launch(command, server.server_environment(ours), site.log(self.name))
 
     def is_ready(self, site: Site, output: str) -> bool:
-        return ports.accepts(site.ports["grpc"])
+        return self.condition(site) == RUNNING
+
+    def condition(self, site: Site) -> str:
+        """The kernel takes connections for a server that stands still: only the server itself begins HTTP/2."""
+        try:
+            with socket.create_connection(("127.0.0.1", site.ports["grpc"]), timeout=_ANSWER_LIMIT_S) as connection:
+                connection.sendall(_HELLO)
+                return running_if(len(connection.recv(_FRAME_HEADER)) > 0)
+        except OSError:
+            return NOT_ANSWERING
 
     def welcome(self, site: Site) -> None:
         """The first job, in a process of its own: this one stays free of pyspark."""
@@ -63,10 +77,12 @@ class SparkConnect:
         except subprocess.TimeoutExpired as error:
             raise Unreachable(f"the engine did not finish its first job in {_WARM_UP_LIMIT_S} s") from error
         if done.returncode != 0:
+            log = site.log("engine-warm-up")
+            log.write_text(done.stderr)
             raise Unreachable(
-                f"the engine could not run its first job: {done.stderr.strip()[-2000:]}",
-                where=str(site.log(self.name)),
-                next_step="read that log",
+                "the engine could not run its first job",
+                where=str(log),
+                next_step=f"read that log, and {site.log(self.name)}",
             )
 
     def version(self, site: Site) -> str:

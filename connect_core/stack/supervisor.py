@@ -1,4 +1,5 @@
-"""The resident process of a stack: starts again what has died, waiting longer each time, and says so in its log.
+"""The resident process of a stack: starts again what has died, waiting longer each time, and says so in its log. A
+scheduler whose executor starts nothing any more, as when a worker died with a lock, it ends and starts anew.
 
 Started by `up` in a session of its own (`python -m connect_core.stack.supervisor HOME`), ended by `down`. It watches
 what the record names, nothing else: a part that was stopped on purpose is no longer in it. It ends by itself when the
@@ -15,30 +16,39 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connect_core.errors import WaybillError
-from connect_core.stack import lifecycle
-from connect_core.stack.record import Stack, load
+from connect_core.errors import Unreachable, WaybillError
+from connect_core.stack import airflow, lifecycle, processes
+from connect_core.stack.airflow_database import STUCK_AFTER_S
+from connect_core.stack.parts import API_SERVER, SCHEDULER
+from connect_core.stack.record import Part, Stack, load
 
 _LOOK_EVERY_S = 0.5
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _STABLE_S = 120.0
+_SECOND_MEND_S, _MENDED_S = 60.0, 900.0
+"""A scheduler that starts nothing although it was ended for that: most likely something else is wrong."""
+_LOOK_AT_TASKS_EVERY_S = 4.0
+_WARM_S = 5.0
 
 
 @dataclass
 class BackOff:
     """When a part that died may be started again: at once, then after 1, 2, 4 … 60 s. Times are monotonic seconds."""
 
+    first_pause_s: float = _FIRST_PAUSE_S
+    longest_pause_s: float = _LONGEST_PAUSE_S
+    stable_s: float = _STABLE_S
     failures: dict[str, int] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
 
     def is_due(self, name: str, now: float) -> bool:
-        """Whether it may be tried now. A part that ran for two minutes begins anew."""
-        since = now - self.last.get(name, -_STABLE_S)
-        if since >= _STABLE_S:
+        """Whether it may be tried now. A part that ran for `stable_s` begins anew."""
+        since = now - self.last.get(name, now - self.stable_s)
+        if since >= self.stable_s:
             self.failures.pop(name, None)
         tried = self.failures.get(name, 0)
-        return tried == 0 or since >= min(_FIRST_PAUSE_S * 2 ** (tried - 1), _LONGEST_PAUSE_S)
+        return tried == 0 or since >= min(self.first_pause_s * 2 ** (tried - 1), self.longest_pause_s)
 
     def tried(self, name: str, now: float) -> None:
         self.failures[name] = self.failures.get(name, 0) + 1
@@ -47,9 +57,13 @@ class BackOff:
 
 def watch(home: Path) -> None:
     """Runs until this process is no longer the recorded supervisor of `home`."""
-    back_off = BackOff()
+    back_off, mends = BackOff(), BackOff(_SECOND_MEND_S, _MENDED_S, _MENDED_S)
+    looked = time.monotonic()
     _say("watching")
     while (stack := load(home)) is not None and _is_mine(stack):
+        if time.monotonic() - looked >= _LOOK_AT_TASKS_EVERY_S:
+            looked = time.monotonic()
+            _mend_scheduler(stack, mends, looked)
         names = to_start(stack, back_off, time.monotonic())
         if names:
             _restart(home, names)
@@ -69,6 +83,31 @@ def to_start(stack: Stack, back_off: BackOff, now: float) -> list[str]:
     dead = [name for name, part in stack.parts.items() if not part.process.is_alive]
     waiting = {name for name in dead if not back_off.is_due(name, now)}
     return [name for name in dead if name not in waiting and waiting.isdisjoint(lifecycle.KINDS[name].after)]
+
+
+def _mend_scheduler(stack: Stack, mends: BackOff, now: float) -> None:
+    """Ends a scheduler that starts no tasks: the next look finds it dead, and its tasks are run again by the rules."""
+    scheduler, api_server = stack.parts.get(SCHEDULER), stack.parts.get(API_SERVER)
+    if scheduler is None or api_server is None or not mends.is_due(SCHEDULER, now):
+        return
+    try:
+        waiting = airflow.waiting_tasks(stack.home)
+    except Unreachable:
+        return
+    if not waiting.is_stuck or not could_have_started(scheduler, api_server):
+        return
+    mends.tried(SCHEDULER, now)
+    _say(
+        f"{SCHEDULER} (pid {scheduler.process.pid}) starts no tasks: {waiting.queued} queued, the first of them"
+        f" {waiting.longest_s:.0f} s ago. Ending it; its tasks are tried again by the next one"
+    )
+    processes.stop(scheduler.process, sign=signal.SIGKILL)
+
+
+def could_have_started(*parts: Part) -> bool:
+    """Whether a task had its time: each of these runs for longer than the wait that counts as stuck. A task starts
+    only when its worker has asked the api-server."""
+    return all(part.process.is_alive and part.process.age_s > STUCK_AFTER_S + _WARM_S for part in parts)
 
 
 def _restart(home: Path, names: list[str]) -> None:

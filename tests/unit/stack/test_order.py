@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,9 @@ from connect_core import stack
 from connect_core.errors import Unreachable
 from connect_core.stack import lifecycle, ports, processes
 from connect_core.stack.jars import Report
-from connect_core.stack.parts import Site
+from connect_core.stack.parts import NOT_ANSWERING, RUNNING, Site
 from connect_core.stack.processes import Launch
+from connect_core.stack.record import want, wanted
 
 WORKS = "sleep 600 & echo $! > child-{name}; echo up; wait"
 """Leaves a child behind when it is killed, as a scheduler leaves its executor's workers."""
@@ -51,6 +53,9 @@ class Small:
 
     def welcome(self, site: Site) -> None:
         self.seen.append(f"{self.name} ready")
+
+    def condition(self, site: Site) -> str:
+        return NOT_ANSWERING if (site.home / f"silent-{self.name}").exists() else RUNNING
 
     def version(self, site: Site) -> str:
         return "1"
@@ -205,3 +210,75 @@ def test_a_part_that_comes_back_where_it_was_disturbs_nobody(place: Place) -> No
     first = place.up()
     stack.down(place.home, parts=["base"])
     assert place.up("base").part("upper").process == first.part("upper").process
+
+
+def test_one_that_fails_where_it_moved_and_comes_back_misleads_nobody(place: Place) -> None:
+    first = place.up()
+    port = first.part("base").ports["only"]
+    _crash_and_wait(place, "base")
+    with socket.create_server(("127.0.0.1", port)):
+        place.kinds["base"].script = "echo broken; exit 1"
+        with pytest.raises(Unreachable):
+            lifecycle.restart(place.home, ["base"], report=place.seen.append)
+    place.kinds["base"].script = WORKS
+    for name in ("base", "upper"):  # as the supervisor does until all of them run
+        lifecycle.restart(place.home, [name], report=place.seen.append)
+    again = stack.load(place.home)
+    assert again is not None
+    assert again.part("upper").process.is_alive
+    assert again.part("upper").told == {"base": again.part("base").ports}
+
+
+def test_one_that_died_keeps_its_port_however_late_the_kernel_frees_it(place: Place) -> None:
+    first = place.up()
+    port = first.part("base").ports["only"]
+    _crash_and_wait(place, "base")
+    with socket.create_server(("127.0.0.1", port)) as late:
+        freed = threading.Timer(1, late.close)
+        freed.start()
+        lifecycle.restart(place.home, ["base"], report=place.seen.append)
+        freed.join()
+    again = stack.load(place.home)
+    assert again is not None
+    assert again.part("base").ports["only"] == port
+    assert again.part("upper").process == first.part("upper").process
+
+
+def test_a_part_that_does_not_answer_is_not_running(place: Place) -> None:
+    place.up()
+    (place.home / "silent-base").touch()
+    found = {part.name: part.state for part in stack.status(place.home, place.kinds)}
+    assert found == {"base": "not answering", "upper": "running", "alone": "running"}
+    place.seen.clear()
+    place.up()
+    assert place.seen == [
+        "already running: upper, alone",
+        "base runs and is not answering: `waybill dev down --only base`, then `waybill dev up`",
+    ]
+
+
+def test_what_ran_when_all_was_stopped_is_remembered(place: Place) -> None:
+    place.up("base", "alone")
+    stack.down(place.home)
+    assert wanted(place.home) == ("alone", "base")
+
+
+def test_what_was_stopped_by_name_is_not(place: Place) -> None:
+    place.up()
+    stack.down(place.home, parts=["alone"])
+    stack.down(place.home)
+    assert wanted(place.home) == ("base", "upper")
+
+
+def test_the_mqtt_broker_is_started_again_with_the_stack_it_ran_in(tmp_path: Path) -> None:
+    assert stack.MQTT_BROKER not in stack.startable(tmp_path)
+    want(tmp_path, [stack.MQTT_BROKER])
+    assert stack.MQTT_BROKER in stack.startable(tmp_path)
+
+
+def _crash_and_wait(place: Place, name: str) -> None:
+    running = stack.load(place.home)
+    assert running is not None
+    process = running.part(name).process
+    place.crash(name)
+    assert processes.wait_until(lambda: not process.is_alive, 5)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from connect_core.stack import BROKER, POSTGRESQL, SCHEDULER, TRIGGERER, Options, Stack, processes
+from connect_core.stack.airflow_database import Waiting
 from connect_core.stack.processes import Process
 from connect_core.stack.record import Part
-from connect_core.stack.supervisor import BackOff, to_start
+from connect_core.stack.supervisor import BackOff, could_have_started, to_start
 
 
 def starts(back_off: BackOff, seconds: int) -> list[int]:
@@ -67,3 +72,37 @@ def test_what_has_to_wait_holds_up_nobody_else() -> None:
     back_off.tried(TRIGGERER, 1000)
     stack = stack_with(postgresql=True, scheduler=False, triggerer=False)
     assert to_start(stack, back_off, 1000.5) == [SCHEDULER]
+
+
+def test_a_mend_that_did_not_help_is_not_tried_again_at_once() -> None:
+    mends = BackOff(60, 900, 900)
+    found = []
+    for now in range(1000, 3000):
+        if mends.is_due(SCHEDULER, now):
+            mends.tried(SCHEDULER, now)
+            found.append(now - 1000)
+    assert found == [0, 60, 180, 420, 900, 1800, 1860, 1980]
+
+
+@pytest.mark.parametrize(
+    ("queued", "longest_s", "others_start", "stuck"),
+    [(0, 0.0, True, False), (3, 5.0, True, False), (3, 40.0, True, False), (1, 20.0, False, True)],
+)
+def test_queued_and_nothing_starts(queued: int, longest_s: float, others_start: bool, stuck: bool) -> None:
+    assert Waiting(queued, longest_s, others_start).is_stuck is stuck
+
+
+def test_what_has_just_been_started_had_no_time_to_start_tasks() -> None:
+    """This process is some seconds old."""
+    here = processes.of(os.getpid())
+    assert here is not None
+    young = Part(
+        SCHEDULER, replace(here, started=_ticks(time.clock_gettime(time.CLOCK_BOOTTIME) - 5)), {}, "1", {}, 0.0
+    )
+    assert young.process.age_s == pytest.approx(5, abs=1)
+    assert not could_have_started(young)
+    assert not could_have_started(Part(SCHEDULER, Process(here.pid, 0, here.boot_id), {}, "1", {}, 0.0)), "it is dead"
+
+
+def _ticks(seconds: float) -> int:
+    return int(seconds * os.sysconf("SC_CLK_TCK"))
