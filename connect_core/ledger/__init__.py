@@ -28,6 +28,7 @@ from connect_core.ledger.identity import Identity
 from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_id, task_lease_id
 from connect_core.ledger.live import LiveRanges
 from connect_core.ledger.offsets import Offsets
+from connect_core.ledger.partitions import PartitionState, PartitionStates
 from connect_core.ledger.ranges import Ranges, Writer
 from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
@@ -47,6 +48,7 @@ __all__ = [
     "LeaseState",
     "Ledger",
     "OffsetStep",
+    "PartitionState",
     "Repeats",
     "Revision",
     "Run",
@@ -63,7 +65,19 @@ __all__ = [
 
 
 class Ledger(
-    Connectors, Assignments, Leases, Runs, Ranges, LiveRanges, Settling, Offsets, Moves, History, Backfills, Identity
+    Connectors,
+    Assignments,
+    Leases,
+    Runs,
+    Ranges,
+    LiveRanges,
+    Settling,
+    PartitionStates,
+    Offsets,
+    Moves,
+    History,
+    Backfills,
+    Identity,
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 

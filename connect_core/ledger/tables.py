@@ -240,6 +240,23 @@ OFFSETS = sa.Table(
     sa.Column("changed_at", UtcTime, nullable=False),
 )
 
+# One row for each partition that was ever put aside: `since` when it has been in this state, and why. `kind` and
+# `exit_code` are those of the failure of a quarantined one.
+PARTITIONS = sa.Table(
+    "partitions",
+    METADATA,
+    _connector(primary_key=True),
+    sa.Column("stream", _Stream, primary_key=True),
+    sa.Column("partition_id", _Hash, primary_key=True),
+    sa.Column("partition_key", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("kind", sa.String(255), nullable=False),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("since", UtcTime, nullable=False),
+    sa.Column("changed_at", UtcTime, nullable=False),
+)
+
 # Each has a stream of its own. `asked` is what a person wanted, `parts` what that came to, `sink` the options that
 # differ from those of the document, of which every attempt takes `revision`.
 BACKFILLS = sa.Table(
