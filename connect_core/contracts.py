@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -73,6 +73,11 @@ class Gap:
         """Whether records are lost, or may be."""
         return not self.warns and (self.end is None or self.end > self.begin)
 
+    @property
+    def ends(self) -> bool:
+        """Whether it says that the partition has ended."""
+        return not self.warns and self.end == self.begin
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -83,7 +88,8 @@ class Bounds:
     `grows` says that whatever comes next is appended right behind `end`, so that a live range may follow it: not of a
     file that was renamed, nor of a part that ends. `pushes` says that only who follows it learns whether there is
     anything (`Inbox`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
-    record yet, in the unit of positions: the bytes of a last line without its line feed.
+    record yet, in the unit of positions: the bytes of a last line without its line feed. `failure` says why this
+    partition cannot be read now though the others can: then nothing else here counts.
     """
 
     incarnation: int
@@ -95,6 +101,7 @@ class Bounds:
     grows: bool = True
     pushes: bool = False
     waiting: int = 0
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True)
@@ -281,12 +288,15 @@ class Receipt:
 @dataclass(frozen=True)
 class Outcome:
     """What a lane says of one range: a receipt, or why there is none. A receipt with a `failure` closes the range
-    before the record that failed. `clean` is False when something may have been written that no receipt tells of."""
+    before the record that failed. `clean` is False when something may have been written that no receipt tells of.
+    `apart` is True when the failure concerns this partition alone, whose records could not be read or shaped or were
+    rejected, so that ranges of others go on; else it is one of the target or of the lane, which ends there."""
 
     range_id: int
     receipt: Receipt | None
     failure: Failure | None = None
     clean: bool = True
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -316,7 +326,8 @@ class Lane:
     holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
     counts from the lane's own start and is cut by `deadline_ns`; live ranges end before it when nothing came for
     `linger_s`, those of a source that pushes also when nothing came at all for `idle_s`. `pace` is the lane's share of
-    what its connector may move.
+    what its connector may move. `tolerance` is how many records of a partition a run may reject, below zero any number;
+    `rejected` how many it has, by id of the partition, in receipts that are settled.
     """
 
     connector: str
@@ -336,6 +347,7 @@ class Lane:
     linger_s: float = 0.0
     idle_s: float = math.inf
     pace: Pace = UNPACED
+    rejected: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -363,12 +375,17 @@ class Targets:
 
 # --------------------------------------------------------------------------------------------------------------- parts
 
+Followed: TypeAlias = tuple[Range, SourceBatch | Failure]
+"""What came of a live range, or why it cannot be followed any more."""
+
 
 class Source(Protocol):
     """Reads a system. Built from the same options on driver and worker, cheap to build; holds no connection."""
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
-        """Driver, once a run: every partition there is now, those of `known` that still matter included."""
+        """Driver, once a run: every partition that the document names now. Of `known` those that it still names, also
+        when they are not there at this moment: whoever is not returned is retired. Those that had ended are not in
+        `known`: they are returned when they are there again."""
 
     def topic(self, partition: Partition) -> str:
         """The topic that all records of the partition carry; empty where there is none, or each has its own. Pure."""
@@ -396,11 +413,13 @@ class Source(Protocol):
         """Driver, in a window: returns as soon as something may have come behind the ends that `bounds` saw last, at
         the latest after `limit_s`. Returning for nothing does no harm but work: `bounds` decides."""
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
         """Worker: what comes behind the begin of each of these live ranges, at once, in order within each of them.
 
         Ends with the quantum, when nothing came for `linger_s`, or when one of them cannot be followed any more (its
-        file was renamed): then the next plan looks at it. Raises what `read` raises. May give more than a range holds.
+        file was renamed): then the next plan looks at it. Where `read` would raise something that concerns one of them
+        only, that range comes with a Failure, once, and the others are followed on. Raises what concerns them all. May
+        give more than a range holds.
         """
 
     def evidence(self, wanted: Range, end: int) -> Json:
