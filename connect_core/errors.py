@@ -26,6 +26,7 @@ The number is the exit code of the `waybill` command.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +41,9 @@ class WaybillError(Exception):
         self.what = what
         self.where = where
         self.next_step = next_step
+        self.aside: Mapping[str, Failure] = {}
+        """By key, the partitions that stopped while everything else was moved to its end: the reasons of this error.
+        Not carried over process borders."""
 
     def __str__(self) -> str:
         place = f" [{self.where}]" if self.where else ""

@@ -160,7 +160,9 @@ class Errors(_Part):
     """What happens to records that fail, and to records that are gone."""
 
     tolerance: Annotated[int, BeforeValidator(parse_tolerance)] = Field(
-        default=0, description="none, all, or how many records of a range may be rejected before the run fails."
+        default=0,
+        description="none, all, or how many records of each partition a run may reject, a window included; one more "
+        "puts the partition aside until the next run.",
     )
     dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
     on_gap: Literal["fail", "skip"] = Field(

@@ -23,7 +23,8 @@ from connect_core.errors import ConfigError, Fault, Unreachable
 
 @dataclass(frozen=True)
 class Resolved:
-    """A connector ready to run. `tolerance` is the rejects a range may have, below zero for any number of them."""
+    """A connector ready to run. `tolerance` is how many records of a partition a run may
+    reject, below zero any number of them."""
 
     name: str
     uid: str

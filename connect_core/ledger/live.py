@@ -54,12 +54,14 @@ class LiveRanges(Transactions):
                     raise _not_live(range_id)
 
     def withdraw(self, leases: Sequence[Lease], range_ids: Sequence[int]) -> None:
-        """Takes back open live ranges: nothing of them may be in a target. Raises DataError when one is not open."""
+        """Takes back open ranges of which nothing is in a target: live ones, or ones that no later attempt has adopted.
+        Raises DataError when one is not open."""
         with self._write() as connection:
             fence(connection, leases)
             for range_id in range_ids:
-                live = (RANGES.c.id == range_id) & (RANGES.c.state == "open") & (RANGES.c.planned_end >= OPEN_END)
-                if connection.execute(RANGES.delete().where(live)).rowcount != 1:
+                own = (RANGES.c.planned_end >= OPEN_END) | (RANGES.c.attempts == 1)
+                withdrawn = (RANGES.c.id == range_id) & (RANGES.c.state == "open") & own
+                if connection.execute(RANGES.delete().where(withdrawn)).rowcount != 1:
                     raise _not_live(range_id)
 
 

@@ -1,7 +1,8 @@
 """The live ranges of a lane: what comes into any of them is written at once, until the quantum ends or nothing comes.
 
-They share the target, so they stand or fall together: either every range that something was written of has a receipt,
-or none has one. What is in the target is found by the next attempt.
+They share the target, so when that fails they fall together: either every range that something was written of has a
+receipt, or none has one. What is in the target is found by the next attempt. A range that only its own partition stops
+takes no more; the others are followed on, and all of them have receipts (rule 26).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from connect_core.observe import Step
 from connect_core.records import Partition
 from connect_core.replication.inboxes import Acknowledging
 from connect_core.replication.pacing import Pacer
-from connect_core.replication.passage import Passage
+from connect_core.replication.passage import Passage, source_failure
 from connect_core.replication.tally import cut
 
 
@@ -45,30 +46,44 @@ class Following:
             return [self._lost(passage, failure) for passage in self._passages.values()]
 
     def _follow(self, opened: ExitStack) -> None:
-        """Until one of the ranges is over: then all are settled, and planned anew."""
+        """Until one of the ranges is over, or all have failed: then all are settled, and planned anew."""
         with closing(self._batches()) as batches:
             for wanted, batch in batches:
                 passage = self._passages[wanted.partition]
-                piece, rest = cut(batch, max(passage.records_left(), 1))
-                writer = self._writer(wanted, opened)
-                passage.told(Step.RECEIVED)
-                ended = passage.take(piece, writer)
-                self._acknowledging.taken(passage, writer)
-                if ended or rest is not None or passage.full():
+                if not passage.failure and self._is_over(passage, batch, self._writer(wanted, opened)):
                     return
-                passage.told(Step.BATCH_WRITTEN)
+                if all(one.failure for one in self._passages.values()):
+                    return
+
+    def _is_over(self, passage: Passage, batch: SourceBatch, writer: Writer) -> bool:
+        """Hands over a batch; True when the range ends with it, unless it is because of its own partition."""
+        piece, rest = cut(batch, max(passage.records_left(), 1))
+        passage.told(Step.RECEIVED)
+        ended = passage.take(piece, writer)
+        self._acknowledging.taken(passage, writer)
+        if passage.failure:
+            return False
+        if ended or rest is not None or passage.full():
+            return True
+        passage.told(Step.BATCH_WRITTEN)
+        return False
 
     def _batches(self) -> Generator[tuple[Range, SourceBatch], None, None]:
         """What comes, at its pace. When the source fails, what was read before is still worth its receipts."""
         try:
             wanted = [item.range for item in self._items]
-            for one, batch in self._source.follow(wanted, self._limit, self._lane.linger_s):
-                for piece in self._pacer.pieces(batch):
+            for one, came in self._source.follow(wanted, self._limit, self._lane.linger_s):
+                if isinstance(came, Failure):
+                    self._passages[one.partition].fail(came, apart=True)
+                    continue
+                for piece in self._pacer.pieces(came):
                     yield one, piece
                 if self._pacer.over:
                     return
-        except WaybillError as error:
-            self._failure = Failure.of(error)
+        except MemoryError:
+            raise
+        except Exception as error:
+            self._failure = source_failure(error, f"connector {self._lane.connector}")
 
     def _writer(self, wanted: Range, opened: ExitStack) -> Writer:
         """Opened when something comes: most live ranges are idle."""
@@ -78,10 +93,13 @@ class Following:
         return self._writers[wanted.partition]
 
     def _closed(self, passage: Passage) -> Outcome:
-        passage.failure = passage.failure or self._failure
+        if self._failure:
+            passage.fail(self._failure, apart=False)
         writer = self._writers.get(passage.item.range.partition)
-        return Outcome(passage.item.id, None, passage.failure) if writer is None else passage.close(writer)
+        if writer is None:
+            return Outcome(passage.item.id, None, passage.failure, apart=passage.apart)
+        return passage.close(writer)
 
     def _lost(self, passage: Passage, failure: Failure) -> Outcome:
         touched = passage.item.range.partition in self._writers
-        return Outcome(passage.item.id, None, passage.failure or failure, clean=not touched)
+        return Outcome(passage.item.id, None, failure, clean=not touched)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from connect_core.config import with_policies
 from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Position, Search
-from connect_core.errors import PipelineChanged, Retriable
+from connect_core.errors import Failure, PipelineChanged, Retriable
 from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
 from connect_core.pipeline import Pipeline
@@ -38,7 +38,9 @@ def inherited(run: TaskRun) -> list[OpenRange]:
     held = {lease.id for lease in run.held.leases}
     if not {target_lease_id(key) for key in run.claimed(left)} <= held:
         raise Retriable("a range was planned while its lease was taken over", where=run.where())
-    _check_pipelines(run, left)
+    left = _with_their_pipelines(run, left)
+    if not left:
+        return []
     run.setting.listener.say(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
     run.ledger.adopt(run.held.leases, run.summary.run_id, [item.id for item in left])
     run.goals.took_over(item.range for item in left)
@@ -54,10 +56,12 @@ def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
         return []
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
     with run.summary.timed("bounds"):
-        bounds = run.source.bounds(run.positions() | begins)
+        bounds = run.source.bounds(run.asked() | begins)
+    run.lifecycle.put_aside({one: seen.failure for one, seen in bounds.items() if seen.failure and one in begins})
+    items = run.lifecycle.going_on(items)
+    run.lifecycle.put_aside(_not_accepted(run, losses(items, bounds)))
+    items = run.lifecycle.going_on(items)
     lost = losses(items, bounds)
-    for one in lost:
-        _check_loss(run, one)
     if lost:
         run.setting.listener.say(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
     run.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
@@ -81,21 +85,27 @@ def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partiti
     ]
 
 
-def _check_loss(run: TaskRun, loss: Loss) -> None:
-    """Raises OffsetGone for records that neither side has, unless that is accepted. Bytes that nobody can place
-    are a person's to decide on: the next write sets them aside, and the source cannot give them again (rule 16)."""
-    partition, gaps = loss.item.range.partition, loss.gaps()
-    if loss.unplaced() and not run.setting.accept_gaps:
-        raise bytes_unplaced(run.command(), run.where(), loss)
-    if gaps and not run.gaps_accepted():
-        raise records_gone(run.command(), run.where(), partition, gaps, loss.seen.begin)
+def _not_accepted(run: TaskRun, lost: Sequence[Loss]) -> dict[Partition, Failure]:
+    """The partitions of which neither side has some records, unless that is accepted. Raises OffsetGone for bytes that
+    nobody can place: those are a person's to decide on, for the next write of any partition sets them aside, and the
+    source cannot give them again (rule 16)."""
+    found = {}
+    for loss in lost:
+        partition, gaps = loss.item.range.partition, loss.gaps()
+        if loss.unplaced() and not run.setting.accept_gaps:
+            raise bytes_unplaced(run.command(), run.where(), loss)
+        if gaps and not run.gaps_accepted():
+            gone = records_gone(run.command(), run.where(), partition, gaps, loss.seen.begin)
+            found[partition] = Failure.of(gone)
+    return found
 
 
 def rests(run: TaskRun) -> list[OpenRange]:
     """What is left of ranges that closed short while records of ours stand further on in their targets, opened
     again up to where they were planned to end. They are finished with what they pinned, and settled from the
     target where the source has lost them: a new revision, and a gap, start behind them (rule 8)."""
-    mine = [one for one in run.ledger.rests(run.uid, run.stream) if one.partition in run.slots]
+    there = [one for one in run.ledger.rests(run.uid, run.stream) if one.partition in run.slots]
+    mine = [one for one in there if one.partition not in run.lifecycle.aside]
     revision = min((one.pins.revision for one in mine), default=0)  # what is moved together has one revision
     again = [replace(one, pins=run.pins(revision, one.pins.target)) for one in mine if one.pins.revision == revision]
     if not again:
@@ -137,15 +147,25 @@ def _tell_what_is_there(run: TaskRun, items: Sequence[OpenRange]) -> None:
         say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are in the target already")
 
 
-def _check_pipelines(run: TaskRun, items: Sequence[OpenRange]) -> None:
-    for item in items:
-        pins = item.range.pins
-        if Pipeline(run.resolved_for(pins.revision).pipeline).digest() != pins.pipeline:
-            raise PipelineChanged(
-                f"an open range was planned by version {pins.code} whose pipeline gave other results",
-                where=f"{run.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
-                next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
-            )
+def _with_their_pipelines(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
+    """Those that this code finishes with what they pinned; the partitions of the others are put aside."""
+    run.lifecycle.put_aside(
+        {item.range.partition: Failure.of(_changed(run, item)) for item in items if not _is_unchanged(run, item)}
+    )
+    return run.lifecycle.going_on(items)
+
+
+def _is_unchanged(run: TaskRun, item: OpenRange) -> bool:
+    pins = item.range.pins
+    return Pipeline(run.resolved_for(pins.revision).pipeline).digest() == pins.pipeline
+
+
+def _changed(run: TaskRun, item: OpenRange) -> PipelineChanged:
+    return PipelineChanged(
+        f"an open range was planned by version {item.range.pins.code} whose pipeline gave other results",
+        where=f"{run.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
+        next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
+    )
 
 
 def _counted(number: int, noun: str) -> str:

@@ -30,7 +30,8 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
     """Works through the ranges in order until the quantum is over, then follows the live ones, all at once. Ranges that
     were not begun have no outcome.
 
-    A failure ends the lane: order within the target is kept, and the ranges behind it stay open.
+    A failure of the target ends the lane: order within it is kept, and the ranges behind it stay open. One that
+    concerns a partition alone, all of which is told of by a receipt, does not (rule 26).
     """
     limit = _limit(lane)
     reached(Step.LANE_STARTED, home=home_of(lane), where=lane.connector)
@@ -44,7 +45,7 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
             break
         outcome = Passage(lane, item, source, sink, limit, pacer).run()
         outcomes.append(outcome)
-        if outcome.failure or not outcome.clean:
+        if not outcome.clean or (outcome.failure and not outcome.apart):
             return outcomes
     if live and limit.quantum_left_s() > 0:
         outcomes += Following(lane, live, source, sink, limit, pacer).run()

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from connect_core import clock
 from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Reject, Sink, Source, SourceBatch, Writer
-from connect_core.errors import Failure, TooManyRejects, WaybillError
+from connect_core.errors import Failure, LeaseHeld, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import ordinals
+from connect_core.replication import rejecting
 from connect_core.replication.pacing import Pacer
 from connect_core.replication.tally import Portion, Tally, cut, split_at
 
-MAX_ORIGINAL_BYTES = 64 * 1024
-"""What is kept of a rejected record."""
 _MOMENT_NS = 1_000_000_000
 
 
@@ -40,6 +39,8 @@ class Passage:
         self.pipeline = Pipeline(lane.pipeline)
         self.tally = Tally(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
+        self.apart = False
+        """Whether the failure concerns this partition alone (`Outcome`)."""
         self.clean = True
         self.started = clock.monotonic()
 
@@ -52,19 +53,25 @@ class Passage:
                     self.told(Step.BATCH_WRITTEN)
                 return self.close(writer)
         except (WaybillError, OSError, pa.ArrowException) as error:
-            return Outcome(self.item.id, None, self.failure or Failure.of(error), self.clean)
+            return Outcome(self.item.id, None, Failure.of(error), self.clean)
 
     def close(self, writer: Writer) -> Outcome:
         """Makes what was taken durable, and says so."""
         delivered = writer.flush(self.limit)
         self.clean = True
         if self.tally.end == self.tally.begin:
-            return Outcome(self.item.id, None, self.failure)
+            return Outcome(self.item.id, None, self.failure, apart=self.apart)
+        self.clean = False  # without its evidence there is no receipt that tells of what was written
         evidence = self.source.evidence(self.item.range, self.tally.end)
         self.told(Step.BEFORE_RECEIPT)
         seconds = clock.monotonic() - self.started
         receipt = self.tally.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
-        return Outcome(self.item.id, receipt, self.failure)
+        return Outcome(self.item.id, receipt, self.failure, apart=self.apart)
+
+    def fail(self, failure: Failure, *, apart: bool) -> None:
+        """What the passage has taken is still worth its receipt; nothing more is taken. The first failure counts."""
+        if self.failure is None:
+            self.failure, self.apart = failure, apart
 
     def told(self, step: Step) -> None:
         reached(step, home=home_of(self.lane), where=self.lane.connector)
@@ -76,8 +83,14 @@ class Passage:
                 yield from self.pacer.pieces(batch)
                 if self.pacer.over:
                     return
-        except WaybillError as error:
-            self.failure = Failure.of(error)
+        except MemoryError:
+            raise
+        except Exception as error:
+            self.fail(source_failure(error, self.place()), apart=concerns_one(error))
+
+    def place(self) -> str:
+        """For errors."""
+        return f"connector {self.lane.connector}, partition {self.item.range.partition.key}"
 
     def records_left(self) -> int:
         """How many more records the range may hold."""
@@ -91,7 +104,7 @@ class Passage:
         """Hands one batch to the writer and counts it. True when the range ends here."""
         rest: SourceBatch | None = batch
         while rest is not None:
-            shaped = self.pipeline.shape(rest.records)
+            shaped = rejecting.shaped(self.pipeline, rest.records)
             piece, rest = cut(rest, shaped.rows)
             if self._take(piece, shaped, writer):
                 return True
@@ -124,7 +137,8 @@ class Passage:
                 possible_repeats=sum(1 for offset in batch.doubtful if offset < end),
             )
         )
-        self.failure = self.failure or failure
+        if failure:
+            self.fail(failure, apart=True)
         return end < batch.next_offset or self.tally.full()
 
     def _time_to_write(self) -> Limit:
@@ -138,32 +152,22 @@ class Passage:
     def _unfit(self, records: pa.RecordBatch) -> tuple[Reject, ...]:
         """The records of which the target can never take an output, each once, with the bytes they had."""
         rejects: dict[int, Reject] = {}
-        for row, kind, message in self.sink.unfit(records):
-            offset = records.column("offset")[row].as_py()
-            rejects.setdefault(
-                offset,
-                Reject(
-                    offset=offset,
-                    ordinal=records.column("ordinal")[row].as_py() or 0,
-                    stage="encode",
-                    kind=kind,
-                    message=message,
-                    original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
-                    topic=records.column("topic")[row].as_py(),
-                ),
-            )
+        for row, kind, message in rejecting.unfit(self.sink, records):
+            rejected = rejecting.reject(records, row, "encode", kind, message)
+            rejects.setdefault(rejected.offset, rejected)
         return tuple(rejects.values())
 
     def _tolerated(self, rejects: list[Reject], end: int) -> tuple[int, Failure | None]:
         """Where this batch ends: at `end`, or at the first record rejected that the document does not tolerate."""
-        left = self.lane.tolerance - len(self.tally.rejects)
+        before = self.lane.rejected.get(self.item.range.partition.id, 0) + len(self.tally.rejects)
+        left = self.lane.tolerance - before
         if self.lane.tolerance < 0 or len(rejects) <= left:
             return end, None
         first = rejects[max(left, 0)]
         error = TooManyRejects(
             f"a record was rejected at stage {first.stage} ({first.kind}: {first.message}) and"
-            f" {self.lane.tolerance} are tolerated",
-            where=f"connector {self.lane.connector}, partition {self.item.range.partition.key}, offset {first.offset}",
+            f" {self.lane.tolerance} are tolerated of a partition in a run",
+            where=f"{self.place()}, offset {first.offset}",
             next_step="Mend the source, or let the document tolerate it (errors.tolerance): it becomes a dead letter",
         )
         return first.offset, Failure.of(error)
@@ -174,6 +178,17 @@ class Passage:
             return kept, np.zeros(len(kept), dtype=np.bool_)
         already = self.item.found.present(kept.column("offset").to_numpy(), ordinals(kept))
         return (kept.filter(pa.array(~already)) if already.any() else kept), already
+
+
+def concerns_one(error: Exception) -> bool:
+    """Whether what a source raises for one partition says nothing of the others. Where it does not answer, or somebody
+    else has taken over, nothing else can be read either."""
+    return not isinstance(error, (Unreachable, LeaseHeld))
+
+
+def source_failure(error: Exception, where: str) -> Failure:
+    """What a source raised while it read."""
+    return Failure.of(error) if isinstance(error, WaybillError) else rejecting.unexpected(error, "reading", where)
 
 
 def _boundary(records: pa.RecordBatch, taken: int) -> int:

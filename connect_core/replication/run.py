@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,12 +10,14 @@ from dataclasses import dataclass
 from connect_core import systems
 from connect_core.config import revealed
 from connect_core.contracts import LIVE, Receipt
-from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
+from connect_core.errors import ConfigError, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
+from connect_core.records import Partition
 from connect_core.replication.backfill import concluding, require_going_on
 from connect_core.replication.groups import keep_in_step
 from connect_core.replication.leasing import end_older_versions
+from connect_core.replication.lifecycle import gravity, put_aside_error, without_ended
 from connect_core.replication.restoring import recognise
 from connect_core.replication.setting import Setting, shares_of
 from connect_core.replication.summary import TaskSummary
@@ -35,14 +38,16 @@ class RunSummary:
 def run_connector(setting: Setting) -> RunSummary:
     """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
     _require_running(setting)
-    assignment = _assigned(setting)
+    shared = _assigned(setting)
+    assignment = shared.assignment
     busy = [task for task in range(assignment.tasks) if _has_work(setting, assignment, task)]
     with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:
-        running = [pool.submit(_run_task, setting, assignment, task) for task in busy]
+        running = [pool.submit(_run_task, setting, shared, task) for task in busy]
     errors = [error for future in running if (error := future.exception())]
+    if all(map(_only_put_aside, errors)):
+        keep_in_step(setting)
     if errors:
-        raise max(errors, key=_gravity)
-    keep_in_step(setting)
+        raise _gravest(errors, f"connector {setting.connector.name}")
     return RunSummary(setting.connector.name, tuple(future.result() for future in running))
 
 
@@ -50,13 +55,33 @@ def run_task(setting: Setting, task: int) -> TaskSummary | None:
     """One task of a run whose other tasks have processes of their own. None when the partitions are shared by fewer
     tasks than that, or it has none of those that a backfill moves: there is nothing for it to do."""
     _require_running(setting)
-    assignment = _assigned(setting)
-    if not _has_work(setting, assignment, task):
+    shared = _assigned(setting)
+    if not _has_work(setting, shared.assignment, task):
         return None
-    summary = _run_task(setting, assignment, task)
+    try:
+        summary = _run_task(setting, shared, task)
+    except WaybillError as error:
+        if task == 0 and _only_put_aside(error):
+            keep_in_step(setting)
+        raise
     if task == 0:  # one for all: what the others settle after that is of the next run
         keep_in_step(setting)
     return summary
+
+
+def _only_put_aside(error: BaseException) -> bool:
+    """Whether everything was moved but the partitions that it tells of."""
+    return isinstance(error, WaybillError) and bool(error.aside)
+
+
+def _gravest(errors: Sequence[BaseException], where: str) -> BaseException:
+    """Where all of them only tell of partitions: one that tells of all of these."""
+    aside = {
+        key: failure for error in errors if isinstance(error, WaybillError) for key, failure in error.aside.items()
+    }
+    if len(errors) > 1 and all(map(_only_put_aside, errors)):
+        return put_aside_error(aside, where)
+    return max(errors, key=gravity)
 
 
 def _has_work(setting: Setting, assignment: Assignment, task: int) -> bool:
@@ -76,11 +101,11 @@ def _require_running(setting: Setting) -> None:
         )
 
 
-def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummary:
+def _run_task(setting: Setting, shared: _Shared, task: int) -> TaskSummary:
     with ExitStack() as resources:
         source = systems.source(revealed(setting.resolved.source), resources)
         sink = systems.sink(revealed(setting.resolved.sink), resources)
-        run = TaskRun(setting, assignment, task, source, sink)
+        run = TaskRun(setting, shared.assignment, task, source, sink, shared.named)
         try:
             return run.run() if setting.stream == LIVE else concluding(setting, run)
         finally:
@@ -89,9 +114,17 @@ def _run_task(setting: Setting, assignment: Assignment, task: int) -> TaskSummar
                 write_metrics(setting.home, setting.connector.name, task, run.steps, run.summary.records())
 
 
-def _assigned(setting: Setting) -> Assignment:
+@dataclass(frozen=True)
+class _Shared:
+    """Who has which partition; `named` are those that the document names now, None: all."""
+
+    assignment: Assignment
+    named: frozenset[Partition] | None = None
+
+
+def _assigned(setting: Setting) -> _Shared:
     """Who has which partition now, new ones included; nobody of an older version is at work any more. A backfill
-    shares nothing out: it follows the live stream."""
+    shares nothing out, and moves what it began with: it follows the live stream."""
     uid = setting.connector.uid
     recognise(
         setting.ledger,
@@ -100,32 +133,24 @@ def _assigned(setting: Setting) -> Assignment:
         ttl_s=setting.times.ttl_s,
         say=setting.listener.say,
     )
-    assignment = _shared_out(setting) if setting.stream == LIVE else setting.ledger.assignment(uid)
+    shared = _shared_out(setting) if setting.stream == LIVE else _Shared(setting.ledger.assignment(uid))
     end_older_versions(
         setting.ledger,
         uid,
-        assignment.version,
+        shared.assignment.version,
         stream=setting.stream,
         holder=setting.holder,
         home=setting.home,
         times=setting.times,
         say=setting.listener.say,
     )
-    return assignment
+    return shared
 
 
-def _shared_out(setting: Setting) -> Assignment:
-    uid = setting.connector.uid
+def _shared_out(setting: Setting) -> _Shared:
+    uid, ledger = setting.connector.uid, setting.ledger
     with ExitStack() as resources:
         source = systems.source(revealed(setting.resolved.source), resources)
-        partitions = source.partitions(list(setting.ledger.partitions(uid)))
-    return setting.ledger.assign(uid, partitions, setting.resolved.tasks, setting.resolved.assignment)
-
-
-def _gravity(error: BaseException) -> int:
-    """What a person must see first: foreign errors, then what no retry mends, then what another holder explains."""
-    if not isinstance(error, WaybillError):
-        return 3
-    if isinstance(error, Retriable):
-        return 0
-    return 1 if isinstance(error, LeaseHeld) else 2
+        named = source.partitions(without_ended(ledger.partitions(uid), ledger.partition_states(uid)))
+    assignment = ledger.assign(uid, named, setting.resolved.tasks, setting.resolved.assignment)
+    return _Shared(assignment, frozenset(named))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -42,6 +42,7 @@ from connect_core.replication import inheriting
 from connect_core.replication.course import Course, within
 from connect_core.replication.goals import Goals
 from connect_core.replication.leasing import Held, Wanted, acquire
+from connect_core.replication.lifecycle import Lifecycle
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
 from connect_core.replication.refusals import records_gone, target_taken
@@ -54,7 +55,8 @@ from connect_core.version import code_version
 
 
 class TaskRun:
-    """One attempt of one task. `run` is called once."""
+    """One attempt of one task. `run` is called once. `named` are the partitions that the document names now; None
+    stands for all of the assignment."""
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class TaskRun:
         task: int,
         source: Source,
         sink: Sink,
+        named: Collection[Partition] | None = None,
     ) -> None:
         self.setting, self.assignment, self.task, self.stream = setting, assignment, task, setting.stream
         self.ledger, self.uid = setting.ledger, setting.connector.uid
@@ -70,6 +73,7 @@ class TaskRun:
         self.source, self.sink = source, sink
         self.slots = {part: share.slot for part, share in shares_of(setting, assignment, task).items()}
         self.goals = Goals()
+        self.lifecycle = Lifecycle(self, named)
         self.targets: Targets | None = None
         self._seen_topics: dict[str, int] = {}
         self.quantum_s, self.idle_s = setting.times.quantum_s, math.inf
@@ -82,10 +86,12 @@ class TaskRun:
 
         No `cached_property`: in Python 3.11 all objects of a class would wait for one that asks its ledger."""
         self.settled: dict[Partition, tuple[int, int]] = {}
+        self._rejected: Counter[str] = Counter()
         self.steps: dict[Step, Passed] = {}
 
     def run(self) -> TaskSummary:
-        """Raises what stopped it, after everything that was durable has been settled and the leases are let go."""
+        """Raises what stopped it, or what put partitions aside, after everything that was durable has been settled and
+        the leases are let go."""
         setting = self.setting
         run_id = self.ledger.begin_run(
             self.uid, self.stream, task=self.task, engine=setting.engine.described, attempt_of=setting.attempt_of
@@ -110,6 +116,11 @@ class TaskRun:
     # ------------------------------------------------------------------------------------------------ the order of it
 
     def _move(self) -> None:
+        self.lifecycle.begin()
+        self._move_all()
+        self.lifecycle.conclude()
+
+    def _move_all(self) -> None:
         pending = inheriting.inherited(self)
         while pending := pending or inheriting.rests(self) or self._planned():
             pending = self.moved(pending)
@@ -121,20 +132,32 @@ class TaskRun:
             Window(self, self._began + EMPTIED_S).empty_inbox()
 
     def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
-        """One quantum: these ranges, as far as it gets. Returns those that stay open. Raises what stopped it, after
-        everything that was durable has been settled."""
+        """One quantum: these ranges, as far as it gets. Returns those that are to be gone on with. Raises what stopped
+        it, after everything that was durable has been settled; a failure that concerns one partition puts it aside."""
         left = self._close_empty(pending)
         if not left:
             return []
         outcomes = self._execute(left)
         self.settle(left, outcomes)
-        failures = [outcome.failure for outcome in outcomes if outcome.failure]
+        self._put_aside(left, outcomes)
+        failures = [outcome.failure for outcome in outcomes if outcome.failure and not outcome.apart]
         if failures:
             raise failures[0].as_error()
         closed = {outcome.range_id for outcome in outcomes if outcome.receipt}
-        if not closed and not any(item.range.live for item in left):
+        going_on = self.lifecycle.going_on(left)
+        if not closed and len(going_on) == len(left) and not any(item.range.live for item in left):
             raise nothing_moved(self.where())
-        return [item for item in left if item.id not in closed]
+        return [item for item in going_on if item.id not in closed]
+
+    def _put_aside(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
+        """The partitions that stopped by themselves. A range of which this run has written nothing is taken back, so
+        that a document that is mended counts for it."""
+        by_id = {item.id: item for item in items}
+        apart = [(by_id[outcome.range_id], outcome) for outcome in outcomes if outcome.failure and outcome.apart]
+        self.lifecycle.put_aside({item.range.partition: one.failure for item, one in apart if one.failure})
+        unwritten = [item.id for item, one in apart if one.receipt is None and not item.inherited and not item.found]
+        if unwritten:
+            self.ledger.withdraw(self.held.leases, unwritten)
 
     def ends_here(self, *, staying: bool = False) -> bool:
         """Whether this run ends at this range boundary though there may be more to move; says why. One that is
@@ -201,8 +224,9 @@ class TaskRun:
 
     def _topics(self) -> dict[str, int]:
         """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""
-        counted = Counter(self.source.topic(partition) for partition in self.assignment.shares)
-        mine = {self.source.topic(partition) for partition in self.slots}
+        named = [partition for partition in self.assignment.shares if self.lifecycle.reads(partition)]
+        counted = Counter(self.source.topic(partition) for partition in named)
+        mine = {self.source.topic(partition) for partition in self.slots if self.lifecycle.reads(partition)}
         return {topic: counted[topic] for topic in sorted(mine)}
 
     def open(self, ranges: Sequence[Range]) -> list[OpenRange]:
@@ -228,6 +252,7 @@ class TaskRun:
         """Settles the ranges that only tell of gaps; returns the others."""
         empty = [item for item in pending if item.range.begin == item.range.end]
         self.settle(empty, [Outcome(item.id, empty_receipt(item)) for item in empty])
+        self.lifecycle.told_end(empty)
         self._tell_what_was_noticed(empty)
         return [item for item in pending if item not in empty]
 
@@ -301,6 +326,8 @@ class TaskRun:
                 self.summary.receipts.append(outcome.receipt)
                 wanted = by_id[outcome.range_id]
                 self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
+                self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
+        self.lifecycle.settled(by_id[one.range_id].partition for one in receipts if not one.failure)
         self._tell_progress()
         if self.stream == LIVE:
             self._confirm({by_id[outcome.range_id].partition for outcome in receipts})
@@ -308,14 +335,27 @@ class TaskRun:
     # -------------------------------------------------------------------------------------------------------- its parts
 
     def bounds(self) -> dict[Partition, Bounds]:
-        """What there is from each position on. Raises OffsetGone when records are lost and nobody has accepted that."""
+        """What there is from each position on. A partition of which records are lost is put aside, unless somebody has
+        accepted that; so is one that cannot be read."""
         course = self.setting.course
-        bounds = self._bounds_on(course) if course else self.source.bounds(self.positions())
+        seen = self._bounds_on(course) if course else self.source.bounds(self.asked())
+        bounds = self.lifecycle.readable(seen, self._failures(seen))
         self.goals.saw(bounds)
-        for partition, seen in bounds.items():
-            if any(gap.loses for gap in seen.gaps) and not self.gaps_accepted():
-                raise records_gone(self.command(), self.where(), partition, seen.gaps, seen.begin)
         return bounds
+
+    def _failures(self, bounds: Mapping[Partition, Bounds]) -> dict[Partition, Failure]:
+        found = {}
+        for partition, seen in bounds.items():
+            if seen.failure:
+                found[partition] = seen.failure
+            elif any(gap.loses for gap in seen.gaps) and not self.gaps_accepted():
+                gone = records_gone(self.command(), self.where(), partition, seen.gaps, seen.begin)
+                found[partition] = Failure.of(gone)
+        return found
+
+    def asked(self) -> dict[Partition, Position | None]:
+        """Where the partitions stand that the document names."""
+        return {one: at for one, at in self.positions().items() if self.lifecycle.reads(one)}
 
     def _bounds_on(self, course: Course) -> dict[Partition, Bounds]:
         """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""
@@ -332,7 +372,8 @@ class TaskRun:
     def follow_new_partitions(self) -> None:
         """Partitions that have appeared since this run began, and are this task's, are its own from now on."""
         setting, known = self.setting, self.assignment.shares
-        there = self.source.partitions(list(known))
+        there = self.source.partitions(self.lifecycle.known())
+        self.lifecycle.names(there)
         if all(partition in known for partition in there):
             return
         resolved = setting.resolved
@@ -387,6 +428,7 @@ class TaskRun:
             linger_s=self.setting.times.linger_s,
             idle_s=self.idle_s,
             pace=pace,
+            rejected={item.range.partition.id: self._rejected[item.range.partition.id] for item in items},
         )
 
     def _with_current_floors(self, items: tuple[OpenRange, ...]) -> tuple[OpenRange, ...]:

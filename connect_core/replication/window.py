@@ -54,6 +54,8 @@ class Window:
             self._follow_new_partitions()
             bounds = run.bounds()
             pending = self._still_as_planned(pending, bounds)
+            if run.lifecycle.aside and not bounds:
+                break  # nothing is left to follow: who runs it next tries again
             if something(bounds):
                 pending = self._quantum(pending, bounds, left_s)
             else:
@@ -102,7 +104,9 @@ class Window:
 
     def _still_as_planned(self, pending: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
         """Idle ranges whose partition is what it was. The others are taken back, to be planned anew."""
-        kept = [item for item in pending if not item.range.live or _is_as_planned(item, bounds[item.range.partition])]
+        kept = [
+            item for item in pending if not item.range.live or _is_as_planned(item, bounds.get(item.range.partition))
+        ]
         self._withdraw([item for item in pending if item not in kept])
         return kept
 
@@ -121,7 +125,9 @@ class Window:
         run.follow_new_partitions()
 
 
-def _is_as_planned(item: OpenRange, seen: Bounds) -> bool:
+def _is_as_planned(item: OpenRange, seen: Bounds | None) -> bool:
+    if seen is None:  # put aside, or named no more
+        return False
     wanted = item.range
     planned = (wanted.incarnation, wanted.begin, wanted.evidence)
     return planned == (seen.incarnation, seen.begin, seen.evidence) and seen.grows and not seen.gaps

@@ -22,7 +22,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
-DUE = frozenset({*range(1, 20), 23, 24})
+DUE = frozenset({*range(1, 20), 23, 24, 25, 26})
 """The delivery rules that must have a guard today."""
 
 

@@ -87,6 +87,7 @@ class World:
     tolerance: int = 0
     window_s: float = 0.0
     records_per_second: int = 0
+    range_records: int = 1000
     attempt_of: str | None = None
     times: Times = Times(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
 
@@ -99,7 +100,7 @@ class World:
             sink=side,
             pipeline={"transforms": []},
             tasks=1,
-            range_records=1000,
+            range_records=self.range_records,
             range_bytes=1 << 20,
             tolerance=self.tolerance,
             on_gap=self.on_gap,

@@ -1,0 +1,171 @@
+"""The partitions of one task's run: which of them it reads, and which were put aside and why (delivery rules 25, 26).
+
+What concerns one partition alone puts it aside: the others are moved to their end, then the run fails with the gravest
+of the reasons. The next run tries each of them again. What the document names no more is retired: what is open of it is
+finished, nothing new is read. What was read completely and is gone has ended, and is not asked for until it is there
+again.
+
+A part of a run's driver. The states are kept in the ledger, for whoever looks at the connector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connect_core.contracts import Bounds, OpenRange
+from connect_core.errors import Failure, LeaseHeld, Retriable, WaybillError
+from connect_core.ledger import PartitionState
+from connect_core.records import Partition
+
+if TYPE_CHECKING:
+    from connect_core.replication.task import TaskRun
+
+RETIRED = "the document names it no more: nothing new is read"
+_TOLD = 5
+"""Of so many partitions an error says one by one why they were put aside."""
+
+
+class Lifecycle:
+    """`aside` are the partitions that were put aside in this run. `named` are those of the document, None: all."""
+
+    def __init__(self, run: TaskRun, named: Collection[Partition] | None) -> None:
+        self._run = run
+        self._named = None if named is None else frozenset(named)
+        self._states: dict[Partition, PartitionState] = {}
+        self._ending: dict[Partition, str] = {}
+        self._idle: set[Partition] = set()
+        self.aside: dict[Partition, Failure] = {}
+
+    # --------------------------------------------------------------------------------------------- what is to be read
+
+    def begin(self) -> None:
+        """Asks the ledger, once a run, and tells of partitions that are named no more, or again."""
+        self._states = self._run.ledger.partition_states(self._run.uid, self._run.stream)
+        self._tell_names()
+
+    def known(self) -> list[Partition]:
+        """For the source, which is asked for the partitions that there are now."""
+        return without_ended(self._run.assignment.shares, self._states)
+
+    def names(self, partitions: Iterable[Partition]) -> None:
+        """What the document names now, as the source has just said."""
+        self._named = frozenset(partitions)
+        self._tell_names()
+
+    def reads(self, partition: Partition) -> bool:
+        """Whether the document means it. Of one that was put aside the source is still asked, since what it has read
+        belongs to it; nothing of it is planned."""
+        return self._named is None or partition in self._named
+
+    def _tell_names(self) -> None:
+        retired = [one for one in self._run.slots if not self.reads(one) and self._state(one) != "ended"]
+        again = [one for one in self._run.slots if self.reads(one) and self._state(one) == "retired"]
+        new = [one for one in retired if self._state(one) != "retired"]
+        self._keep({one: PartitionState("retired", RETIRED) for one in new})
+        self._keep({one: PartitionState("active") for one in again})
+        self._say([f"{one.key} is retired: {RETIRED}" for one in new])
+        self._say([f"{one.key} is named again: it goes on where it was" for one in again])
+
+    # ------------------------------------------------------------------------------------------------ what became of it
+
+    def readable(
+        self, bounds: Mapping[Partition, Bounds], failures: Mapping[Partition, Failure]
+    ) -> dict[Partition, Bounds]:
+        """Of what the source says, what can be planned: without partitions that failed, or were put aside before."""
+        self.put_aside(failures)
+        there = {one: seen for one, seen in bounds.items() if one not in self.aside}
+        self._idle = {one for one, seen in there.items() if _has_nothing(seen)}
+        gone = {one: self._ending[one] for one in self._ending.keys() & self._idle if not there[one].grows}
+        self._keep({one: PartitionState("ended", reason) for one, reason in gone.items()})
+        self._ending = {}
+        back = [
+            one for one in there if self._state(one) == "ended" and not (one in self._idle and not there[one].grows)
+        ]
+        self._keep({one: PartitionState("active") for one in back})
+        return there
+
+    def put_aside(self, failures: Mapping[Partition, Failure]) -> None:
+        """Nothing more is planned of these in this run. The first failure of each counts."""
+        new = {one: failure for one, failure in failures.items() if one not in self.aside}
+        self.aside |= new
+        self._keep({one: _quarantined(failure) for one, failure in new.items()})
+        self._say([f"{one.key} is put aside, the others go on: {failure.as_error()}" for one, failure in new.items()])
+
+    def going_on(self, items: Sequence[OpenRange]) -> list[OpenRange]:
+        """Those whose partition was not put aside."""
+        return [item for item in items if item.range.partition not in self.aside]
+
+    def settled(self, partitions: Iterable[Partition]) -> None:
+        """Something of these was settled, and nothing stopped them: whoever was put aside by an earlier run is back."""
+        self._heal(partitions)
+
+    def told_end(self, items: Sequence[OpenRange]) -> None:
+        """Empty ranges that were settled: those that say that their partition has ended. Whether it is there again is
+        what the next bounds say."""
+        told = ((item.range.partition, gap) for item in items for gap in item.range.gaps)
+        self._ending |= {partition: gap.reason for partition, gap in told if gap.ends}
+
+    def conclude(self) -> None:
+        """When everything that can be moved is: raises why partitions were put aside."""
+        self._heal(self._idle)
+        if self.aside:
+            raise put_aside_error({one.key: failure for one, failure in self.aside.items()}, self._run.where())
+
+    def _heal(self, partitions: Iterable[Partition]) -> None:
+        back = [one for one in partitions if self._state(one) == "quarantined" and one not in self.aside]
+        self._keep({one: PartitionState("active") for one in back})
+
+    def _state(self, partition: Partition) -> str:
+        stored = self._states.get(partition)
+        return stored.state if stored else "active"
+
+    def _keep(self, states: Mapping[Partition, PartitionState]) -> None:
+        if states:
+            self._run.ledger.set_partition_states(self._run.held.leases, self._run.uid, self._run.stream, states)
+            self._states |= states
+
+    def _say(self, lines: Sequence[str]) -> None:
+        for line in lines[:_TOLD]:
+            self._run.setting.listener.say(line)
+        if len(lines) > _TOLD:
+            self._run.setting.listener.say(f"... and so {len(lines) - _TOLD:,} more")
+
+
+def without_ended(partitions: Iterable[Partition], states: Mapping[Partition, PartitionState]) -> list[Partition]:
+    """Those that a source is asked to tell the whereabouts of: one that has ended is there again when it says so."""
+    return [one for one in partitions if (known := states.get(one)) is None or known.state != "ended"]
+
+
+def put_aside_error(aside: Mapping[str, Failure], where: str) -> WaybillError:
+    """The gravest of these failures, by key of the partition; of several the first few are told with what to do."""
+    errors = {key: failure.as_error() for key, failure in aside.items()}
+    worst = max(errors.values(), key=gravity)
+    if len(errors) > 1:
+        told = [f"{key}: {error.what} ({error.next_step})" for key, error in list(errors.items())[:_TOLD]]
+        more = [f"and {len(errors) - _TOLD:,} more"] if len(errors) > _TOLD else []
+        worst = type(worst)(
+            f"{len(errors):,} partitions were put aside, the others were moved: {'; '.join([*told, *more])}",
+            where=where,
+            next_step="The next run tries them again; `waybill plan` lists them all",
+        )
+    worst.aside = dict(aside)
+    return worst
+
+
+def gravity(error: BaseException) -> tuple[int, int]:
+    """What a person must see first: foreign errors, then what no retry mends, then what another holder explains."""
+    if not isinstance(error, WaybillError):
+        return 3, 0
+    if isinstance(error, Retriable):
+        return 0, error.exit_code
+    return 1 if isinstance(error, LeaseHeld) else 2, error.exit_code
+
+
+def _quarantined(failure: Failure) -> PartitionState:
+    error = failure.as_error()
+    return PartitionState("quarantined", str(error), failure.kind, error.exit_code)
+
+
+def _has_nothing(seen: Bounds) -> bool:
+    return seen.end <= seen.begin and not seen.gaps and not seen.pushes

@@ -1,0 +1,101 @@
+"""Errors that nobody expected, where a record is read, shaped or checked (delivery rule 26).
+
+What the pipeline, or the check of a target, raises for a batch is raised by one of its records: the batch is halved
+until it stands alone, and it is rejected while the others pass. Messages name the class and the place in the code,
+never the text of such an error: that may quote the record.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from connect_core.contracts import Reject, Sink
+from connect_core.errors import Failure
+from connect_core.pipeline import Pipeline, Shaped
+
+MAX_ORIGINAL_BYTES = 64 * 1024
+"""What is kept of a rejected record."""
+
+_ROOT = Path(__file__).parents[2]
+_ADVICE = "This is a defect: report it with this place. The others go on"
+
+Unfit = tuple[int, str, str]
+
+
+def shaped(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
+    """What the pipeline makes of the records; those that it raises something for are rejected."""
+    try:
+        return pipeline.shape(records)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if not len(records):
+            raise
+        if len(records) == 1:
+            rejected = reject(records, 0, "shape", type(error).__name__, _words(error, "shaping it"))
+            return Shaped(records.slice(0, 0), 1, (rejected,))
+    half = len(records) // 2
+    first = shaped(pipeline, records.slice(0, half))
+    return first if first.rows < half else _joined(first, shaped(pipeline, records.slice(half)))
+
+
+def unfit(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
+    """The rows that the target can never take, and those of which its check raises something."""
+    try:
+        return list(sink.unfit(records))
+    except MemoryError:
+        raise
+    except Exception as error:
+        if not len(records):
+            raise
+        if len(records) == 1:
+            return [(0, type(error).__name__, _words(error, "checking it"))]
+    half = len(records) // 2
+    behind = [(row + half, kind, message) for row, kind, message in unfit(sink, records.slice(half))]
+    return [*unfit(sink, records.slice(0, half)), *behind]
+
+
+def reject(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:
+    """A row that goes no further, with the bytes it had."""
+    return Reject(
+        offset=records.column("offset")[row].as_py(),
+        ordinal=records.column("ordinal")[row].as_py() or 0,
+        stage=stage,
+        kind=kind,
+        message=message,
+        original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
+        topic=records.column("topic")[row].as_py(),
+    )
+
+
+def unexpected(error: Exception, doing: str, where: str) -> Failure:
+    """For a partition whose source raised something that is no error of our tree."""
+    return Failure(type(error).__name__, _words(error, doing), where, _ADVICE)
+
+
+def _words(error: Exception, doing: str) -> str:
+    return f"an unexpected error in {doing}, at {_place(error)}"
+
+
+def _place(error: Exception) -> str:
+    """File and line of the innermost frame of this code."""
+    frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT / "connect_core")]
+    for frame in reversed(ours or frames):
+        path = Path(frame.filename)
+        return f"{path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name}:{frame.lineno}"
+    return "an unknown place"
+
+
+def _joined(first: Shaped, second: Shaped) -> Shaped:
+    kept = [one.kept for one in (first, second) if len(one.kept)]
+    return Shaped(
+        pa.concat_batches(kept) if len(kept) == 2 else (kept or [first.kept])[0],
+        first.rows + second.rows,
+        (*first.rejected, *second.rejected),
+        (*first.filtered, *second.filtered),
+    )
