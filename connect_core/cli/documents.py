@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from connect_core.errors import ConfigError, Unreachable, WaybillError
 
 if TYPE_CHECKING:
     from connect_core.config import Checked
-    from connect_core.ledger import Connector
+    from connect_core.ledger import Connector, Ledger
 
 Paths = Annotated[
     list[Path], typer.Argument(help="Documents (YAML, JSON, properties), or folders of them.", metavar="PATH...")
@@ -42,13 +43,11 @@ def apply(
     checked = check_paths(paths, home, settings)
     _tell_notices(checked)
     if dry_run:
-        known = _known()
-        changes = [_change(item, known.get(item.document.name)) for item in checked]
+        changes = _changes(checked, *_known())
         output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
         return
     with session.storing() as opened:
-        known = {connector.name: connector for connector in opened.ledger.connectors()}
-        changes = [_change(item, known.get(item.document.name)) for item in checked]
+        changes = _changes(checked, *_known_to(opened.ledger))
         if not as_json:
             _show_changes(changes, "")
         documents = {item.document.name: item.data for item in checked}
@@ -133,25 +132,60 @@ def options(
 # -------------------------------------------------------------------------------------------------------------- apply
 
 
-def _known() -> dict[str, Connector]:
-    """The connectors that there are, by name; none when there is no ledger yet."""
+ByName = dict[str, "Connector"]
+
+
+def _known() -> tuple[ByName, ByName]:
+    """None of either when there is no ledger yet."""
     if not session.ledger_exists():
-        return {}
+        return {}, {}
     with session.reading() as opened:
-        return {connector.name: connector for connector in opened.ledger.connectors()}
+        return _known_to(opened.ledger)
 
 
-def _change(item: Checked, old: Connector | None) -> dict[str, Any]:
+def _known_to(ledger: Ledger) -> tuple[ByName, ByName]:
+    """By name the connectors that there are, and of the deleted ones that have moved something the last of a name."""
+    known = {connector.name: connector for connector in ledger.connectors()}
+    gone = [one for one in ledger.connectors(include_deleted=True) if one.deleted_at and ledger.offsets(one.uid)]
+    return known, {one.name: one for one in sorted(gone, key=_deleted_at)}
+
+
+def _deleted_at(connector: Connector) -> datetime:
+    return connector.deleted_at or connector.created_at
+
+
+def _changes(checked: list[Checked], known: ByName, deleted: ByName) -> list[dict[str, Any]]:
+    return [_change(item, known.get(item.document.name), deleted.get(item.document.name)) for item in checked]
+
+
+def _change(item: Checked, old: Connector | None, former: Connector | None) -> dict[str, Any]:
     from connect_core.config import difference
 
     lines = difference(old.document if old else None, item.data)
     change = "created" if old is None else "changed" if lines else "unchanged"
-    return {"name": item.document.name, "change": change, "difference": lines, "notices": list(item.notices)}
+    told = {"name": item.document.name, "change": change, "difference": lines, "notices": list(item.notices)}
+    return told | ({"begins_anew": _begins_anew(item, former)} if former and old is None else {})
+
+
+def _begins_anew(item: Checked, former: Connector) -> dict[str, Any]:
+    """What a name means that another connector had: nothing of that one counts."""
+    same_target = former.document.get("sink") == item.data.get("sink")
+    return {"former_uid": former.uid, "deleted_at": former.deleted_at, "same_target": same_target}
+
+
+def _said_of_beginning_anew(anew: dict[str, Any]) -> str:
+    where = "into the same target" if anew["same_target"] else "into another target"
+    return (
+        f"begins anew: a connector of this name was deleted {output.cell(anew['deleted_at'])}, and its offsets are not"
+        f" reused. What it has delivered is read and delivered again, {where}, as far as the source still has it"
+    )
 
 
 def _show_changes(changes: list[dict[str, Any]], verb: str) -> None:
     for change in changes:
         output.line(f"{change['name']}: {verb}{change['change']}")
+        if "begins_anew" in change:
+            output.line(f"  {_said_of_beginning_anew(change['begins_anew'])}")
         for line in change["difference"]:
             output.line(f"  {line}")
 

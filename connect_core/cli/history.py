@@ -56,7 +56,15 @@ def runs(
         names = {c.uid: c.name for c in opened.ledger.connectors(include_deleted=True)}
         uid = opened.ledger.connector(name).uid if name else None
         found = opened.ledger.runs(uid, limit=last, stream=of_stream(stream))
-    told = [{"connector": names.get(run.uid, run.uid), **output.plain(run)} for run in found]
+        settled = opened.ledger.settled_by([run.id for run in found if run.summary is None])
+    told = [
+        {
+            "connector": names.get(run.uid, run.uid),
+            **output.plain(run),
+            "delivered": (run.summary or settled.get(run.id) or {}).get("delivered", 0),
+        }
+        for run in found
+    ]
     rows = [
         [
             run["connector"],
@@ -67,7 +75,7 @@ def runs(
             run["state"],
             run["started_at"],
             _seconds(run),
-            (run["summary"] or {}).get("delivered"),
+            run["delivered"],
             run["failure"].what if run["failure"] else "",
         ]
         for run in told
@@ -108,9 +116,14 @@ def receipts(
     rows = [[receipt["connector"], *(receipt[key] for key in _SHOWN)] for receipt in found]
 
     def for_people() -> None:
+        from connect_core.replication.asides import sentence
+
         output.table(columns, rows, "no receipts", wide=wide)
         if any(receipt["reconstructed"] for receipt in found):
             output.line('READ "-": the source had lost the records; the receipt tells what the target holds of them')
+        for receipt in found:
+            for aside in receipt["set_aside"]:
+                output.line(f"{receipt['connector']}, settled {output.cell(receipt['settled_at'])}: {sentence(aside)}")
 
     output.emit(as_json, {"receipts": found}, for_people)
 
@@ -250,6 +263,7 @@ def _chosen(opened: Session, name: str) -> list[Connector]:
 
 def _receipt(settled: SettledRange) -> dict[str, Any]:
     """One flat object a receipt; the keys are part of the command's promise to scripts."""
+    from connect_core.replication.asides import set_aside
     from connect_core.replication.telling import COUNTS
 
     receipt = settled.receipt
@@ -271,6 +285,7 @@ def _receipt(settled: SettledRange) -> dict[str, Any]:
         "digest_read": receipt.digest_read,
         "digest_sent": receipt.digest_sent,
         "where": receipt.where,
+        "set_aside": set_aside([receipt]),
         "reconstructed": receipt.reconstructed,
         "revision": settled.pins.revision,
         "settled_at": settled.settled_at,

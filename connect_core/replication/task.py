@@ -39,6 +39,7 @@ from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
 from connect_core.records import Partition
 from connect_core.replication import inheriting
+from connect_core.replication.asides import sentence, set_aside
 from connect_core.replication.course import Course, within
 from connect_core.replication.goals import Goals
 from connect_core.replication.leasing import Held, Wanted, acquire
@@ -328,6 +329,8 @@ class TaskRun:
                 self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
                 self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
         self.lifecycle.settled(by_id[one.range_id].partition for one in receipts if not one.failure)
+        for aside in set_aside(outcome.receipt for outcome in receipts if outcome.receipt):
+            self.setting.listener.say(sentence(aside))
         self._tell_progress()
         if self.stream == LIVE:
             self._confirm({by_id[outcome.range_id].partition for outcome in receipts})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_core.contracts import Receipt
+from connect_core.replication.asides import sentence, set_aside
 from connect_core.replication.run import RunSummary
 from connect_core.replication.setting import Listener, Progress
 
@@ -92,6 +93,7 @@ def total(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "gaps": sum(len(receipt.gaps) for receipt in receipts),
         "bytes_read": sum(receipt.bytes_read or 0 for receipt in receipts),
         "bytes_written": sum(receipt.bytes_written for receipt in receipts),
+        "set_aside": set_aside(receipts),
     }
 
 
@@ -144,4 +146,4 @@ def noteworthy(total: Mapping[str, Any]) -> list[str]:
     found = [f"  {count.replace('_', ' ')}: {total[count]:,}" for count in _NOTEWORTHY if total[count]]
     if total["gaps"]:
         found.append(f"  gaps: {total['gaps']:,} (waybill gaps {total['connector']})")
-    return found
+    return found + [f"  {sentence(aside)}" for aside in total["set_aside"]]

@@ -94,6 +94,7 @@ class Target:
         self.reached = self.flushed = place
         self._epoch = epoch
         self._file: OpenFile | None = None
+        self._aside: list[list[str | int]] = []
 
     @classmethod
     @contextmanager
@@ -127,6 +128,11 @@ class Target:
             check(reached, self.path, there)
         self.reached = self.flushed = reached
 
+    def claim_aside(self) -> list[list[str | int]]:
+        """`[file, bytes]` of what was set aside when the file was opened; whoever asks first tells of it."""
+        claimed, self._aside = self._aside, []
+        return claimed
+
     def _write(self, fd: int, data: memoryview) -> None:
         while data:
             written = os.pwrite(fd, data, self.reached.offset)
@@ -147,7 +153,8 @@ class Target:
             size = self._file.size()
             if size > self.reached.offset:
                 with telling("has unsettled bytes that cannot be set aside", self.path):
-                    set_aside(self._file.fd, self.path, self.reached.offset, size, self._epoch)
+                    name = set_aside(self._file.fd, self.path, self.reached.offset, size, self._epoch)
+                self._aside.append([name, size - self.reached.offset])
         return self._file
 
     def _open_or_create(self) -> OpenFile:

@@ -7,9 +7,13 @@ import hashlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect_core.contracts import Delivered, Limit
+from connect_core.contracts import Delivered, Json, Limit
 from connect_core.digest import LinesDigest
 from connect_core.systems.file.target import Place, Target
+
+SET_ASIDE = "set_aside"
+"""Of a receipt's `where`: `[[file, bytes], ...]`, bytes that no receipt covers and the files that they were moved to. A
+list of pairs, as the stretches beside it: so the receipts of a live range merge."""
 
 
 def lines(values: pa.Array) -> memoryview:
@@ -40,12 +44,14 @@ class LineWriter:
         self._begin = target.reached
         self._records = 0
         self._digest = hashlib.sha256()
+        self._aside: list[list[str | int]] = []
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         if limit.quantum_left_s() <= 0 or not len(records):
             return 0
         data = lines(records.column("value"))
         self._target.append(data)
+        self._aside += self._target.claim_aside()
         self._digest.update(data)
         self._records += len(records)
         return len(records)
@@ -57,7 +63,7 @@ class LineWriter:
             records=self._records,
             bytes=end.position - begin.position,
             behind={self._name: end.position},
-            where={"path": self._target.path, "begin": begin.offset, "end": end.offset},
+            where={"path": self._target.path, "begin": begin.offset, "end": end.offset, **_told(self._aside)},
             digest=f"sha256:{self._digest.hexdigest()}",
             evidence=end.evidence(),
         )
@@ -74,6 +80,7 @@ class MingledWriter:
         self._end = target.reached
         self._records = self._bytes = 0
         self._digest = LinesDigest()
+        self._aside: list[list[str | int]] = []
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         if limit.quantum_left_s() <= 0 or not len(records):
@@ -81,6 +88,7 @@ class MingledWriter:
         self._begin = self._begin or self._target.reached
         data = lines(records.column("value"))
         self._target.append(data)
+        self._aside += self._target.claim_aside()
         self._end = self._target.reached
         self._digest.add(records.column("value"))
         self._records += len(records)
@@ -96,7 +104,12 @@ class MingledWriter:
             records=self._records,
             bytes=self._bytes,
             behind={self._name: flushed.position},
-            where={self._target.path: [[begin.offset, self._end.offset]]},
+            where={self._target.path: [[begin.offset, self._end.offset]], **_told(self._aside)},
             digest=self._digest.text(),
             evidence=flushed.evidence(),
         )
+
+
+def _told(aside: list[list[str | int]]) -> Json:
+    """For the receipt: which bytes that no receipt covers were moved to which file, before this was written."""
+    return {SET_ASIDE: aside} if aside else {}

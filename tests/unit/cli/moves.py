@@ -9,8 +9,11 @@ from connect_core.ledger import Ledger, task_lease_id
 from connect_core.records import Partition
 
 
-def moved(ledger: Ledger, name: str, folder: Path, *, records: int, rejects: tuple[Reject, ...] = ()) -> str:
-    """Settles the whole of logs/a.log as `records` delivered lines; returns the run's id. Closes the ledger."""
+def moved(
+    ledger: Ledger, name: str, folder: Path, *, records: int, rejects: tuple[Reject, ...] = (), ends: bool = True
+) -> str:
+    """Settles the whole of logs/a.log as `records` delivered lines; returns the run's id. Closes the ledger. The run is
+    killed before it `ends`, if that is said."""
     path = folder / "logs" / "a.log"
     partition, end = Partition(str(path)), path.stat().st_size
     with ledger:
@@ -25,7 +28,8 @@ def moved(ledger: Ledger, name: str, folder: Path, *, records: int, rejects: tup
         receipt = _receipt(end, records, rejects, evidence)
         ledger.settle([lease], run_id, connector.uid, [Outcome(opened.id, receipt)])
         ledger.release(lease)
-        ledger.end_run(run_id, state="done", failure=None, summary={"delivered": records})
+        if ends:
+            ledger.end_run(run_id, state="done", failure=None, summary={"delivered": records})
     return run_id
 
 

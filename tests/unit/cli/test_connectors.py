@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from connect_core.ledger import Ledger
 from tests.unit.cli.conftest import Waybill
+from tests.unit.cli.moves import moved
 
 
 def test_list_and_show(waybill: Waybill, applied: Path) -> None:
@@ -59,3 +61,26 @@ def test_an_unknown_name_is_told_with_the_nearest(verb: str, waybill: Waybill, a
     assert typed.code == 2
     assert "'cpoy'" in typed.err
     assert "'copy'" in typed.err
+
+
+def test_a_connector_under_a_deleted_name_says_that_it_begins_anew(waybill: Waybill, applied: Path) -> None:
+    """Before it does: in the dry run, and above the change itself."""
+    with Ledger.open(f"sqlite:///{applied}/.waybill/ledger.db") as ledger:
+        former = ledger.connector("copy").uid
+        moved(ledger, "copy", applied, records=3)
+    assert "begins anew" not in waybill("apply", "copy.yaml", "--dry-run").out
+    assert waybill("connectors", "delete", "copy", "--yes").code == 0
+    dry = waybill("apply", "copy.yaml", "--dry-run")
+    assert "begins anew: a connector of this name was deleted " in dry.out
+    assert "delivered again, into the same target" in dry.out
+    told = waybill("apply", "copy.yaml", "--dry-run", "--json").json["connectors"][0]["begins_anew"]
+    assert (told["former_uid"], told["same_target"]) == (former, True)
+    (applied / "copy.yaml").write_text((applied / "copy.yaml").read_text().replace("out/copy.txt", "out/other.txt"))
+    typed = waybill("apply", "copy.yaml")
+    assert (typed.code, "delivered again, into another target" in typed.out) == (0, True)
+    assert "begins anew" not in waybill("apply", "copy.yaml").out
+
+
+def test_a_deleted_connector_that_moved_nothing_is_not_spoken_of(waybill: Waybill, applied: Path) -> None:
+    assert waybill("connectors", "delete", "copy", "--yes").code == 0
+    assert "begins anew" not in waybill("apply", "copy.yaml").out

@@ -145,6 +145,18 @@ def test_runs_show_failures(waybill: Waybill, applied: Path) -> None:
     )
 
 
+def test_a_run_that_was_killed_tells_what_it_settled(waybill: Waybill, applied: Path) -> None:
+    moved(_ledger(applied), "copy", applied, records=3, ends=False)
+    (run,) = waybill("runs", "copy", "--json").json["runs"]
+    assert (run["state"], run["summary"], run["delivered"]) == ("running", None, 3)
+    assert waybill("runs", "copy").out.splitlines()[-1].split()[-2:] == ["3", "-"]
+    with _ledger(applied) as ledger:
+        begun = ledger.begin_run(ledger.connector("copy").uid, "live", task=0, engine="inline")
+        ledger.end_run(begun, state="done", failure=None, summary={"delivered": 0, "ranges": 0})
+    newest, killed = waybill("runs", "copy", "--json").json["runs"]
+    assert (killed["state"], killed["delivered"], newest["delivered"]) == ("lost", 3, 0)
+
+
 def test_dead_letters_show_the_original_only_when_asked(waybill: Waybill, applied: Path) -> None:
     reject = Reject(offset=4, ordinal=0, stage="encode", kind="TooLarge", message="too large", original=b"tw\x1b\xff")
     moved(_ledger(applied), "copy", applied, records=2, rejects=(reject,))

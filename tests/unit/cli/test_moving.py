@@ -59,6 +59,27 @@ def test_a_run_with_a_window_moves_what_comes_until_somebody_pauses_it(waybill: 
     assert (typed.json["delivered"], typed.json["ranges"]) == (4, 2)
 
 
+def test_bytes_set_aside_are_said_with_their_file(waybill: Waybill, applied: Path) -> None:
+    """By the run, in its output and its log, and by its receipt."""
+    out = applied / "out" / "copy.txt"
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    with out.open("a") as file:
+        file.write("not from here\n")
+    with (applied / "logs" / "a.log").open("a") as log:
+        log.write("four\n")
+    typed = waybill("run", "copy", "--engine", "inline")
+    assert typed.code == 0, typed.err
+    assert out.read_text() == "one\ntwo\nthree\nfour\n"
+    (aside,) = (applied / "out").glob("copy.txt.unsettled-*")
+    assert aside.read_text() == "not from here\n"
+    said = f"14 bytes that no receipt covers were moved to {aside}"
+    assert said in typed.out
+    assert said in typed.err
+    newest, oldest = waybill("receipts", "copy", "--json").json["receipts"]
+    assert (newest["set_aside"], oldest["set_aside"]) == ([{"file": str(aside), "bytes": 14}], [])
+    assert said in waybill("receipts", "copy").out
+
+
 def test_a_window_that_is_no_duration_is_told(waybill: Waybill, applied: Path) -> None:
     typed = waybill("run", "copy", "--window", "soon")
     assert typed.code == 2

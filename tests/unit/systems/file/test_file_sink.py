@@ -150,7 +150,8 @@ def test_a_replaced_file_is_begun_at_its_start_when_wanted(out: Path) -> None:
     delivered = filler.run([b"next"])
     assert out.read_bytes() == b"next\n"
     assert Path(f"{out}.unsettled-2").read_bytes() == b"someone else's, and long enough\n"
-    assert delivered.where == {"path": str(out), "begin": 0, "end": 5}
+    aside = [[f"{out}.unsettled-2", 32]]
+    assert delivered.where == {"path": str(out), "begin": 0, "end": 5, "set_aside": aside}
     again = Filler(sink(out, on_replaced="continue"), filler.floors)
     again.run([b"more"])
     assert out.read_bytes() == b"next\nmore\n"
