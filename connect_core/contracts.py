@@ -157,6 +157,18 @@ class Floor(NamedTuple):
     evidence: Json = {}  # noqa: RUF012  never changed: a NamedTuple's default cannot be made by a factory
 
 
+class FloorMove(NamedTuple):
+    """Rule 6: a floor as a receipt leaves it, and the position `begin` that it moves from. The ledger moves it only
+    when it stands there.
+
+    Of one partition's floor `begin` is where it stood when its range was planned. Of a floor that all partitions share
+    it is where the range's writer began; those of one settle adjoin.
+    """
+
+    begin: int
+    floor: Floor
+
+
 @dataclass(frozen=True)
 class OpenRange:
     """A range as it stands in the ledger. `inherited` ranges were planned by an earlier attempt; `found` is what
@@ -221,8 +233,10 @@ class SourceBatch:
 class Delivered:
     """What a writer made durable of the range it was given.
 
-    `behind` is, for each target, the position behind everything written there. `where` is for the receipt: which
-    queues and offsets, which file and bytes. `digest` is set by sinks whose stored form is not the record form.
+    `behind` is, for each target, the position behind everything written there. `began` is, for each of them that has
+    one floor for all partitions, the position at which this writer began: where the one before it ended. Writers that
+    share what they flush began at the same position. `where` is for the receipt: which queues and offsets, which file
+    and bytes. `digest` is set by sinks whose stored form is not the record form.
     """
 
     records: int
@@ -233,6 +247,7 @@ class Delivered:
     possible_repeats: int = 0
     digest: str | None = None
     evidence: Json = field(default_factory=dict)
+    began: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -242,6 +257,8 @@ class Receipt:
 
     A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
     stands for a count that nobody can know, and its digests are empty.
+
+    `floors` are those of targets that were looked through or written for this range, and no others.
     """
 
     begin: int
@@ -263,7 +280,7 @@ class Receipt:
     digest_sent: str
     where: Json
     evidence: Json
-    floors: tuple[Floor, ...]
+    floors: tuple[FloorMove, ...]
     rejects: tuple[Reject, ...] = ()
     gaps: tuple[Gap, ...] = ()
     reconstructed: bool = False
@@ -488,6 +505,10 @@ class Sink(Protocol):
 
     def claimed(self, target: Json) -> tuple[str, ...]:
         """Driver: as `exclusive`, for a target that a range has pinned, whatever the document says since. Pure."""
+
+    def reaches(self, target: Json, name: str) -> bool:
+        """Driver: whether `find` looks into the target of the floor `name` for a range that has pinned `target`. A
+        floor that it does not reach stays as it is, until a range is planned that does. Pure."""
 
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         """Driver, once a run and when new topics come, with the leases held: creates what is missing, compares the

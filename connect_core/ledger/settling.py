@@ -144,7 +144,9 @@ def _offset_row(one: _Closing) -> Row:
 
 def _floor_rows(closings: Sequence[_Closing]) -> list[Row]:
     return [
-        floor_row(one.row.uid, one.row.stream, floor, one.moment) for one in closings for floor in one.receipt.floors
+        floor_row(one.row.uid, one.row.stream, move.floor, one.moment)
+        for one in closings
+        for move in one.receipt.floors
     ]
 
 

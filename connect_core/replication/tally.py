@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from connect_core.contracts import Delivered, Floor, Gap, Json, OpenRange, Receipt, Reject, SourceBatch
+from connect_core.contracts import Delivered, Floor, FloorMove, Gap, Json, OpenRange, Receipt, Reject, SourceBatch
 from connect_core.digest import RecordDigest
 from connect_core.found import Found
 from connect_core.records import Lineage, ordinals, value_lengths
@@ -121,23 +121,25 @@ def empty_receipt(item: OpenRange) -> Receipt:
     return tally.receipt(item, nothing, item.range.evidence, item.range.gaps, seconds=0.0)
 
 
-def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 0) -> tuple[Floor, ...]:
-    """Rule 6: for each target the lowest position of a record of ours at or behind `end` that stands there already;
-    where there is none, behind everything that was scanned and written. Targets that keep progress count records: of
-    one that is ahead of `end` the `already` ones before it are settled."""
+def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 0) -> tuple[FloorMove, ...]:
+    """Rule 6: for each target that was looked through or written the lowest position of a record of ours at or behind
+    `end` that stands there already; where there is none, behind everything that was scanned and written. Targets that
+    keep progress count records: of one that is ahead of `end` the `already` ones before it are settled. Of a target
+    that was neither nothing is known that the ledger does not know."""
     found = item.found or Found()
     known = {floor.target: floor for floor in item.floors}
     ahead = found.lowest_from(end)
     if found.prefix.through > end:
         ahead = {name: floor.position + already for name, floor in known.items()}
-    floors = []
-    for target in sorted({*known, *delivered.behind}):
+    moves = []
+    for target in sorted((known.keys() & found.scanned.keys()) | delivered.behind.keys()):
         floor = known.get(target, Floor(item.range.partition.id, target, 0))
         behind = max(floor.position, found.scanned.get(target, 0), delivered.behind.get(target, 0))
         position = ahead.get(target, behind)
         written = delivered.evidence if target in delivered.behind else {}
-        floors.append(Floor(floor.partition_id, target, position, target in ahead, written or floor.evidence))
-    return tuple(floors)
+        after = Floor(floor.partition_id, target, position, target in ahead, written or floor.evidence)
+        moves.append(FloorMove(delivered.began.get(target, floor.position), after))
+    return tuple(moves)
 
 
 def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:

@@ -45,6 +45,9 @@ class FileSink:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return (f"file:{os.path.realpath(target['path'])}",)
 
+    def reaches(self, target: Json, name: str) -> bool:
+        return bool(target["target"] == name)
+
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         name = self.path_for(task)
         path = os.path.realpath(name)

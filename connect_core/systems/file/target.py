@@ -86,12 +86,12 @@ def check(place: Place, path: str, file: OpenFile | None) -> None:
 
 
 class Target:
-    """One file, opened at the first write. `reached` is behind the last byte written, `flushed` behind the last
-    durable one."""
+    """One file, opened at the first write. `begun` is where writing began, `reached` is behind the last byte written,
+    `flushed` behind the last durable one."""
 
     def __init__(self, path: str, place: Place, epoch: int) -> None:
         self.path = path
-        self.reached = self.flushed = place
+        self.begun = self.reached = self.flushed = place
         self._epoch = epoch
         self._file: OpenFile | None = None
         self._aside: list[list[str | int]] = []

@@ -66,12 +66,14 @@ class LineWriter:
             where={"path": self._target.path, "begin": begin.offset, "end": end.offset, **_told(self._aside)},
             digest=f"sha256:{self._digest.hexdigest()}",
             evidence=end.evidence(),
+            began={self._name: begin.position},
         )
 
 
 class MingledWriter:
     """A `contracts.Writer` for one live range. Lines of other ranges may stand between its own, so its digest is a sum
-    over lines: those of all receipts of a stretch of the file add up to the stretch."""
+    over lines: those of all receipts of a stretch of the file add up to the stretch. What they flush is one stretch for
+    all of them, from where the first of them began."""
 
     def __init__(self, name: str, target: Target) -> None:
         self._name = name
@@ -107,6 +109,7 @@ class MingledWriter:
             where={self._target.path: [[begin.offset, self._end.offset]], **_told(self._aside)},
             digest=self._digest.text(),
             evidence=flushed.evidence(),
+            began={self._name: self._target.begun.position},
         )
 
 

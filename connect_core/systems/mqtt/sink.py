@@ -55,6 +55,9 @@ class MqttSink:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return ()
 
+    def reaches(self, target: Json, name: str) -> bool:
+        return bool(target["broker"] == name)
+
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         with self._looking() as publisher:
             self._check(publisher)

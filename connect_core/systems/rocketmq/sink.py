@@ -30,7 +30,7 @@ from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
 from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
-from connect_core.systems.rocketmq.routing import Router, has_rules, pinned, pins_of, queues_of, with_rules
+from connect_core.systems.rocketmq.routing import Router, by_topic, has_rules, pinned, pins_of, queues_of, with_rules
 from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 LOOK_BACK = 10_000
@@ -63,6 +63,9 @@ class RocketMQSink:
 
     def claimed(self, target: Json) -> tuple[str, ...]:
         return ()
+
+    def reaches(self, target: Json, name: str) -> bool:
+        return queue_of(name).topic in by_topic(target)
 
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         """What the pins of a range say: its topic, the queues of it there are, and how one of them is chosen; with

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from connect_core.contracts import OPEN_END, Floor, Gap, Outcome, Receipt, Reject
+from connect_core.contracts import OPEN_END, Floor, FloorMove, Gap, Outcome, Receipt, Reject
 from connect_core.errors import DataError, Fenced
 from connect_core.ledger import runs
 from connect_core.ledger.database import now
@@ -108,7 +108,7 @@ def test_the_same_outcome_again_is_nothing_after_a_merge(worker: Worker) -> None
 def test_a_live_range_that_closed_has_no_rest(worker: Worker) -> None:
     """Even where a record stands ahead in a target: nobody planned it to an end."""
     [opened] = worker.plan(planned(Q0, 0, OPEN_END), floors=[Floor(Q0.id, "out", 0)])
-    worker.settle(Outcome(opened.id, part(0, 10, floors=(Floor(Q0.id, "out", 5, ahead=True),))))
+    worker.settle(Outcome(opened.id, part(0, 10, floors=(FloorMove(0, Floor(Q0.id, "out", 5, ahead=True)),))))
     assert worker.ledger.rests(worker.uid, "live") == []
 
 

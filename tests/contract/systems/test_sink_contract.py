@@ -70,7 +70,8 @@ class Ledger:
 
     def _settle(self, item: OpenRange, delivered: Delivered, end: int) -> None:
         already = end - item.range.begin - delivered.records
-        for floor in next_floors(item, delivered, end, already):
+        for begin, floor in next_floors(item, delivered, end, already):
+            assert begin == self.floors[floor.target].position
             self.floors[floor.target] = floor
         self.settled, self.open = end, None
 

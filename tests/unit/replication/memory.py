@@ -142,6 +142,9 @@ class MemorySink:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return (str(target["memory"]),) if self.alone else ()
 
+    def reaches(self, target: Json, name: str) -> bool:
+        return True
+
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         return Targets({"memory": self.name})
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Delivered, Floor, Limit, Outcome, Range, Receipt, SourceBatch
+from connect_core.contracts import Delivered, Floor, FloorMove, Limit, Outcome, Range, Receipt, SourceBatch
 from connect_core.digest import RecordDigest, add_digests
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
 from connect_core.replication.lane import move
-from connect_core.replication.tally import next_floors
+from connect_core.replication.tally import empty_receipt, next_floors
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 
 BODIES = [b"line %d" % n for n in range(100)]
@@ -43,7 +43,7 @@ def test_a_whole_range() -> None:
     assert (receipt.absent, receipt.filtered, receipt.rejected, receipt.already, receipt.surplus) == (0, 0, 0, 0, 0)
     assert receipt.digest_read == receipt.digest_sent == digest(5, 95)
     assert receipt.bytes_read == receipt.bytes_written == sum(map(len, BODIES[5:95]))
-    assert receipt.floors == (Floor(LINEAGE.partition_id, "memory", 90, False, {}),)
+    assert receipt.floors == (FloorMove(0, Floor(LINEAGE.partition_id, "memory", 90, False, {})),)
     assert receipt.evidence == {"before": 94}
     assert outcome.failure is None
     assert sink.closed
@@ -114,7 +114,7 @@ def test_an_attempt_that_gets_less_far_leaves_a_floor_below_what_is_there() -> N
     found = Found().merged([(n, 0, "memory", n) for n in range(60, 80)], {"memory": 80}, True)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink(room=42))[0])
     assert receipt.end == 42
-    assert receipt.floors == (Floor(LINEAGE.partition_id, "memory", 60, True, {}),)
+    assert receipt.floors == (FloorMove(0, Floor(LINEAGE.partition_id, "memory", 60, True, {})),)
 
 
 def test_time_over_among_records_that_are_there_already() -> None:
@@ -227,10 +227,23 @@ def test_ranges_that_were_not_begun_have_no_outcome() -> None:
     assert [o.range_id for o in move(lane_of(first, second), MemorySource(BODIES), MemorySink())] == [1, 2]
 
 
-def test_a_floor_of_a_target_that_was_not_written_keeps_what_was_seen_there() -> None:
-    """After the document has named another file, the floor of the former one is still that of the former one."""
+def test_a_receipt_moves_the_floors_of_targets_that_were_written_and_no_others() -> None:
+    """After the document has named another file, and of the file of another task."""
     item = open_range(0, 10)
     former, now = Floor("", "/former", 100, evidence={"ino": 1}), Floor("", "/now", 0)
-    delivered = Delivered(10, 60, {"/now": 60}, {}, evidence={"ino": 2})
-    found = next_floors(replace(item, floors=(former, now)), delivered, 10)
-    assert found == (former, Floor("", "/now", 60, evidence={"ino": 2}))
+    delivered = Delivered(10, 60, {"/now": 60}, {}, evidence={"ino": 2}, began={"/now": 20})
+    moves = next_floors(replace(item, floors=(former, now)), delivered, 10)
+    assert moves == (FloorMove(20, Floor("", "/now", 60, evidence={"ino": 2})),)
+
+
+def test_a_receipt_moves_the_floors_of_targets_that_were_looked_through() -> None:
+    """Those of another topic stay `ahead`: nobody has looked there."""
+    found = Found().merged([], {"copy/b/0": 30, "copy/b/0 doubtful": 0}, True)
+    ahead = tuple(Floor(LINEAGE.partition_id, name, 5, ahead=True) for name in ("copy/b/0", "former/b/0"))
+    nothing = Delivered(0, 0, {}, {})
+    moves = next_floors(replace(open_range(0, 10, found=found), floors=ahead), nothing, 10)
+    assert moves == (FloorMove(5, Floor(LINEAGE.partition_id, "copy/b/0", 30)),)
+
+
+def test_a_receipt_of_nothing_moves_no_floor() -> None:
+    assert empty_receipt(open_range(10, 10)).floors == ()

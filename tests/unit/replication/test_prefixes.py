@@ -20,14 +20,14 @@ NOTHING = Delivered(0, 0, {}, {})
 
 
 def test_a_range_that_closes_before_what_is_there_leaves_its_floor_ahead() -> None:
-    [floor] = next_floors(ITEM, NOTHING, 40, already=12)
+    [(_, floor)] = next_floors(ITEM, NOTHING, 40, already=12)
     assert (floor.position, floor.ahead) == (112, True)
 
 
 def test_a_range_that_closes_behind_it_has_settled_all_of_it() -> None:
-    [floor] = next_floors(ITEM, replace(NOTHING, behind={"broker": 150}), 80, already=30)
+    [(_, floor)] = next_floors(ITEM, replace(NOTHING, behind={"broker": 150}), 80, already=30)
     assert (floor.position, floor.ahead) == (150, False)
-    [floor] = next_floors(ITEM, NOTHING, 60, already=30)
+    [(_, floor)] = next_floors(ITEM, NOTHING, 60, already=30)
     assert (floor.position, floor.ahead) == (130, False)
 
 
@@ -37,7 +37,7 @@ def test_what_the_source_has_lost_is_settled_from_the_target() -> None:
     assert loss.gaps() == ()
     receipt = loss.receipt()
     assert (receipt.end, receipt.already, receipt.possible_repeats, receipt.reconstructed) == (60, 30, 4, True)
-    assert [(floor.position, floor.ahead) for floor in receipt.floors] == [(130, False)]
+    assert [(move.floor.position, move.floor.ahead) for move in receipt.floors] == [(130, False)]
 
 
 def test_what_neither_has_is_a_gap_behind_what_is_there() -> None:

@@ -97,6 +97,9 @@ class Drill:
     def claimed(self, target: Json) -> tuple[str, ...]:
         return ()
 
+    def reaches(self, target: Json, name: str) -> bool:
+        return True
+
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         return Targets({})
 

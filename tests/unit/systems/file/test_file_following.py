@@ -168,7 +168,7 @@ def test_live_ranges_take_turns_in_one_file(tmp_path: Path, logs: list[Path], ou
         assert (receipt.digest_sent, receipt.delivered, receipt.end) == (digest.text(), 6, path.stat().st_size)
         [(begin, end)] = receipt.where[str(out)]
         assert begin < end <= out.stat().st_size
-        assert [floor.position for floor in receipt.floors] == [out.stat().st_size]
+        assert [(begin, floor.position) for begin, floor in receipt.floors] == [(0, out.stat().st_size)]
 
 
 def test_they_stand_or_fall_together(tmp_path: Path, logs: list[Path], out: Path) -> None:

@@ -83,7 +83,9 @@ class World:
         already = min(max(found.prefix.through - self.settled, 0), end - self.settled)
         assert written + already == end - self.settled
         self.told += at.repeats - begun.repeats + found.possible_repeats
-        [self.floor] = next_floors(item, delivered, end, already)
+        before = self.floor.position
+        [(begin, self.floor)] = next_floors(item, delivered, end, already)
+        assert begin == before
         self.settled, self.open = end, None
 
     def repeats(self) -> int:
