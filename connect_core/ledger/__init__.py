@@ -14,6 +14,7 @@ from connect_core.ledger.assignments import Assignments
 from connect_core.ledger.backfills import UNFINISHED, Backfill, Backfills
 from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision, Standing
 from connect_core.ledger.database import engine_for, parse_url
+from connect_core.ledger.floors import FloorsBeside
 from connect_core.ledger.history import (
     CommittedOffset,
     DeadLetter,
@@ -43,6 +44,7 @@ __all__ = [
     "Connector",
     "DeadLetter",
     "Deed",
+    "FloorsBeside",
     "LastChange",
     "Lease",
     "LeaseState",

@@ -6,7 +6,7 @@ convention the first of `leases` is the one of the run's task, whose epoch is re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from connect_core.ledger.auditing import note
 from connect_core.ledger.backfills import unfinished
 from connect_core.ledger.continuity import continues
 from connect_core.ledger.database import MANY, Transactions, among, now, upsert
+from connect_core.ledger.floors import FloorKey, FloorsBeside, key_of
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row, target_id
 from connect_core.ledger.tables import CONNECTORS, FLOORS, OFFSETS, RANGES
@@ -33,6 +34,16 @@ _FLOORS = (
     sa.select(FLOORS)
     .where(FLOORS.c.uid == sa.bindparam("connector"), FLOORS.c.stream == sa.bindparam("of_stream"))
     .order_by(FLOORS.c.partition_id, FLOORS.c.target)
+)
+_LOCKED_FLOORS = (
+    sa.select(FLOORS)
+    .where(
+        FLOORS.c.uid == sa.bindparam("connector"),
+        FLOORS.c.stream == sa.bindparam("of_stream"),
+        FLOORS.c.partition_id.in_(sa.bindparam("wanted", expanding=True)),
+    )
+    .order_by(FLOORS.c.partition_id, FLOORS.c.target_id)
+    .with_for_update()
 )
 _COMMITTED = sa.select(OFFSETS).where(
     OFFSETS.c.uid == sa.bindparam("connector"), OFFSETS.c.stream == sa.bindparam("of_stream")
@@ -113,12 +124,12 @@ class Ranges(Transactions):
         wanted = None if partitions is None else {partition.id for partition in partitions}
         with self._read() as connection:
             rows = _open_rows(connection, uid, stream, wanted)
-            floors = _floors(connection, uid, stream) if rows else []
+            floors = FloorsBeside(_floors(connection, uid, stream) if rows else ())
         return [
             OpenRange(
                 row.id,
                 range_of(row),
-                _floors_for(row.partition_id, floors),
+                floors.of(row.partition_id),
                 inherited=True,
                 found=None if row.found is None else Found.decode(row.found),
             )
@@ -156,12 +167,12 @@ class Ranges(Transactions):
             fence(connection, leases)
             _require_continuous(connection, uid, stream, ranges)
             moment = now()
-            upsert(connection, FLOORS, FLOOR_KEY, [floor_row(uid, stream, floor, moment) for floor in floors])
+            _store_floors(connection, uid, stream, floors)
             common = {"state": "open", "run_id": run_id, "task": task, "epoch": leases[0].epoch}
             rows = [{**range_row(uid, one), **common, "attempts": 1, "planned_at": moment} for one in ranges]
             ids = _inserted(connection, rows)
-            stored = _floors(connection, uid, stream)
-        return [OpenRange(ids[i], one, _floors_for(one.partition.id, stored)) for i, one in enumerate(ranges)]
+            stored = FloorsBeside(_floors(connection, uid, stream))
+        return [OpenRange(ids[i], one, stored.of(one.partition.id)) for i, one in enumerate(ranges)]
 
     def record_found(self, leases: Sequence[Lease], found: Mapping[int, Found]) -> None:
         """Keeps how far `find` has come, by range id (rule 7). Raises DataError when a range is not open."""
@@ -240,8 +251,37 @@ def _floors(connection: Connection, uid: str, stream: str) -> list[Floor]:
     return [floor_of(row) for row in connection.execute(_FLOORS, {"connector": uid, "of_stream": stream})]
 
 
-def _floors_for(partition_id: str, floors: Sequence[Floor]) -> tuple[Floor, ...]:
-    return tuple(floor for floor in floors if floor.partition_id in ("", partition_id))
+def locked_floors(
+    connection: Connection, uid: str, stream: str, partition_ids: Collection[str]
+) -> dict[FloorKey, Floor]:
+    """Those of these partitions; nobody else changes them before this transaction ends. All who lock floors do so in
+    the same order."""
+    wanted = sorted(partition_ids)
+    return {
+        key_of(floor): floor
+        for first in range(0, len(wanted), MANY)
+        for row in connection.execute(
+            _LOCKED_FLOORS, {"connector": uid, "of_stream": stream, "wanted": wanted[first : first + MANY]}
+        )
+        if (floor := floor_of(row))
+    }
+
+
+def _store_floors(connection: Connection, uid: str, stream: str, floors: Sequence[Floor]) -> None:
+    """Those that are new or changed. One that all partitions share is moved by settle alone: the sink knows no more
+    about it than the ledger."""
+    stored = locked_floors(connection, uid, stream, {floor.partition_id for floor in floors})
+    changed = [floor for floor in floors if floor != stored.get(key_of(floor))]
+    for floor in changed:
+        before = stored.get(key_of(floor))
+        if before is not None and not floor.partition_id and floor.position != before.position:
+            raise DataError(
+                f"a plan would move the floor of {floor.target} from {before.position} to {floor.position}",
+                where=f"connector {uid}, stream {stream}",
+                next_step="Nothing was planned; the next attempt reads what was settled there",
+            )
+    moment = now()
+    upsert(connection, FLOORS, FLOOR_KEY, [floor_row(uid, stream, floor, moment) for floor in changed])
 
 
 def _require_continuous(connection: Connection, uid: str, stream: str, ranges: Sequence[Range]) -> None:

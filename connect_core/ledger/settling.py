@@ -17,9 +17,10 @@ from sqlalchemy import Connection
 from connect_core.contracts import OPEN_END, Outcome, Position, Receipt
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
+from connect_core.ledger.floors import Wanted, moved
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.live import merge_settled
-from connect_core.ledger.ranges import FLOOR_KEY
+from connect_core.ledger.ranges import FLOOR_KEY, locked_floors
 from connect_core.ledger.rows import Row, floor_row, gaps_of, position_row, receipt_digest, receipt_row, storable
 from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
 from connect_core.records import Partition
@@ -54,8 +55,9 @@ class Settling(Transactions):
         """Closes the ranges of all `outcomes` that have a receipt, each at the end that its receipt reached.
 
         Called again with the same outcomes it changes nothing and returns. Raises DataError, and changes nothing, when
-        a receipt does not fit its range or its sums do not hold; Fenced when a lease is lost; Retriable when the answer
-        to COMMIT was lost and the receipts are not to be seen: then call it again.
+        a receipt does not fit its range, its sums do not hold or it moves a floor from where that does not stand;
+        Fenced when a lease is lost; Retriable when the answer to COMMIT was lost and the receipts are not to be seen:
+        then call it again.
         """
         receipts = {outcome.range_id: outcome.receipt for outcome in outcomes if outcome.receipt is not None}
         if not receipts:
@@ -66,7 +68,8 @@ class Settling(Transactions):
                 fence(connection, leases)
                 for_closing = _checked(connection, uid, epoch, receipts)
                 moment = now()
-                _close(connection, [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing])
+                closings = [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing]
+                _close(connection, closings, _moved_floors(connection, closings))
                 if any(row.planned_end >= OPEN_END for row in for_closing):
                     merge_settled(connection, run_id)
         except CommitUnknown:
@@ -101,9 +104,13 @@ def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int
     for row in for_closing:
         faults = _faults(row, receipts[row.id])
         if faults:
-            where = f"connector {uid}, stream {row.stream}, partition {row.partition_key}, range {row.id}"
-            raise DataError(f"this receipt cannot be settled: {'; '.join(faults)}", where=where, next_step=_LOOK_ADVICE)
+            raise _refused(row, faults)
     return for_closing
+
+
+def _refused(row: Any, faults: Sequence[str]) -> DataError:
+    where = f"connector {row.uid}, stream {row.stream}, partition {row.partition_key}, range {row.id}"
+    return DataError(f"this receipt cannot be settled: {'; '.join(faults)}", where=where, next_step=_LOOK_ADVICE)
 
 
 _LOOK_ADVICE = "Nothing was settled; the next attempt looks up what was written"
@@ -120,12 +127,37 @@ def _faults(row: Any, receipt: Receipt) -> list[str]:
     return faults
 
 
-def _close(connection: Connection, closings: Sequence[_Closing]) -> None:
+def _moved_floors(connection: Connection, closings: Sequence[_Closing]) -> list[Row]:
+    """The floors as these receipts leave them. Raises DataError when one of them does not move from where it stands:
+    somebody else has settled in that target since, or a worker did not begin where it was told to."""
+    return [
+        row
+        for stream in sorted({one.row.stream for one in closings})
+        for row in _moved_of(connection, stream, [one for one in closings if one.row.stream == stream])
+    ]
+
+
+def _moved_of(connection: Connection, stream: str, closings: Sequence[_Closing]) -> list[Row]:
+    uid, moment = closings[0].row.uid, closings[0].moment
+    rows = {one.row.id: one.row for one in closings}
+    wanted = [
+        Wanted(one.row.id, one.row.partition_id, move, shared=one.row.planned_end >= OPEN_END)
+        for one in closings
+        for move in one.receipt.floors
+    ]
+    stored = locked_floors(connection, uid, stream, {one.move.floor.partition_id for one in wanted})
+    floors, misfits = moved(stored, wanted)
+    if misfits:
+        raise _refused(rows[misfits[0].range_id], [one.fault for one in misfits])
+    return [floor_row(uid, stream, floor, moment) for floor in floors]
+
+
+def _close(connection: Connection, closings: Sequence[_Closing], floors: Sequence[Row]) -> None:
     if not closings:
         return
     connection.execute(_CLOSE, [_closed_row(one) for one in closings])
     upsert(connection, OFFSETS, OFFSET_KEY, [_offset_row(one) for one in closings])
-    upsert(connection, FLOORS, FLOOR_KEY, _floor_rows(closings))
+    upsert(connection, FLOORS, FLOOR_KEY, floors)
     upsert(connection, GAPS, _GAP_KEY, [row for one in closings for row in _gap_rows(one)])
     rejected = [row for one in closings for row in _dead_letter_rows(one)]
     upsert(connection, DEAD_LETTERS, _DEAD_LETTER_KEY, rejected)
@@ -140,14 +172,6 @@ def _closed_row(one: _Closing) -> Row:
 def _offset_row(one: _Closing) -> Row:
     position = Position(one.row.incarnation, one.receipt.end, one.receipt.evidence)
     return position_row(one.row.uid, one.row.stream, Partition(one.row.partition_key), position, one.moment)
-
-
-def _floor_rows(closings: Sequence[_Closing]) -> list[Row]:
-    return [
-        floor_row(one.row.uid, one.row.stream, move.floor, one.moment)
-        for one in closings
-        for move in one.receipt.floors
-    ]
 
 
 def _gap_rows(one: _Closing) -> list[Row]:

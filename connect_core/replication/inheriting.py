@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from connect_core.config import with_policies
 from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Position, Search
 from connect_core.errors import Failure, PipelineChanged, Retriable
-from connect_core.ledger import target_lease_id
+from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
 from connect_core.pipeline import Pipeline
 from connect_core.records import Partition
@@ -105,7 +105,9 @@ def rests(run: TaskRun) -> list[OpenRange]:
     again up to where they were planned to end. They are finished with what they pinned, and settled from the
     target where the source has lost them: a new revision, and a gap, start behind them (rule 8)."""
     there = [one for one in run.ledger.rests(run.uid, run.stream) if one.partition in run.slots]
-    mine = [one for one in there if one.partition not in run.lifecycle.aside]
+    floors = FloorsBeside(run.ledger.floors(run.uid, run.stream) if there else ())
+    left = [one for one in there if one.partition not in run.lifecycle.aside]
+    mine = [one for one in left if run.is_ahead(one.pins, floors.of(one.partition.id))]
     revision = min((one.pins.revision for one in mine), default=0)  # what is moved together has one revision
     again = [replace(one, pins=run.pins(revision, one.pins.target)) for one in mine if one.pins.revision == revision]
     if not again:

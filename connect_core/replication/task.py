@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ from connect_core.contracts import (
     Targets,
 )
 from connect_core.errors import ConfigError, Failure, Retriable
-from connect_core.ledger import target_lease_id, task_lease_id
+from connect_core.ledger import FloorsBeside, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
@@ -200,11 +200,17 @@ class TaskRun:
         them may have ranges to finish in one file: one after the other."""
         names: set[str] = set()
         for item in items:
-            pins = item.range.pins
-            side = self.resolved_for(pins.revision).sink
-            same = side.system == self.setting.resolved.sink.system
-            names |= {*(self.sink if same else systems.sink(revealed(side))).claimed(pins.target)}
+            names |= {*self._sink_of(item.range.pins).claimed(item.range.pins.target)}
         return names
+
+    def _sink_of(self, pins: Pins) -> Sink:
+        side = self.resolved_for(pins.revision).sink
+        return self.sink if side.system == self.setting.resolved.sink.system else systems.sink(revealed(side))
+
+    def is_ahead(self, pins: Pins, floors: Iterable[Floor]) -> bool:
+        """Whether records may stand ahead in a target that a range with these pins reaches: it is looked for. Floors
+        of other targets stay marked, until a document leads there again."""
+        return any(floor.ahead and self._sink_of(pins).reaches(pins.target, floor.target) for floor in floors)
 
     def _planned(self) -> list[OpenRange]:
         """The next ranges, from where reading goes on to the end that was seen when this run began."""
@@ -238,7 +244,7 @@ class TaskRun:
         with self.summary.timed("plan"):
             opened = self._plan(ranges)
         self.reached(Step.PLANNED)
-        ahead = [item for item in opened if any(floor.ahead for floor in item.floors)]
+        ahead = [item for item in opened if self.is_ahead(item.range.pins, item.floors)]
         found = {item.id: item for item in inheriting.search(self, ahead)} if ahead else {}
         if found and isinstance(self.source, Inbox):
             inheriting.without_lost(self, list(found.values()))
@@ -266,10 +272,10 @@ class TaskRun:
                 )
 
     def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
-        known = self.ledger.floors(self.uid, self.stream)
+        known = FloorsBeside(self.ledger.floors(self.uid, self.stream))
         floors: list[Floor] = []
         for wanted in ranges:
-            mine = [floor for floor in known if floor.partition_id in ("", wanted.partition.id)]
+            mine = known.of(wanted.partition.id)
             floors += self.sink.floors(wanted, mine, restored=self._may_have_forgotten(mine))
         if self.sink.exclusive(self.task):
             self._check_alone({floor.target for floor in floors})

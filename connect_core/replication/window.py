@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from connect_core import clock
 from connect_core.contracts import Bounds, OpenRange
 from connect_core.errors import Retriable
+from connect_core.ledger import FloorsBeside
 from connect_core.planning import follow_ranges, something
 from connect_core.records import Partition
 
@@ -91,8 +92,8 @@ class Window:
         run = self._run
         limits, pins = run.terms()
         wanted = {partition: seen for partition, seen in bounds.items() if partition not in planned}
-        marked = {floor.partition_id for floor in run.ledger.floors(run.uid, run.stream) if floor.ahead}
-        ahead = {partition for partition in wanted if marked & {"", partition.id}}
+        floors = FloorsBeside(floor for floor in run.ledger.floors(run.uid, run.stream) if floor.ahead)
+        ahead = {one for one in wanted if run.is_ahead(pins(one), floors.of(one.id))}
         return run.open(follow_ranges(run.stream, wanted, run.slots, ahead, limits, pins))
 
     def _wait(self, bounds: Mapping[Partition, Bounds], left_s: float) -> None:

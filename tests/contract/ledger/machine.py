@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sqlalchemy import event
 
-from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position, Range, Receipt, Reject
+from connect_core.contracts import LIVE, Floor, FloorMove, Gap, Outcome, Position, Range, Receipt, Reject
 from connect_core.errors import ConfigError, DataError, Fenced, LeaseHeld
 from connect_core.found import Found
 from connect_core.ledger import Lease, LeaseState, Ledger, task_lease_id
 from connect_core.ledger.tables import RANGES
 from connect_core.records import Partition
-from tests.contract.ledger.model import Holding, Model, Opened, Place, Step, document, encoded, pair
+from tests.contract.ledger.model import FloorPlace, Holding, Model, Opened, Place, Step, document, encoded, pair
 from tests.contract.ledger.samples import PINS, Q0, Q1, planned, receipt
 
 STREAMS, PARTITIONS, TARGETS = (LIVE, "backfill-1"), (Q0, Q1), ("copy:0", "copy:1")
@@ -182,6 +182,7 @@ class LedgerMachine(RuleBasedStateMachine):
         ranges = [self._next(stream, one, length, gap) for one in partitions if (stream, one) not in self.model.open]
         if not ranges:
             return
+        given = [self._as_it_stands(stream, floor) if not floor.partition_id else floor for floor in given]
         opened = self._done(
             stream,
             dies,
@@ -190,6 +191,10 @@ class LedgerMachine(RuleBasedStateMachine):
         if opened is not None:
             self.model.plan([one.id for one in opened], ranges, given, attempt.lease, attempt.run_id)
             assert [one.range for one in opened] == ranges
+
+    def _as_it_stands(self, stream: str, floor: Floor) -> Floor:
+        """A plan gives a floor that all partitions share as it stands."""
+        return self.model.floors.get((stream, floor.partition_id, floor.target), floor)
 
     def _opened(self, place: Place) -> Opened:
         """The open range of a place; one is planned where there is none."""
@@ -261,13 +266,27 @@ class LedgerMachine(RuleBasedStateMachine):
         attempt, receipts = self._attempt(stream), dict[Place, Receipt]()
         for partition in partitions:
             self._opened((stream, partition))
-            receipts[stream, partition] = self._receipt((stream, partition), reached, rejected, missed, tuple(given))
+        at = dict(self.model.floors)
+        for partition in partitions:
+            moves = self._moves((stream, partition), at, given)
+            receipts[stream, partition] = self._receipt((stream, partition), reached, rejected, missed, moves)
         outcomes = [Outcome(self.model.open[place].id, made) for place, made in receipts.items()]
         if self._done(stream, dies, lambda: self._settled(attempt, outcomes)):
             self.model.settle(receipts, attempt.lease, attempt.run_id)
             self.unchecked = True
             if again:
                 self._settle_again(attempt, outcomes)
+
+    def _moves(self, place: Place, at: dict[FloorPlace, Floor], given: Sequence[Floor]) -> tuple[FloorMove, ...]:
+        """What one range moves of the floors that it has, from where the range before it in the lane left them."""
+        moves = []
+        for floor in {floor.target: floor for floor in given if floor.partition_id in ("", place[1].id)}.values():
+            key = (place[0], floor.partition_id, floor.target)
+            if key in at:
+                after = floor._replace(position=at[key].position + floor.position)
+                moves.append(FloorMove(at[key].position, after))
+                at[key] = after
+        return tuple(moves)
 
     def _settle_again(self, attempt: Attempt, outcomes: list[Outcome]) -> None:
         """The same changes nothing; another receipt for the same range is refused."""
@@ -282,7 +301,12 @@ class LedgerMachine(RuleBasedStateMachine):
         return True
 
     def _receipt(
-        self, place: Place, reached: int, rejected: bool = False, missed: bool = False, given: tuple[Floor, ...] = ()
+        self,
+        place: Place,
+        reached: int,
+        rejected: bool = False,
+        missed: bool = False,
+        given: tuple[FloorMove, ...] = (),
     ) -> Receipt:
         wanted = self.model.open[place].range
         end = min(wanted.begin + reached, wanted.end)
@@ -294,7 +318,7 @@ class LedgerMachine(RuleBasedStateMachine):
         counts = {"rejected": len(bad), "passed": good, "emitted": good, "delivered": good}
         return receipt(wanted.begin, end, floors=given, rejects=bad, gaps=gaps, **counts)
 
-    @rule(place=places, fault=st.sampled_from(["begin", "end", "sum", "unknown"]))
+    @rule(place=places, fault=st.sampled_from(["begin", "end", "sum", "floor", "unknown"]))
     def a_receipt_that_does_not_fit_is_refused_with_all_beside_it(self, place: Place, fault: str) -> None:
         attempt, opened = self._attempt(place[0]), self._opened(place)
         good = self._receipt(place, 3)
@@ -302,6 +326,7 @@ class LedgerMachine(RuleBasedStateMachine):
             "begin": replace(good, begin=good.begin + 1, end=max(good.end, good.begin + 1)),
             "end": replace(good, end=opened.range.end + 1),
             "sum": replace(good, read=good.read + 1),
+            "floor": replace(good, floors=self._moved_from_elsewhere(place)),
             "unknown": good,
         }[fault]
         beside = [
@@ -310,6 +335,12 @@ class LedgerMachine(RuleBasedStateMachine):
         number = opened.id + _MANY if fault == "unknown" else opened.id
         with pytest.raises(DataError):
             self._settled(attempt, [*(one for one in beside if one.range_id != number), Outcome(number, bad)])
+
+    def _moved_from_elsewhere(self, place: Place) -> tuple[FloorMove, ...]:
+        """From a place that somebody else has moved it away from, or of a target that nobody planned."""
+        target = Floor(place[1].id, TARGETS[0], 0)
+        stands = self.model.floors.get((place[0], *target[:2]), target._replace(position=-1)).position
+        return (FloorMove(stands + 1, target._replace(position=stands + 1)),)
 
     # ---------------------------------------------------------------------------------------------------------- zombies
 

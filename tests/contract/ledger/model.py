@@ -16,6 +16,8 @@ from connect_core.records import Partition
 
 Place = tuple[str, Partition]
 """A partition in one stream: what has a committed position of its own."""
+FloorPlace = tuple[str, str, str]
+"""Stream, partition id, target."""
 
 
 @dataclass
@@ -57,7 +59,7 @@ class Model:
     version: int = 1
     tasks: int = 1
     positions: dict[Place, Position] = field(default_factory=dict)
-    floors: dict[tuple[str, str, str], Floor] = field(default_factory=dict)
+    floors: dict[FloorPlace, Floor] = field(default_factory=dict)
     open: dict[Place, Opened] = field(default_factory=dict)
     settled: list[tuple[Any, ...]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -104,17 +106,20 @@ class Model:
 
     def settle(self, receipts: Mapping[Place, Receipt], lease: Lease, run: str) -> None:
         self.touch(lease)
-        for place in sorted(receipts, key=lambda place: self.open[place].id):
+        in_order = sorted(receipts, key=lambda place: self.open[place].id)
+        moves = [(place[0], move) for place in in_order for move in receipts[place].floors]
+        for stream, move in sorted(moves, key=lambda one: (one[1].begin, one[1].floor.position)):
+            self._store_floors(stream, [move.floor])
+        for place in in_order:
             self._close(place, self.open.pop(place), receipts[place], lease.epoch, run)
 
     def _close(self, place: Place, closed: Opened, receipt: Receipt, epoch: int, run: str) -> None:
-        wanted, stream = closed.range, place[0]
+        wanted = closed.range
         bare = replace(receipt, floors=(), rejects=())
         self.settled.append((closed.id, place, wanted.end, wanted.pins, run, epoch, closed.attempts, bare))
         after = Position(wanted.incarnation, receipt.end, receipt.evidence)
         self.steps.append(Step("settled", place, (wanted.incarnation, wanted.begin), after))
         self.positions[place] = after
-        self._store_floors(stream, receipt.floors)
         for gap in (*wanted.gaps, *receipt.gaps):
             self.gaps[place, gap.incarnation, gap.begin] = (gap, run)
         for reject in receipt.rejects:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.contracts import LIVE, Floor, Position
+from connect_core.contracts import LIVE, Floor, Outcome, Position
 from connect_core.errors import ConfigError, DataError
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
@@ -20,7 +20,7 @@ def undo(worker: Worker) -> Position | None:
 
 @pytest.mark.parametrize("offset", [40, 140])
 def test_a_set_offset_is_where_planning_goes_on(worker: Worker, offset: int) -> None:
-    worker.move(Q0, 0, 100, floors=(Floor(Q0.id, "copy:0", 9),))
+    worker.move(Q0, 0, 100)
     assert put(worker, offset) == Position(0, offset)
     assert worker.position() == Position(0, offset)
     with pytest.raises(DataError):
@@ -30,7 +30,8 @@ def test_a_set_offset_is_where_planning_goes_on(worker: Worker, offset: int) -> 
 
 def test_floors_stay_so_that_what_is_there_is_still_found(worker: Worker) -> None:
     floor = Floor(Q0.id, "copy:0", 9, ahead=True)
-    worker.move(Q0, 0, 100, floors=(floor,))
+    [opened] = worker.plan(planned(Q0, 0, 100), floors=[floor])
+    worker.settle(Outcome(opened.id, receipt(0, 100)))
     put(worker, 40)
     assert worker.ledger.floors(worker.uid, LIVE) == [floor]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position, Receipt, Reject
+from connect_core.contracts import LIVE, OPEN_END, Floor, FloorMove, Gap, Outcome, Position, Receipt, Reject
 from connect_core.errors import DataError, Failure
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
@@ -73,53 +73,115 @@ def test_floors_of_a_receipt_replace_the_old_ones(worker: Worker) -> None:
     keep, moved = Floor(Q0.id, "copy:1", 3), Floor(Q0.id, "copy:0", 1)
     [opened] = worker.plan(planned(Q0), floors=[keep, moved])
     after = Floor(Q0.id, "copy:0", 101, ahead=True, evidence={"crc": 5})
-    worker.settle(Outcome(opened.id, receipt(floors=(after,))))
+    worker.settle(Outcome(opened.id, receipt(floors=(FloorMove(1, after),))))
     assert worker.ledger.floors(worker.uid, LIVE) == [after, keep]
 
 
-AHEAD = Floor(Q0.id, "copy:0", 70, ahead=True)
+BEFORE = Floor(Q0.id, "copy:0", 0)
+AHEAD = FloorMove(0, Floor(Q0.id, "copy:0", 70, ahead=True))
+NOT_AHEAD = FloorMove(0, AHEAD.floor._replace(ahead=False))
 
 
 def test_the_rest_of_a_range_that_closed_short(worker: Worker) -> None:
-    [opened] = worker.plan(planned(Q0, 0, 100))
+    [opened] = worker.plan(planned(Q0, 0, 100), floors=[BEFORE])
     worker.settle(Outcome(opened.id, receipt(0, 70, floors=(AHEAD,))))
     rest = replace(opened.range, begin=70, max_records=930, max_bytes=(1 << 20) - 14_000, evidence={"last": 69})
     assert worker.ledger.rests(worker.uid, LIVE) == [rest]
     [again] = worker.plan(rest)
     assert worker.ledger.rests(worker.uid, LIVE) == []  # it is open, and what is open is not left over
-    worker.settle(Outcome(again.id, receipt(70, 100, floors=(AHEAD._replace(ahead=False),))))
+    worker.settle(Outcome(again.id, receipt(70, 100, floors=(NOT_AHEAD._replace(begin=70),))))
     assert worker.ledger.rests(worker.uid, LIVE) == []
 
 
 @pytest.mark.parametrize("limit", ["max_records", "max_bytes"])
 def test_nothing_is_left_of_a_range_that_is_full(worker: Worker, limit: str) -> None:
     wanted = replace(planned(Q0, 0, 100), **{limit: 70 if limit == "max_records" else 14_000})
-    [opened] = worker.plan(wanted)
+    [opened] = worker.plan(wanted, floors=[BEFORE])
     worker.settle(Outcome(opened.id, receipt(0, 70, floors=(AHEAD,))))
     assert worker.ledger.rests(worker.uid, LIVE) == []
 
 
 @pytest.mark.parametrize("what", ["nothing ahead", "closed at its end", "another partition", "moved", "given up"])
 def test_where_nothing_is_left_of_a_range(worker: Worker, what: str) -> None:
-    ahead = {"nothing ahead": AHEAD._replace(ahead=False), "another partition": AHEAD._replace(partition_id=Q1.id)}
-    [opened] = worker.plan(planned(Q0, 0, 100))
+    ahead = {"nothing ahead": (NOT_AHEAD,), "another partition": ()}
+    others = [AHEAD.floor._replace(partition_id=Q1.id)] if what == "another partition" else []
+    [opened] = worker.plan(planned(Q0, 0, 100), floors=[BEFORE, *others])
     if what == "given up":
         worker.ledger.abandon([worker.lease], opened.id, who="ann", why="again")
     else:
         end = 100 if what == "closed at its end" else 70
-        worker.settle(Outcome(opened.id, receipt(0, end, floors=(ahead.get(what, AHEAD),))))
+        worker.settle(Outcome(opened.id, receipt(0, end, floors=ahead.get(what, (AHEAD,)))))
     if what == "moved":
         worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, 90, who="ann", why="those are not wanted")
     assert worker.ledger.rests(worker.uid, LIVE) == []
 
 
-def test_lanes_that_share_a_floor_settle_together_and_the_last_word_stands(worker: Worker) -> None:
-    first, second = worker.plan(planned(Q0), planned(Q1))
-    worker.settle(
-        Outcome(first.id, receipt(floors=(Floor("", "/out", 10),))),
-        Outcome(second.id, receipt(floors=(Floor("", "/out", 20),))),
-    )
+def out(begin: int, end: int, **more: Any) -> FloorMove:
+    """A stretch of a file that all partitions share."""
+    return FloorMove(begin, Floor("", "/out", end, **more))
+
+
+def settle_in_a_file(worker: Worker, *moves: FloorMove, end: int = 100) -> None:
+    """Two ranges of one lane, in the order of their ids; the file was settled up to 5."""
+    opened = worker.plan(planned(Q0, 0, end), planned(Q1, 0, end), floors=[Floor("", "/out", 5)])
+    worker.settle(*(Outcome(one.id, receipt(floors=(move,))) for one, move in zip(opened, moves, strict=True)))
+
+
+@pytest.mark.parametrize("moves", [(out(5, 10), out(10, 20)), (out(10, 20), out(5, 10))], ids=["as planned", "turned"])
+def test_ranges_of_one_file_adjoin_whatever_the_order_of_their_ids(worker: Worker, moves: list[FloorMove]) -> None:
+    """Ranges with an end are worked through before live ones, which may have been planned first."""
+    settle_in_a_file(worker, *moves)
     assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 20)]
+
+
+def test_ranges_of_which_one_wrote_nothing_adjoin(worker: Worker) -> None:
+    settle_in_a_file(worker, out(5, 5), out(5, 20))
+    assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 20)]
+
+
+def test_live_ranges_share_what_they_flush(worker: Worker) -> None:
+    settle_in_a_file(worker, out(5, 20), out(5, 20), end=OPEN_END)
+    assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 20)]
+
+
+@pytest.mark.parametrize(
+    ("moves", "end", "words"),
+    [
+        ((out(0, 10), out(10, 20)), 100, "from 0 to 10, but it stands at 5"),
+        ((out(10, 20), out(20, 30)), 100, "from 10 to 20, but it stands at 5"),
+        ((out(5, 10), out(12, 20)), 100, "from 12 to 20, but it was left by the range before it at 10"),
+        ((out(5, 10), out(7, 20)), 100, "from 7 to 20, but it was left by the range before it at 10"),
+        ((out(5, 10), out(10, 8)), 100, "from 10 to 8, which is back"),
+        ((out(5, 3), out(3, 4)), 100, "from 5 to 3, which is back"),
+        ((out(5, 20), out(5, 20)), 100, "from 5 to 20, but it was left by the range before it at 20"),
+        ((out(5, 20), out(5, 20, evidence={"tail": "x"})), OPEN_END, "but it was left by the range before it at 20"),
+        ((out(5, 20), FloorMove(0, Floor("", "/other", 9))), 100, "from 0 to 9, which the ledger does not have"),
+        ((out(5, 20), FloorMove(0, Floor(Q0.id, "copy:0", 9))), 100, "which is another partition's"),
+    ],
+)
+def test_a_floor_moves_only_from_where_it_stands(
+    worker: Worker, moves: tuple[FloorMove, ...], end: int, words: str
+) -> None:
+    with pytest.raises(DataError, match=words) as refused:
+        settle_in_a_file(worker, *moves, end=end)
+    assert refused.value.next_step == "Nothing was settled; the next attempt looks up what was written"
+    assert len(worker.open_ids()) == 2
+    assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 5)]
+    assert worker.position() is None
+
+
+def test_a_floor_of_a_partition_that_has_moved_since_it_was_planned_is_refused(worker: Worker) -> None:
+    worker.plan(planned(Q0), floors=[BEFORE._replace(position=40)])
+    with pytest.raises(DataError, match="floor of copy:0 from 0 to 70, but it stands at 40"):
+        worker.settle(Outcome(worker.open_ids()[0], receipt(floors=(NOT_AHEAD,))))
+
+
+def test_a_plan_moves_no_floor_that_all_partitions_share(worker: Worker) -> None:
+    worker.plan(planned(Q0), floors=[Floor("", "/out", 5)])
+    with pytest.raises(DataError, match="would move the floor of /out from 5 to 4"):
+        worker.plan(planned(Q1), floors=[Floor("", "/out", 4)])
+    worker.plan(planned(Q1), floors=[Floor("", "/out", 5)])
+    assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 5)]
 
 
 def test_gaps_of_the_plan_and_of_the_receipt_are_stored_with_the_settle(worker: Worker) -> None:
@@ -185,15 +247,13 @@ def test_a_record_that_is_rejected_again_is_one_dead_letter(worker: Worker) -> N
 def test_a_receipt_that_does_not_hold_is_refused_and_nothing_is_settled(
     worker: Worker, wrong: Callable[[], Receipt], words: str
 ) -> None:
-    sound, unsound = worker.plan(planned(Q1), planned(Q0))
+    sound, unsound = worker.plan(planned(Q1), planned(Q0), floors=[Floor("", "/out", 0)])
     lease = worker.ledger.lease(worker.lease.id)
     with pytest.raises(DataError, match=words):
-        worker.settle(
-            Outcome(sound.id, receipt(floors=(Floor("", "/out", 1),), rejects=(REJECT,))), Outcome(unsound.id, wrong())
-        )
+        worker.settle(Outcome(sound.id, receipt(floors=(out(0, 1),), rejects=(REJECT,))), Outcome(unsound.id, wrong()))
     assert worker.open_ids() == [sound.id, unsound.id]
     assert (worker.position(Q0), worker.position(Q1)) == (None, None)
-    assert worker.ledger.floors(worker.uid, LIVE) == []
+    assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 0)]
     assert worker.ledger.dead_letters(worker.uid) == []
     assert worker.ledger.lease(worker.lease.id) == lease
 
