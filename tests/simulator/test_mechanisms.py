@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import Floor, Limit
+from connect_core.contracts import FloorMove, Limit
 from connect_core.ledger import leases, settling
 from connect_core.replication import inheriting, leasing, tally, task
 from connect_core.systems.rocketmq import finding
@@ -46,10 +46,13 @@ def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
     """Rule 6 as it is easily got wrong: the next attempt looks behind what stands there now."""
     kept = tally.next_floors
 
-    def fresh(item: Any, delivered: Any, end: int, *rest: int) -> tuple[Floor, ...]:
+    def fresh(item: Any, delivered: Any, end: int, *rest: int) -> tuple[FloorMove, ...]:
         found = item.found.scanned if item.found else {}
-        floors = kept(item, delivered, end, *rest)
-        return tuple(one._replace(position=max(one.position, found.get(one.target, 0)), ahead=False) for one in floors)
+        moves = []
+        for begin, floor in kept(item, delivered, end, *rest):
+            behind = max(floor.position, found.get(floor.target, 0))
+            moves.append(FloorMove(begin, floor._replace(position=behind, ahead=False)))
+        return tuple(moves)
 
     patch.setattr(tally, "next_floors", fresh)
 
