@@ -237,6 +237,7 @@ class Delivered:
     one floor for all partitions, the position at which this writer began: where the one before it ended. Writers that
     share what they flush began at the same position. `where` is for the receipt: which queues and offsets, which file
     and bytes. `digest` is set by sinks whose stored form is not the record form.
+    `evidence` is what every target written is recognised by, `stands` what each of them is: what stands there last.
     """
 
     records: int
@@ -248,6 +249,7 @@ class Delivered:
     digest: str | None = None
     evidence: Json = field(default_factory=dict)
     began: Mapping[str, int] = field(default_factory=dict)
+    stands: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -548,3 +550,12 @@ class Engine(Protocol):
 
     def find(self, search: Search) -> dict[int, Found]:
         """Runs one slice of a search."""
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """An engine that starts a process for each lane, which takes seconds on a busy machine."""
+
+    def started(self, lanes: int) -> AbstractContextManager[Engine]:
+        """Driver, before the deadline of the lanes is set: an engine that has so many processes ready, for one
+        execution. Leaving the context ends those that are left."""
