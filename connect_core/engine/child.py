@@ -1,7 +1,8 @@
 """One lane or one search of the inline engine: `python -m connect_core.engine.child lane|search PARENT_PID`.
 
-Reads the request from standard input to its end and writes 8 bytes of length (big endian) and the answer to standard
-output. Dies with its parent. Whatever else is printed goes to standard error.
+Standard input is a socket: says there with one byte that it is ready, reads the request to its end, and writes 8 bytes
+of length (big endian) and the answer to standard output. Dies with its parent. Whatever else is printed goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import BinaryIO
 from connect_core.engine.parent import die_with
 
 LENGTH_BYTES = 8
+READY = b"r"
 
 
 def main(arguments: list[str]) -> None:
@@ -21,9 +23,11 @@ def main(arguments: list[str]) -> None:
     die_with(int(parent))
     answers = _private_output()
     sys.meta_path.insert(0, _WithoutPandas())
-    request = sys.stdin.buffer.read()
-    from connect_core.engine.worker import run_lane, run_search
+    from connect_core.engine.worker import prepared, run_lane, run_search
 
+    prepared()
+    os.write(0, READY)
+    request = sys.stdin.buffer.read()
     answer = run_lane(request, attempt_number=0) if kind == "lane" else run_search(request)
     with answers:
         answers.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)

@@ -1,8 +1,9 @@
 """Lanes in child processes of the driver: for single commands and tests, without Spark.
 
 Turns lanes into requests, starts one child each, waits for all of them and turns their answers into outcomes. A child
-dies with its driver and at the deadline of its lane. Requests and answers stay in memory files: nothing of them is on
-a disk, in an environment or on a command line.
+dies with its driver and at the deadline of its lane. It gets its lane when it is ready: what its start takes does not
+count against its deadline. Requests go through a socket, answers through a memory file: nothing of them is on a disk,
+in an environment or on a command line.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import select
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,9 +24,9 @@ from typing import BinaryIO
 
 import connect_core
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, Outcome, Search
+from connect_core.contracts import Engine, Lane, Outcome, Search
 from connect_core.engine import envelope
-from connect_core.engine.child import LENGTH_BYTES
+from connect_core.engine.child import LENGTH_BYTES, READY
 from connect_core.engine.failures import kept
 from connect_core.engine.naming import described
 from connect_core.errors import EngineFailed
@@ -34,6 +37,9 @@ _LANE_GRACE_S = 10.0
 
 _SEARCH_GRACE_S = 30.0
 """A search ends itself at its limit; what is beyond is the start of the process and one slow answer."""
+
+_START_S = 120.0
+"""So long a process may take to start: on a crowded machine loading its modules takes many seconds."""
 
 _SHOWN_LINES = 5
 
@@ -52,23 +58,48 @@ class InlineEngine:
         return described("inline")
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        with self.started(len(lanes)) as ready:
+            return ready.execute(lanes)
+
+    @contextmanager
+    def started(self, lanes: int) -> Iterator[Engine]:
+        """See `contracts.Starting`. Raises EngineFailed when one of the processes does not get ready."""
+        with _Children(self._log) as children:
+            for _ in range(lanes):
+                children.start(self._command("lane"))
+            children.wait_until_ready(time.monotonic() + _START_S)
+            yield _Ready(self, children)
+
+    def find(self, search: Search) -> dict[int, Found]:
+        with _Children(self._log) as children:
+            children.start(self._command("search"))
+            children.wait_until_ready(time.monotonic() + _START_S)
+            (answer,) = children.answers([envelope.request(search)], search.limit_s + _SEARCH_GRACE_S)
+            return envelope.found(answer)
+
+    def _command(self, kind: str) -> list[str]:
+        return [self._python, "-P", "-m", "connect_core.engine.child", kind, str(os.getpid())]
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """The engine for one execution, of as many lanes as there are processes."""
+
+    engine: InlineEngine
+    children: _Children
+
+    @property
+    def described(self) -> str:
+        return self.engine.described
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         left_s = (max((lane.deadline_ns for lane in lanes), default=0) - now_ns()) / 1e9
-        limit_s = max(left_s, 0) + _LANE_GRACE_S
-        answers = self._answers("lane", [envelope.request(lane) for lane in lanes], limit_s)
+        answers = self.children.answers([envelope.request(lane) for lane in lanes], max(left_s, 0) + _LANE_GRACE_S)
         pairs = zip(lanes, answers, strict=True)
         return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
 
     def find(self, search: Search) -> dict[int, Found]:
-        (answer,) = self._answers("search", [envelope.request(search)], search.limit_s + _SEARCH_GRACE_S)
-        return envelope.found(answer)
-
-    def _answers(self, kind: str, requests: Sequence[bytes], limit_s: float) -> list[bytes]:
-        until = time.monotonic() + limit_s
-        with _Children(self._log) as children:
-            for request in requests:
-                children.start([self._python, "-P", "-m", "connect_core.engine.child", kind, str(os.getpid())], request)
-            children.wait(until)
-            return [child.answer() for child in children.started]
+        return self.engine.find(search)
 
 
 @dataclass(frozen=True)
@@ -76,9 +107,17 @@ class _Child:
     process: subprocess.Popen[bytes]
     exit: int
     """A pidfd: readable when the process has ended."""
+    line: socket.socket
+    """To its standard input."""
     output: BinaryIO
     errors: BinaryIO
     log: Path | None
+
+    def ask(self, request: bytes) -> None:
+        """A process that has died meanwhile is noticed by whoever waits for it."""
+        with suppress(ConnectionError):
+            self.line.sendall(request)
+            self.line.shutdown(socket.SHUT_WR)
 
     def check(self) -> None:
         """Raises EngineFailed when it ended otherwise than well."""
@@ -114,18 +153,42 @@ class _Children:
         self._log = log
         self.started: list[_Child] = []
 
-    def start(self, command: list[str], request: bytes) -> None:
-        source, output, errors = _memory("request"), _memory("answer"), _memory("errors")
-        with source:
-            source.write(request)
-            source.seek(0)
-            process = subprocess.Popen(command, stdin=source, stdout=output, stderr=errors, env=_environment())
-        self.started.append(_Child(process, os.pidfd_open(process.pid), output, errors, self._log))
+    def start(self, command: list[str]) -> None:
+        output, errors = _memory("answer"), _memory("errors")
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=output, stderr=errors, env=_environment())
+        self.started.append(_Child(process, os.pidfd_open(process.pid), ours, output, errors, self._log))
 
-    def wait(self, until: float) -> None:
+    def wait_until_ready(self, until: float) -> None:
+        """Raises EngineFailed as soon as one has ended, or at `until` (monotonic)."""
+        for child in self.started:
+            child.line.settimeout(max(until - time.monotonic(), 0.001))
+            try:
+                ready = child.line.recv(len(READY))
+            except TimeoutError:
+                raise EngineFailed(
+                    f"a lane's process was not ready within {_START_S:g} s", next_step="the machine is too busy"
+                ) from None
+            if not ready:
+                child.check()
+                raise EngineFailed("a lane's process ended without a word", where=f"pid {child.process.pid}")
+            child.line.settimeout(None)
+
+    def answers(self, requests: Sequence[bytes], limit_s: float) -> list[bytes]:
+        """One each, of as many processes. Raises EngineFailed as soon as one has not ended well, or when the limit is
+        over."""
+        until = time.monotonic() + limit_s
+        asked = self.started[: len(requests)]
+        for child, request in zip(asked, requests, strict=True):
+            child.ask(request)
+        self._wait(asked, until)
+        return [child.answer() for child in asked]
+
+    def _wait(self, asked: Sequence[_Child], until: float) -> None:
         """Returns when all have ended well; raises EngineFailed as soon as one has not, or at `until` (monotonic)."""
         poll = select.poll()
-        running = {child.exit: child for child in self.started}
+        running = {child.exit: child for child in asked}
         for descriptor in running:
             poll.register(descriptor, select.POLLIN)
         while running:
@@ -145,6 +208,7 @@ class _Children:
         for child in self.started:
             child.process.wait()
             os.close(child.exit)
+            child.line.close()
             child.output.close()
             child.errors.close()
 

@@ -59,10 +59,14 @@ def run_search(descriptor: bytes) -> bytes:
         return envelope.refusal(Failure.of(error), clean=True)
 
 
-def place() -> bytes:
-    """Where this worker is, as JSON: `boot_id`, the `code` it runs, its `python`. Loads what every lane needs."""
+def prepared() -> None:
+    """Loads what every lane needs."""
     from connect_core.replication import lane  # noqa: F401
 
+
+def place() -> bytes:
+    """Where this worker is, as JSON: `boot_id`, the `code` it runs, its `python`. Prepares it."""
+    prepared()
     return json.dumps({"boot_id": boot_id(), "code": code_version(), "python": sys.executable}).encode()
 
 

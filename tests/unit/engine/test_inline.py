@@ -8,6 +8,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from connect_core.engine import engine
@@ -186,3 +187,19 @@ def test_an_engine_has_a_known_kind() -> None:
 def test_the_spark_engine_needs_an_address() -> None:
     with pytest.raises(ConfigError, match="waybill engine start"):
         engine("spark")
+
+
+def test_processes_that_are_ready_take_no_time_of_their_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are there before the deadline is set, however long they took to start."""
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(2)")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(DRILL)]))
+    with InlineEngine().started(2) as ready:
+        outcomes = ready.execute([lane(tmp_path, left_s=1.9)])
+    assert [outcome.failure for outcome in outcomes] == [None]
+
+
+def test_processes_that_get_no_lane_end_with_their_context() -> None:
+    with InlineEngine().started(1):
+        [pid] = [child.pid for child in psutil.Process().children() if "engine.child" in " ".join(child.cmdline())]
+        assert alive(pid)
+    assert not alive(pid)
