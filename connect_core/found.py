@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _COLUMNS = 4  # offset, ordinal, index of the target, position in the target
+_SEEN = 5  # offset, ordinal, position, trace, outputs: in one target
+MAX_FURTHER_BYTES = 8 * 1024 * 1024
+"""Of what stands behind a range so much is kept, packed: several million records, of most sources."""
 Numbers = NDArray[np.int64]
 
 
@@ -29,6 +32,48 @@ class Hit(NamedTuple):
     position: int
     trace: int = 0
     outputs: int = 1
+
+
+class Piece(NamedTuple):
+    """Rows of a target that stand behind the end of a range, packed: `rows` of them, of offsets from `first` to `last`
+    (included)."""
+
+    target: str
+    rows: int
+    first: int
+    last: int
+    data: bytes
+
+    @classmethod
+    def of(cls, target: str, rows: Numbers) -> Piece:
+        """`rows` is of shape (n, 5): offset, ordinal, position, trace, outputs."""
+        deltas = np.diff(rows.T, axis=1, prepend=0)
+        packed = zlib.compress(np.ascontiguousarray(deltas).tobytes(), level=1)
+        return cls(target, len(rows), int(rows[:, 0].min()), int(rows[:, 0].max()), packed)
+
+    def unpacked(self) -> Numbers:
+        columns = np.frombuffer(zlib.decompress(self.data), dtype=np.int64).reshape(_SEEN, -1)
+        rows: Numbers = np.ascontiguousarray(np.cumsum(columns, axis=1).T)
+        return rows
+
+
+class Further(NamedTuple):
+    """What stands in the targets behind the end of a range, for the ranges that come next: how many outputs, and which.
+    `whole` is False when not all of them were kept: then they are looked for again."""
+
+    outputs: int = 0
+    pieces: tuple[Piece, ...] = ()
+    whole: bool = True
+
+    def with_more(self, pieces: Sequence[Piece]) -> Further:
+        """Keeps all of them or none: a part would not say what is there."""
+        together = (*self.pieces, *pieces)
+        outputs = self.outputs + sum(piece.rows for piece in pieces)
+        fit = sum(len(piece.data) for piece in together) <= MAX_FURTHER_BYTES
+        return Further(outputs, together if fit else (), self.whole and fit)
+
+
+NOTHING_FURTHER = Further()
 
 
 class Prefix(NamedTuple):
@@ -53,14 +98,16 @@ class Found:
     """The records of one range that are in its targets.
 
     `hits` is an int64 array of shape (n, 4): offset, ordinal, index into `targets`, position; sorted by (offset,
-    ordinal, position), one row for each copy; `traces` and `outputs` are those of its rows. `scanned` maps each target
-    to the position behind the last one looked at. `complete` when every target was looked through to the end it had
-    when the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell which
-    records they are (a file). `late` counts copies of records before the range, which were settled before these came:
-    surplus. `spread` are the targets that the range's outputs are shared out among, in order within each of them but
-    not over all; empty where it has one, and one output of each record. `possible_repeats` is how many records of the
-    range can at most have been there and be gone again, so that nobody knows whether they are delivered twice. A
-    target that keeps progress has no hits but a `prefix`.
+    ordinal, position), one row for each copy; `traces` and `outputs` are those of its rows. Of what stands behind the
+    range it has the lowest row of each target; the others are `further`, which the ledger does not keep. `scanned` maps
+    each target to the position behind the last one looked at. `complete` when every target was looked through to the
+    end it had when the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell
+    which records they are (a file). `late` counts copies of records before the range, which were settled before these
+    came, and messages of ours that are damaged: surplus. `spread` are the targets that the range's outputs are shared
+    out among, in order within each of them but not over all; empty where it has one, and one output of each record.
+    `possible_repeats` is how many records of the range can at most be there twice without anybody knowing: they have
+    been there and may be gone, or are damaged beyond recognition. A target that keeps progress has no hits but a
+    `prefix`.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -74,6 +121,7 @@ class Found:
     possible_repeats: int = 0
     outputs: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     prefix: Prefix = NO_PREFIX
+    further: Further = NOTHING_FURTHER
 
     def merged(
         self,
@@ -84,39 +132,103 @@ class Found:
         possible_repeats: int = 0,
     ) -> Found:
         """With more rows and the places reached by the slice that saw them."""
-        hits_seen = [Hit(*row) for row in rows]
-        targets = tuple(sorted({*self.targets, *(row.target for row in hits_seen)}))
+        hits = [Hit(*row) for row in rows]
+        seen = {
+            target: np.array(
+                [
+                    (hit.offset, hit.ordinal, hit.position, hit.trace, hit.outputs)
+                    for hit in hits
+                    if hit.target == target
+                ],
+                dtype=np.int64,
+            )
+            for target in {hit.target for hit in hits}
+        }
+        return self.joined(seen, scanned, complete, late=late, possible_repeats=possible_repeats)
+
+    def joined(
+        self,
+        seen: Mapping[str, Numbers],
+        scanned: Mapping[str, int],
+        complete: bool,
+        *,
+        further: Sequence[Piece] = (),
+        late: int = 0,
+        possible_repeats: int = 0,
+    ) -> Found:
+        """The same for many rows: `seen` are those of each target, of shape (n, 5): offset, ordinal, position, trace,
+        outputs; of those behind the end of the range only the lowest, the others are `further`."""
+        targets = tuple(sorted({*self.targets, *(target for target, rows in seen.items() if len(rows))}))
         index = {name: i for i, name in enumerate(targets)}
         old = self.hits.copy()
         if len(old):
             old[:, 2] = np.array([index[name] for name in self.targets])[old[:, 2]]
-        rows_seen = [(row.offset, row.ordinal, index[row.target], row.position) for row in hits_seen]
-        hits = np.concatenate([old, np.array(rows_seen, dtype=np.int64).reshape(-1, _COLUMNS)])
-        traces = np.concatenate([self.traces, np.array([row.trace for row in hits_seen], dtype=np.int64)])
-        outputs = np.concatenate([self.outputs, np.array([row.outputs for row in hits_seen], dtype=np.int64)])
-        order = np.lexsort((hits[:, 3], hits[:, 1], hits[:, 0]))
+        parts = [np.column_stack([old, self.traces, self.outputs])]
+        for target, rows in seen.items():
+            if len(rows):
+                place = np.full(len(rows), index[target], dtype=np.int64)
+                parts.append(np.column_stack([rows[:, :2], place, rows[:, 2:]]))
+        columns = np.concatenate(parts)
+        columns = columns[np.lexsort((columns[:, 3], columns[:, 1], columns[:, 0]))]
         return replace(
             self,
             scanned={**self.scanned, **scanned},
             complete=complete,
             targets=targets,
-            hits=hits[order],
+            hits=np.ascontiguousarray(columns[:, :_COLUMNS]),
             late=self.late + late,
-            traces=traces[order],
-            outputs=outputs[order],
+            traces=columns[:, _COLUMNS].copy(),
+            outputs=columns[:, _COLUMNS + 1].copy(),
             possible_repeats=self.possible_repeats + possible_repeats,
+            further=self.further.with_more(further),
         )
+
+    def onward(self, begin: int, end: int) -> Found | None:
+        """What is known of a range [begin, end) that comes behind the one that this was looked for; None when it has to
+        be looked for."""
+        if not self.complete or not self.further.whole or self.prefix != NO_PREFIX or self.unplaced:
+            return None
+        seen: dict[str, Numbers] = {}
+        pieces: list[Piece] = []
+        for target in sorted({*self.targets, *(piece.target for piece in self.further.pieces)}):
+            near, far = self._from(target, begin, end)
+            kept, behind = parted(near, end)
+            if far and not (kept[:, 0] >= end).any():
+                first, rest = parted(far[0].unpacked(), end)
+                kept, far = np.concatenate([kept, first]), [*([Piece.of(target, rest)] if len(rest) else []), *far[1:]]
+            seen[target] = kept
+            pieces += [*([Piece.of(target, behind)] if len(behind) else []), *far]
+        empty = Found(dict(self.scanned), spread=self.spread)
+        return empty.joined(seen, {}, True, further=pieces)
+
+    def _from(self, target: str, begin: int, end: int) -> tuple[Numbers, list[Piece]]:
+        """The rows of a target from `begin` on, by position, and what can stay packed because all of it is behind
+        `end`."""
+        own = np.empty((0, _SEEN), dtype=np.int64)
+        if target in self.targets:
+            mine = self.hits[:, 2] == self.targets.index(target)
+            own = np.column_stack([self.hits[mine][:, [0, 1, 3]], self.traces[mine], self.outputs[mine]])
+        here = [piece for piece in self.further.pieces if piece.target == target and piece.last >= begin]
+        opened = [piece.unpacked() for piece in here if piece.first < end]
+        rows = np.concatenate([own, *opened])
+        rows = rows[rows[:, 0] >= begin]
+        return rows[np.argsort(rows[:, 2], kind="stable")], [piece for piece in here if piece.first >= end]
 
     def present(self, offsets: Numbers, ordinals: Numbers | None = None) -> NDArray[np.bool_]:
         """Boolean mask: which of these are there; `ordinals` are all 0 when left out."""
-        if ordinals is None:
-            return np.isin(offsets, self.hits[self.hits[:, 1] == 0, 0]) | (offsets < self.prefix.through)
-        if not len(offsets) or not len(self.hits):
+        known = self.hits[:, 0]
+        if ordinals is None:  # of equal offsets the lowest ordinal comes first
+            places = np.searchsorted(known, offsets)
+            near = self.hits[np.minimum(places, len(known) - 1)] if len(known) else np.full((len(offsets), 2), -1)
+            there: NDArray[np.bool_] = (near[:, 0] == offsets) & (near[:, 1] == 0)
+            return there | (offsets < self.prefix.through)
+        if not len(offsets) or not len(known):
             before: NDArray[np.bool_] = offsets < self.prefix.through
             return before
-        least, width = int(offsets.min()), int(max(ordinals.max(), self.hits[:, 1].max())) + 1
-        near = self.hits[(self.hits[:, 0] >= least) & (self.hits[:, 0] <= offsets.max())]
-        return np.isin((offsets - least) * width + ordinals, (near[:, 0] - least) * width + near[:, 1])
+        least, most = int(offsets.min()), int(offsets.max())
+        around = self.hits[np.searchsorted(known, least) : np.searchsorted(known, most, side="right")]
+        width = int(max(ordinals.max(), around[:, 1].max(initial=0))) + 1
+        return np.isin((offsets - least) * width + ordinals, (around[:, 0] - least) * width + around[:, 1])
 
     def whole(self) -> Numbers:
         """The offsets of the records of which every output is there, in order."""
@@ -129,7 +241,7 @@ class Found:
 
     def there(self) -> int:
         """How many outputs are there, each copy counted."""
-        return len(self.hits) + self.prefix.records
+        return len(self.hits) + self.further.outputs + self.prefix.records
 
     def traced(self) -> list[tuple[int, int]]:
         """Offset and trace of the records that have one and are whole, in order; one with several copies once."""
@@ -197,6 +309,7 @@ class Found:
         head |= {"traced": 1} if traced else {}
         head |= {"fanned": 1} if fanned else {}
         head |= {"possible_repeats": self.possible_repeats} if self.possible_repeats else {}
+        head |= {"further": self.further.outputs} if self.further.outputs else {}
         head |= {"prefix": self.prefix} if self.prefix != NO_PREFIX else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         columns = np.ascontiguousarray(deltas).tobytes() + (self.traces.tobytes() if traced else b"")
@@ -224,4 +337,14 @@ class Found:
             values.get("possible_repeats", 0),
             outputs,
             Prefix(*values.get("prefix", NO_PREFIX)),
+            Further(values["further"], (), False) if "further" in values else NOTHING_FURTHER,
         )
+
+
+def parted(rows: Numbers, end: int) -> tuple[Numbers, Numbers]:
+    """Rows of one target (n, 5), by position: those of a range that ends at `end`, with the lowest of those behind it;
+    and the others behind it."""
+    behind = np.flatnonzero(rows[:, 0] >= end)
+    kept = np.ones(len(rows), dtype=np.bool_)
+    kept[behind[1:]] = False
+    return rows[kept], rows[behind[1:]]

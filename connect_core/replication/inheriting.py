@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from connect_core.config import with_policies
 from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Position, Search
 from connect_core.errors import Failure, PipelineChanged, Retriable
+from connect_core.found import Found
 from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
 from connect_core.pipeline import Pipeline
@@ -122,7 +123,8 @@ def rests(run: TaskRun) -> list[OpenRange]:
 def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
     """Looks through the targets in slices, keeping what each saw, until every range is complete."""
     items = {
-        item.id: replace(item, found=replace(item.found, complete=False) if item.found else None) for item in ranges
+        item.id: replace(item, found=replace(item.found, complete=False) if item.found else None)
+        for item in run.looked.with_known(ranges)
     }
     todo = list(items.values())
     with run.summary.timed("find"):
@@ -131,12 +133,19 @@ def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
             sink = with_policies(run.resolved_for(todo[0].range.pins.revision).sink, run.setting.resolved.sink)
             together = tuple(item for item in todo if item.range.pins.revision == todo[0].range.pins.revision)
             seen = run.setting.engine.find(Search(run.uid, sink, together, run.setting.find_slice_s, code_version()))
-            run.ledger.record_found(run.held.leases, seen)
+            run.ledger.record_found(
+                run.held.leases, {one: found for one, found in seen.items() if _got_on(items[one], found)}
+            )
             items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
             todo = [item for item in items.values() if item.found is None or not item.found.complete]
     run.reached(Step.FOUND)
     _tell_what_is_there(run, list(items.values()))
     return list(items.values())
+
+
+def _got_on(item: OpenRange, found: Found) -> bool:
+    """Whether a slice has seen more of a range than the ledger knows."""
+    return item.found is None or found.complete or found.scanned != item.found.scanned
 
 
 def _tell_what_is_there(run: TaskRun, items: Sequence[OpenRange]) -> None:

@@ -136,7 +136,7 @@ def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 
         floor = known.get(target, Floor(item.range.partition.id, target, 0))
         behind = max(floor.position, found.scanned.get(target, 0), delivered.behind.get(target, 0))
         position = ahead.get(target, behind)
-        written = delivered.evidence if target in delivered.behind else {}
+        written = delivered.stands.get(target) or (delivered.evidence if target in delivered.behind else {})
         after = Floor(floor.partition_id, target, position, target in ahead, written or floor.evidence)
         moves.append(FloorMove(delivered.began.get(target, floor.position), after))
     return tuple(moves)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 
 from connect_core import clock, systems
@@ -18,6 +18,7 @@ from connect_core.config import Resolved, revealed, with_policies
 from connect_core.contracts import (
     LIVE,
     Bounds,
+    Engine,
     Floor,
     Inbox,
     Json,
@@ -30,6 +31,7 @@ from connect_core.contracts import (
     Range,
     Sink,
     Source,
+    Starting,
     Targets,
 )
 from connect_core.errors import ConfigError, Failure, Retriable
@@ -44,6 +46,7 @@ from connect_core.replication.course import Course, within
 from connect_core.replication.goals import Goals
 from connect_core.replication.leasing import Held, Wanted, acquire
 from connect_core.replication.lifecycle import Lifecycle
+from connect_core.replication.looked import Looked
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
 from connect_core.replication.refusals import records_gone, target_taken
@@ -88,6 +91,7 @@ class TaskRun:
         No `cached_property`: in Python 3.11 all objects of a class would wait for one that asks its ledger."""
         self.settled: dict[Partition, tuple[int, int]] = {}
         self._rejected: Counter[str] = Counter()
+        self.looked = Looked()
         self.steps: dict[Step, Passed] = {}
 
     def run(self) -> TaskSummary:
@@ -303,12 +307,11 @@ class TaskRun:
         of_another = pending[0].range.pins.revision != self._revision
         single = of_another or (self.targets is not None and self.targets.single_lane)
         self._keep_to_the_rate()
-        deadline = self.held.renew()
         shares = split_lanes(pending, 1 if single else self.budget.lanes(self.setting.lanes))
         pace = self.budget.pace(len(shares))
-        lanes = [self._lane(items, deadline, pace) for items in shares]
-        with self.summary.timed("execute"):
-            outcomes = self.setting.engine.execute(lanes)
+        with self.summary.timed("execute"), _started(self.setting.engine, len(shares)) as engine:
+            deadline = self.held.renew()
+            outcomes = engine.execute([self._lane(items, deadline, pace) for items in shares])
         self.budget.spend([outcome.receipt for outcome in outcomes if outcome.receipt])
         self.reached(Step.EXECUTED)
         return outcomes
@@ -328,9 +331,11 @@ class TaskRun:
             self._settle_once_more_if_unknown(receipts)
         self.reached(Step.SETTLED)
         by_id = {item.id: item.range for item in pending}
+        items = {item.id: item for item in pending}
         for outcome in receipts:
             if outcome.receipt:
                 self.summary.receipts.append(outcome.receipt)
+                self.looked.settled(items[outcome.range_id], outcome.receipt)
                 wanted = by_id[outcome.range_id]
                 self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
                 self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
@@ -492,3 +497,9 @@ class TaskRun:
         before = self.steps[step].times if step in self.steps else 0
         self.steps[step] = Passed(before + 1, clock.utc())
         reached(step, home=self.setting.home, where=self.where())
+
+
+def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:
+    """What takes an engine long to start is started before the deadline of its lanes is set: on a busy machine they
+    would have no time left."""
+    return engine.started(lanes) if isinstance(engine, Starting) else nullcontext(engine)

@@ -51,12 +51,14 @@ _STORED = {status.value: status for status in StoreStatus}
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """`count` messages stored at `first_offset` and the offsets right behind it."""
+    """`count` messages stored at `first_offset` and the offsets right behind it. `last_id` is the broker's id for the
+    last one (`StoredMessage.offset_message_id`), empty where it gives none."""
 
     queue: Queue
     first_offset: int
     count: int
     status: StoreStatus
+    last_id: str = ""
 
     @property
     def next_offset(self) -> int:
@@ -157,7 +159,8 @@ class BatchSender:
             stored = from_fields(SendResponse, reply.fields)
         except WireFormatError as error:
             self._raise_unknown(error.what)
-        return Acknowledged(self.queue, stored.first_offset, count, _STORED[reply.code])
+        last_id = stored.message_ids.rpartition(",")[2]
+        return Acknowledged(self.queue, stored.first_offset, count, _STORED[reply.code], last_id)
 
     def _raise_unknown(self, reason: str) -> NoReturn:
         self._over = True

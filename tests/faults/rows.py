@@ -52,6 +52,7 @@ class FaultRow:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", choices=("one", "all"), default="one", help="one choice of each fault, or all")
     parser.addoption("--seed", type=int, default=SEED_OF_ONE, help="of everything that fault tests choose at random")
+    parser.addoption("--kills", type=int, default=10, help="how often the row of repeated kills kills its broker")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

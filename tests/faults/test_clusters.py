@@ -216,16 +216,17 @@ def test_a_rule_that_changes_between_two_attempts(across: MakeAcross, change: st
     assert found.into(row) == EXACT
 
 
-@pytest.mark.parametrize("grown", [False, True], ids=["empty", "grown"])
+@pytest.mark.parametrize("grown", [0, 300, 6_000], ids=["empty", "grown", "grown past what was delivered"])
 def test_a_target_topic_that_is_made_anew_between_two_runs(
-    across: MakeAcross, rocketmq: RocketMQ, grown: bool, row: FaultRow
+    across: MakeAcross, rocketmq: RocketMQ, grown: int, row: FaultRow
 ) -> None:
     """What it held was delivered, and somebody has deleted it: a person says that it may go on in the new one. What
     comes then is delivered once, also when a worker is killed on the way."""
     journey = across("SQLite")
     topic, records = journey.site.topic, journey.records
+    others = f", with {grown} messages of others," if grown else ""
     row.describe(
-        f"target topic deleted and recreated{', written by others' if grown else ''} between two runs: exit code 5",
+        f"target topic deleted and recreated{others} between two runs: exit code 5",
         where=journey.where,
         database="SQLite",
     )
@@ -233,7 +234,7 @@ def test_a_target_topic_that_is_made_anew_between_two_runs(
     row.strikes()
     delete(rocketmq.name_servers, topic)
     if grown:
-        fill(rocketmq.name_servers, topic, [[FOREIGN + b"%d" % n for n in range(300)] for _ in range(4)])
+        fill(rocketmq.name_servers, topic, [[FOREIGN + b"%d" % n for n in range(grown)] for _ in range(4)])
     journey.feed(records, 2 * records)
     assert "on_replaced: continue" in journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)
     journey.sink["on_replaced"] = "continue"

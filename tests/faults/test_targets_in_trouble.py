@@ -8,7 +8,14 @@ import pytest
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeAcross
-from tests.faults.kit.journeys import TRY_AGAIN, begun_and_stopped, made_up_for, run_until_done, settled_up
+from tests.faults.kit.journeys import (
+    TRY_AGAIN,
+    begun_and_stopped,
+    made_up_for,
+    receipts_of,
+    run_until_done,
+    settled_up,
+)
 from tests.faults.kit.processes import ended
 from tests.faults.kit.refusals import busy
 from tests.faults.kit.writers import flood
@@ -69,3 +76,5 @@ def test_a_target_that_does_not_flush_in_time_has_stored(
         run_until_done(journey)
         row.moves_again()
         assert settled_up(journey, row) == EXACT
+    told = {place for receipt in receipts_of(journey) for place in receipt["where"]}  # type: ignore[attr-defined]
+    assert {place for place in told if place.endswith(" FLUSH_DISK_TIMEOUT")}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.found import Found, Hit, Prefix
+from connect_core.found import Found, Hit, Piece, Prefix, parted
 
 rows = st.lists(
     st.tuples(st.integers(0, 2**40), st.integers(0, 3), st.sampled_from(["b/0", "b/1", "a/0"]), st.integers(0, 2**40)),
@@ -158,3 +159,48 @@ def test_a_prefix_is_there_as_a_whole_and_survives_the_ledger() -> None:
 
 def test_without_a_prefix_the_stored_form_is_what_it_was() -> None:
     assert b"prefix" not in Found().encode()
+
+
+@given(rows, st.integers(0, 2**40), st.integers(0, 2**40), st.integers(0, 2**40))
+def test_what_was_seen_further_on_is_what_would_be_found_there(
+    hits: list,
+    first: int,
+    second: int,
+    third: int,  # type: ignore[type-arg]
+) -> None:
+    """For the ranges [0, a), [a, b) and [b, c): each has what one that was looked for by itself would have."""
+    a, b, c = sorted((first, second, third))
+    found: Found | None = seen_by(hits, a)
+    for begin, end in ((a, b), (b, c)):
+        assert found is not None
+        found = found.onward(begin, end)
+        alone = seen_by([row for row in hits if row[0] >= begin], end)
+        assert found is not None
+        assert found.there() == alone.there()
+        assert found.lowest_from(end) == alone.lowest_from(end)
+        within = [sorted(map(tuple, one.hits[one.hits[:, 0] < end][:, [0, 1, 3]])) for one in (found, alone)]
+        assert within[0] == within[1]
+
+
+def seen_by(hits: list, end: int) -> Found:  # type: ignore[type-arg]
+    """As a sink tells it: of what is behind the range the lowest of each target, and the rest packed."""
+    seen, pieces = {}, []
+    for target in {row[2] for row in hits}:
+        mine = sorted(((o, n, p, 0, 1) for o, n, t, p in hits if t == target), key=lambda row: row[2])
+        kept, behind = parted(np.array(mine, dtype=np.int64), end)
+        seen[target] = kept
+        pieces += [Piece.of(target, behind)] if len(behind) else []
+    return Found().joined(seen, {}, True, further=pieces)
+
+
+def test_what_the_ledger_does_not_keep_is_looked_for_again() -> None:
+    found = seen_by([(n, 0, "q", n) for n in range(9)], 3)
+    assert found.onward(3, 6) is not None
+    again = Found.decode(found.encode())
+    assert (again.there(), again.onward(3, 6)) == (found.there(), None)
+
+
+def test_more_than_can_be_kept_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connect_core.found.MAX_FURTHER_BYTES", 10)
+    found = seen_by([(n, 0, "q", n) for n in range(900)], 3)
+    assert (found.onward(3, 6), found.there(), found.further.pieces) == (None, 900, ())

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from connect_core import clock
-from connect_core.contracts import Limit
+from connect_core.contracts import Json, Limit
 from connect_core.errors import OffsetGone, Retriable
 from connect_core.records import Lineage
-from connect_core.rocketmq import Acknowledged, Client, Queue
-from connect_core.systems.rocketmq.marking import ours
+from connect_core.rocketmq import Acknowledged, Client, Queue, StoreStatus
+from connect_core.systems.rocketmq.marking import Recogniser
 from connect_core.systems.rocketmq.parcels import Parcel
+from connect_core.systems.rocketmq.standing import evidence_of
 
 _POLL_S = 0.005
 
@@ -32,15 +33,18 @@ class QueueAppender:
     def __init__(self, client: Client, queue: Queue, lineage: Lineage, expected: int, send_timeout_s: float) -> None:
         self.queue = queue
         self._client = client
-        self._lineage = lineage
+        self._recogniser = Recogniser([lineage])
         self._send_timeout_s = send_timeout_s
         self._sender = client.sender(queue)
         self.expected = expected
         self._written: list[list[int]] = []
+        self._unsure: dict[StoreStatus, list[list[int]]] = {}
         self._foreign: list[Span] = []
         self.records = 0
         self.bytes = 0
         self.surplus = 0
+        self.stands: Json = {}
+        """What of ours stands last in the queue; empty where nothing was written nor found."""
         self.others: Callable[[], Sequence[Span]] = tuple
         """Where other writers of the same lane have written to this queue by now."""
 
@@ -62,6 +66,10 @@ class QueueAppender:
         """Where the acknowledged batches stand."""
         return [(begin, end) for begin, end in self._written]
 
+    def unsure(self) -> dict[str, list[Span]]:
+        """Where the batches stand that the broker has stored, and says that it could not flush or copy in time."""
+        return {status.name: [(begin, end) for begin, end in spans] for status, spans in self._unsure.items()}
+
     def look(self, limit: Limit) -> None:
         """Counts the surplus among what others wrote between our batches."""
         deadline = clock.monotonic() + limit.left_s()
@@ -81,11 +89,11 @@ class QueueAppender:
             return
         if stored.first_offset > self.expected:
             self._foreign.append((self.expected, stored.first_offset))
-        if self._written and self._written[-1][1] == stored.first_offset:
-            self._written[-1][1] = stored.next_offset
-        else:
-            self._written.append([stored.first_offset, stored.next_offset])
+        _extend(self._written, stored)
+        if stored.status is not StoreStatus.OK:
+            _extend(self._unsure.setdefault(stored.status, []), stored)
         self.expected = stored.next_offset
+        self.stands = evidence_of(stored)
         self.records += stored.count
 
     def _surplus_in(self, begin: int, end: int, deadline: float) -> int:
@@ -109,8 +117,15 @@ class QueueAppender:
         count, reader = 0, self._client.read(self.queue, begin, end, deadline=deadline)
         with suppress(OffsetGone):  # on a busy broker the visible end may still be before all of this
             for part in reader:
-                count += sum(1 for _ in ours(part.messages, [self._lineage]))
+                count += sum(1 for one in self._recogniser.read(part.messages) if one.lineage is not None)
         return count, reader.position
+
+
+def _extend(spans: list[list[int]], stored: Acknowledged) -> None:
+    if spans and spans[-1][1] == stored.first_offset:
+        spans[-1][1] = stored.next_offset
+    else:
+        spans.append([stored.first_offset, stored.next_offset])
 
 
 def uncovered(begin: int, end: int, spans: Sequence[Span]) -> Sequence[Span]:

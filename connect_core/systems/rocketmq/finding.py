@@ -13,19 +13,21 @@ what was to go there, since no batch follows one that is not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 from connect_core import clock
 from connect_core.contracts import OpenRange, Search
 from connect_core.errors import TargetChanged
-from connect_core.found import Found, Hit
+from connect_core.found import Found, Numbers, Piece, parted
 from connect_core.records import Lineage
-from connect_core.rocketmq import Client, PermissionRefused, Queue
+from connect_core.rocketmq import Client, PermissionRefused, Queue, Slice
 from connect_core.systems.rocketmq.connecting import queue_of
-from connect_core.systems.rocketmq.marking import Mark, ours
+from connect_core.systems.rocketmq.marking import Mark, Recogniser, Torn
 from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
 
 BARRIER_S = 5.0
@@ -33,6 +35,7 @@ SEND_QUEUE_S = 0.25
 """Longer than a broker keeps a send that it has not begun (`waitTimeMillsInSendQueue`, 200 ms): a request of a worker
 that was killed is stored or dropped by then, so that what the barrier shows is all there will be (rule 4)."""
 OnUnknown = Literal["fail", "redeliver"]
+_ROWS_AT_ONCE = 65_536
 _AGAIN = "Or let it be delivered again, and be told how many of its records may be there twice: on_unknown: redeliver"
 _OUT_OF_ORDER = "Later ones of it are left, so that delivering it again would change its order"
 
@@ -48,8 +51,12 @@ class _Sought:
     begin: int
     doubtful: int
     settled_before: bool
-    rows: list[Hit] = field(default_factory=list)
     late: int = 0
+    unclear: int = 0
+    """Torn messages that may be of this range or of anything else."""
+    rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    kept: list[Numbers] = field(default_factory=list)
+    further: list[Piece] = field(default_factory=list)
 
     def take(self, mark: Mark, target: str) -> None:
         if mark.position < self.begin:
@@ -58,9 +65,33 @@ class _Sought:
             raise _unknowable(target, self, _OUT_OF_ORDER)
         self.doubtful = 0
         if mark.offset >= self.item.range.begin:
-            self.rows.append(Hit(mark.offset, mark.ordinal, target, mark.position, mark.trace, mark.outputs))
+            self.rows.append((mark.offset, mark.ordinal, mark.position, mark.trace, mark.outputs))
+            if len(self.rows) >= _ROWS_AT_ONCE:
+                self.pack(target)
         elif self.settled_before:
             self.late += 1
+
+    def take_torn(self, torn: Torn) -> None:
+        """A message that was made from a record of ours and is damaged: the record is delivered again, with what makes
+        it one, so this one is surplus. Where nobody can tell whose it was it may be that."""
+        if torn.position < self.begin:
+            return
+        wanted = self.item.range
+        if torn.lineage is None:
+            self.unclear += 1
+        elif self.settled_before or torn.offset is None or wanted.begin <= torn.offset < wanted.end:
+            self.late += 1
+
+    def pack(self, target: str) -> None:
+        """What is behind the range is packed at once: there may be millions."""
+        kept, behind = parted(np.array(self.rows, dtype=np.int64).reshape(-1, 5), self.item.range.end)
+        self.kept.append(kept)
+        self.further += [Piece.of(target, behind)] if len(behind) else []
+        self.rows = []
+
+    def seen(self, target: str) -> Numbers:
+        self.pack(target)
+        return np.concatenate(self.kept)
 
     def possible_repeats(self) -> int:
         """When nothing in the queue has told: how many records of the range can have been deleted there."""
@@ -72,22 +103,45 @@ def find(client: Client, search: Search, on_unknown: OnUnknown = "fail") -> dict
 
     Raises TargetChanged where a queue ends before a place that was there, or has lost what nobody can know.
     """
-    found = {item.id: replace(item.found or Found(), complete=True, spread=_shared_out(item)) for item in search.ranges}
     by_queue = _by_queue(search)
     clock.sleep(SEND_QUEUE_S)
     ends = visible_ends(client, by_queue)
     deadline = clock.monotonic() + search.limit_s  # of the scan alone, so that every slice gets on
+    looked: dict[int, list[_Looked]] = {item.id: [] for item in search.ranges}
     for queue, sought in by_queue.items():
         reached = _scan(client, queue, sought, ends[queue], deadline)
-        complete = reached >= ends[queue]
         for one in sought:
-            if one.doubtful and complete and on_unknown == "fail":
+            if one.doubtful and reached >= ends[queue] and on_unknown == "fail":
                 raise _unknowable(str(queue), one, _AGAIN)
-            repeats = one.possible_repeats() if complete else 0
-            scanned = {str(queue): max(reached, one.begin), _doubt(queue): 0 if complete else one.doubtful}
-            before = found[one.item.id]
-            found[one.item.id] = before.merged(one.rows, scanned, before.complete and complete, one.late, repeats)
-    return found
+            looked[one.item.id].append(_Looked(queue, one, max(reached, one.begin), reached >= ends[queue]))
+    return {item.id: _together(item, looked[item.id]) for item in search.ranges}
+
+
+class _Looked(NamedTuple):
+    """What came of one range in one queue."""
+
+    queue: Queue
+    sought: _Sought
+    scanned: int
+    complete: bool
+
+
+def _together(item: OpenRange, looked: Sequence[_Looked]) -> Found:
+    """What came of one range in all of its queues."""
+    scanned: dict[str, int] = {}
+    repeats = 0
+    for queue, sought, reached, complete in looked:
+        scanned |= {str(queue): reached, _doubt(queue): 0 if complete else sought.doubtful}
+        repeats += sought.unclear + (sought.possible_repeats() if complete else 0)
+    before = replace(item.found or Found(), spread=_shared_out(item))
+    return before.joined(
+        {str(one.queue): one.sought.seen(str(one.queue)) for one in looked},
+        scanned,
+        all(one.complete for one in looked),
+        further=[piece for one in looked for piece in one.sought.further],
+        late=sum(one.sought.late for one in looked),
+        possible_repeats=repeats,
+    )
 
 
 def _shared_out(item: OpenRange) -> tuple[str, ...]:
@@ -124,16 +178,39 @@ def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, deadlin
     oldest = client.offsets.begin(queue)
     for one in sought:
         one.doubtful += max(oldest - one.begin, 0)
+    reader = client.read(queue, max(min(one.begin for one in sought), oldest), end, deadline=deadline)
+    _sift(reader, sought, str(queue))
+    return reader.position
+
+
+def _sift(parts: Iterable[Slice], sought: Sequence[_Sought], target: str) -> None:
     by_lineage: dict[Lineage, list[_Sought]] = {}
     for one in sought:
         by_lineage.setdefault(one.lineage, []).append(one)
-    target = str(queue)
-    reader = client.read(queue, max(min(one.begin for one in sought), oldest), end, deadline=deadline)
-    for part in reader:
-        for mark in ours(part.messages, by_lineage):
-            for one in by_lineage[mark.lineage]:
-                one.take(mark, target)
-    return reader.position
+    recogniser = Recogniser(by_lineage)
+    last: Mark | Torn = Torn(None, None, -2)
+    for part in parts:
+        for mark in recogniser.read(part.messages):
+            if isinstance(mark, Torn):
+                _take_torn(_placed(mark, last), by_lineage)
+            else:
+                for one in by_lineage[mark.lineage]:
+                    one.take(mark, target)
+            last = mark
+
+
+def _placed(torn: Torn, last: Mark | Torn) -> Torn:
+    """A batch is torn within one message: if that does not tell, it is of the batch of ours that stands before it."""
+    if torn.lineage is None and last.position + 1 == torn.position:
+        return torn._replace(lineage=last.lineage, offset=last.offset)
+    return torn
+
+
+def _take_torn(torn: Torn, by_lineage: Mapping[Lineage, Sequence[_Sought]]) -> None:
+    for lineage, concerned in by_lineage.items():
+        if torn.lineage in (None, lineage):
+            for one in concerned:
+                one.take_torn(torn)
 
 
 def visible_ends(client: Client, queues: Iterable[Queue]) -> dict[Queue, int]:

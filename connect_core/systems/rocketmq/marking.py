@@ -36,6 +36,7 @@ _COORDINATES = COORDINATES_PROPERTY.encode() + _NAME_END
 _ID = UNIQUE_KEY.encode() + _NAME_END
 _BORN = BORN_TIMESTAMP.encode() + _NAME_END
 
+_LINEAGE_DIGITS, _ID_DIGITS = 16, 32
 USUAL_ID_BYTES = 56
 """Clients of RocketMQ make ids of 32 characters, and of 56 on hosts with IPv6."""
 MARK_BYTES = 512
@@ -51,8 +52,7 @@ class Marker:
 
     def __init__(self, lineage: Lineage) -> None:
         prefix = lineage.prefix()
-        own = hashlib.blake2b(prefix.encode(), digest_size=8).hexdigest().upper()
-        self._id = own.encode()
+        self._id = _id_prefix(prefix)
         self._coordinates = f"\x02{COORDINATES_PROPERTY}\x01{prefix}".encode()
 
     def properties(self, records: pa.RecordBatch) -> pa.Array:
@@ -79,6 +79,11 @@ class Marker:
         elif (cells := cells_of(given)) is not None:
             return [cells]
         return [pc.coalesce(given, _side_by_side(made, len(offsets)))]
+
+
+def _id_prefix(prefix: str) -> bytes:
+    """What the ids made for records of a lineage begin with."""
+    return hashlib.blake2b(prefix.encode(), digest_size=_LINEAGE_DIGITS // 2).hexdigest().upper().encode()
 
 
 def joined(*pieces: pa.Array | bytes) -> pa.Array:
@@ -183,19 +188,60 @@ class Mark(NamedTuple):
     outputs: int = 1
 
 
+class Torn(NamedTuple):
+    """A message whose properties end in zeros: its broker died while it stored a batch, and its log ended there. When
+    the broker came back it kept what has a body with the right checksum, whatever became of the properties.
+
+    `lineage` is of whose record it was made, `offset` of which; None where what is left of it does not tell."""
+
+    lineage: Lineage | None
+    offset: int | None
+    position: int
+
+
 def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iterator[Mark]:
     """The marks of the messages that were made from records of these lineages (of one connector), in order."""
-    known = {(one.stream.encode(), one.partition_id.encode(), b"%d" % one.incarnation): one for one in lineages}
-    uid = next((one.uid for one in known.values()), "")
-    needle, skip = _COORDINATES + uid.encode() + b":", len(_COORDINATES)
-    for message in messages:
-        properties = message.properties
-        at = properties.rfind(needle)
-        if at < 0 or (at and properties[at - 1] != _PAIR_END[0]):
-            continue
-        fields = properties[at + skip :].partition(_PAIR_END)[0].split(b":")
-        lineage = known.get((fields[1], fields[2], fields[3])) if len(fields) >= 6 else None
-        if lineage is not None:
-            trace = int(fields[6], 16) if len(fields) > 6 else 0
-            several = int(fields[7]) if len(fields) > 7 else 1
-            yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset, trace, several)
+    return (mark for mark in Recogniser(lineages).read(messages) if isinstance(mark, Mark))
+
+
+class Recogniser:
+    """Tells messages that were made from records of these lineages (of one connector)."""
+
+    def __init__(self, lineages: Iterable[Lineage]) -> None:
+        self._known = {
+            (one.stream.encode(), one.partition_id.encode(), b"%d" % one.incarnation): one for one in lineages
+        }
+        self._ids = {_id_prefix(one.prefix()): one for one in self._known.values()}
+        uid = next((one.uid for one in self._known.values()), "")
+        self._needle = _COORDINATES + uid.encode() + b":"
+
+    def read(self, messages: Iterable[StoredMessage]) -> Iterator[Mark | Torn]:
+        """The messages of ours, in order, and those that were torn, whosever they are."""
+        known, needle, skip = self._known, self._needle, len(_COORDINATES)
+        for message in messages:
+            properties = message.properties
+            if properties and properties[-1] == 0:
+                yield self._torn(properties, message.queue_offset)
+                continue
+            at = properties.rfind(needle)
+            if at < 0 or (at and properties[at - 1] != _PAIR_END[0]):
+                continue
+            fields = properties[at + skip :].partition(_PAIR_END)[0].split(b":")
+            lineage = known.get((fields[1], fields[2], fields[3])) if len(fields) >= 6 else None
+            if lineage is not None:
+                trace = int(fields[6], 16) if len(fields) > 6 else 0
+                several = int(fields[7]) if len(fields) > 7 else 1
+                yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset, trace, several)
+
+    def _torn(self, properties: bytes, position: int) -> Torn:
+        """By its coordinates, as far as they are whole, else by the message id, where that was made here."""
+        left = properties.rstrip(b"\0")
+        at = left.rfind(self._needle)
+        fields = left[at + len(_COORDINATES) :].split(b":") if at >= 0 else []
+        if len(fields) > 4 and (lineage := self._known.get((fields[1], fields[2], fields[3]))):
+            return Torn(lineage, int(fields[4]) if len(fields) > 5 else None, position)
+        at = left.find(_ID)
+        made = left[at + len(_ID) :].partition(_PAIR_END)[0] if at >= 0 else b""
+        lineage = self._ids.get(made[:_LINEAGE_DIGITS])
+        whole = lineage is not None and len(made) == _ID_DIGITS
+        return Torn(lineage, int(made[_LINEAGE_DIGITS:-4], 16) if whole else None, position)

@@ -31,6 +31,7 @@ from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers
 from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
 from connect_core.systems.rocketmq.routing import Router, by_topic, has_rules, pinned, pins_of, queues_of, with_rules
+from connect_core.systems.rocketmq.standing import evidence_found, replaced, stands, target_replaced
 from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 LOOK_BACK = 10_000
@@ -52,7 +53,10 @@ class RocketMQSink:
         self._native = NativeProducers(self._connecting.options, resources) if options.client == NATIVE else None
         self._ends: dict[Queue, int] = {}
         self._shorter: dict[str, int] = {}
-        """Queues that end before what was delivered to them, and where, when that is tolerated."""
+        """Queues that have lost what was delivered to them, and where they end, when that is tolerated."""
+        self._replaced: set[tuple[str, str]] = set()
+        """Partition and queue of the floors in front of which something else stands."""
+        self._still_there: set[Queue] = set()
         self._begun_anew: set[tuple[str, str]] = set()
         self._written: dict[Queue, list[Span]] = {}
         self._open: dict[Queue, list[QueueAppender]] = {}
@@ -104,6 +108,7 @@ class RocketMQSink:
         queues = self._queues(client, topic, partitions, {queue_of(floor.target).broker for floor in mine})
         self._check_message_limit(client, topic, queues)
         self._check_ends(client, mine, queues)
+        self._check_standing(client, mine)
         return pins_of(topic, queues, self._options.order)
 
     def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
@@ -134,9 +139,9 @@ class RocketMQSink:
     def _is_lost(self, standing: Floor) -> bool:
         """Whether the place that a floor names is gone with what its queue has lost. Asked once of each: what the range
         settles is a place in the queue as it is now."""
-        shorter = standing.position > self._shorter.get(standing.target, standing.position)
         name = (standing.partition_id, standing.target)
-        if not shorter or name in self._begun_anew:
+        shorter = standing.position > self._shorter.get(standing.target, standing.position)
+        if not (shorter or name in self._replaced) or name in self._begun_anew:
             return False
         self._begun_anew.add(name)
         return True
@@ -180,6 +185,7 @@ class RocketMQSink:
     @contextmanager
     def _appender(self, client: Client, queue: Queue, lineage: Lineage, wanted: OpenRange) -> Iterator[QueueAppender]:
         with telling_who_is_away(client, [queue.broker]):
+            self._check_still_there(client, queue, wanted)
             begin = self._looked_at(client, queue, wanted)
             own = self._written.setdefault(queue, [])
             expected = max([begin, *(end for _, end in own)])
@@ -188,11 +194,21 @@ class RocketMQSink:
             side_by_side = self._open.setdefault(queue, [])
             appender.others = lambda: [*own, *(span for one in side_by_side for span in one.written())]
             side_by_side.append(appender)
+            appender.stands = evidence_found(wanted).get(str(queue), {})
         try:
             yield appender
         finally:
             side_by_side.remove(appender)
             own += appender.written()
+
+    def _check_still_there(self, client: Client, queue: Queue, wanted: OpenRange) -> None:
+        """Once a lane: in a window the driver has looked long ago."""
+        floor = next((one for one in wanted.floors if one.target == str(queue)), None)
+        if floor is None or queue in self._still_there or self._options.on_replaced == "continue":
+            return
+        if not stands(client, queue, floor):
+            raise target_replaced(floor)
+        self._still_there.add(queue)
 
     def _new_appender(self, client: Client, queue: Queue, lineage: Lineage, expected: int) -> QueueAppender:
         timeout_s = self._connecting.options.send_timeout_s
@@ -242,6 +258,14 @@ class RocketMQSink:
             queue, end = next(iter(shorter.items()))
             raise rewound(queue, behind[str(queue)], end)
         self._shorter |= {str(queue): end for queue, end in shorter.items()}
+
+    def _check_standing(self, client: Client, floors: Sequence[Floor]) -> None:
+        """A queue may have been made anew, and be longer by now than what was delivered to it."""
+        for floor in replaced(client, [one for one in floors if one.target not in self._shorter]):
+            if self._options.on_replaced == "fail":
+                raise target_replaced(floor)
+            self._replaced.add((floor.partition_id, floor.target))
+            self._shorter[floor.target] = client.offsets.end(queue_of(floor.target))
 
     def _check_message_limit(self, client: Client, topic: str, queues: Sequence[Queue]) -> None:
         """A message between the broker's limit and ours would stop the connector instead of being rejected."""
@@ -299,6 +323,7 @@ def _check_writable_in(client: Client, topic: str, queues: Sequence[Queue]) -> N
 
 def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue]) -> bool:
     if queue.broker not in {one.broker for one in queues}:
+        check_registered(client, [queue.broker], str(queue))
         raise TargetChanged(
             "A queue that was written is not in the topic's route any more",
             where=str(queue),

@@ -129,12 +129,15 @@ def _flushed(appenders: Sequence[QueueAppender], limit: Limit) -> Delivered:
     for one in appenders:
         one.look(limit)
     written = {str(one.queue): spans for one in appenders if (spans := one.written())}
+    unsure = {f"{one.queue} {answer}": spans for one in appenders for answer, spans in one.unsure().items()}
+    places = written | unsure
     return Delivered(
         records=sum(one.records for one in appenders),
         bytes=sum(one.bytes for one in appenders),
         behind={name: spans[-1][1] for name, spans in written.items()},
-        where={name: _shown(spans, MAX_SPANS // len(written) or 1) for name, spans in written.items()},
+        where={name: _shown(spans, MAX_SPANS // len(places) or 1) for name, spans in places.items()},
         surplus=sum(one.surplus for one in appenders),
+        stands={str(one.queue): one.stands for one in appenders if one.stands},
     )
 
 

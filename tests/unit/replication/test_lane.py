@@ -247,3 +247,18 @@ def test_a_receipt_moves_the_floors_of_targets_that_were_looked_through() -> Non
 
 def test_a_receipt_of_nothing_moves_no_floor() -> None:
     assert empty_receipt(open_range(10, 10)).floors == ()
+
+
+@pytest.mark.parametrize(("left_s", "quantum_s", "expected_s"), [(11.0, 5.0, 5.0), (3.0, 5.0, 2.25), (0.0, 5.0, 0.0)])
+def test_a_lane_that_starts_late_keeps_time_to_end(
+    monkeypatch: pytest.MonkeyPatch, left_s: float, quantum_s: float, expected_s: float
+) -> None:
+    now = 1_000_000_000_000
+    for module in ("clock", "contracts"):
+        monkeypatch.setattr(f"connect_core.{module}.now_ns", lambda: now)
+    source = MemorySource(BODIES)
+    limits: list[Limit] = []
+    monkeypatch.setattr(source, "read", lambda wanted, limit: limits.append(limit) or iter(()))
+    lane = replace(lane_of(open_range(0, 100)), deadline_ns=now + int(left_s * 1e9), quantum_s=quantum_s)
+    move(lane, source, MemorySink())
+    assert limits == ([Limit(now + int(expected_s * 1e9), lane.deadline_ns, lane.idle_s)] if expected_s else [])

@@ -3,11 +3,13 @@ driver or the worker can stop, and what the next attempt makes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from connect_core.clock import now_ns
 from connect_core.contracts import Lane, Outcome
 from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.ledger import target_lease_id
@@ -15,7 +17,7 @@ from connect_core.observe import Step
 from connect_core.replication.setting import Listener, Progress
 from connect_core.replication.task import TaskRun
 from tests.unit.replication.dying import Killed, Mortal
-from tests.unit.replication.world import BODIES, MEMORY, World
+from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 
 
 def test_a_run_moves_what_is_there_and_ends(world: World) -> None:
@@ -246,4 +248,23 @@ def test_a_range_that_is_finished_in_a_former_target_has_that_for_itself(world: 
     assert len(world.sink.rows) == moved
     world.ledger.release(other)
     world.run()
+    world.check()
+
+
+class SlowEngine(DirectEngine):
+    """Its processes take long to start."""
+
+    ready_ns = 0
+
+    @contextmanager
+    def started(self, lanes: int) -> Iterator[SlowEngine]:
+        self.ready_ns = now_ns()
+        yield self
+
+
+def test_the_time_of_a_lane_begins_when_its_process_is_there(world: World) -> None:
+    engine = world.engine = SlowEngine(world.source, world.sink)
+    world.run()
+    [lane] = engine.lanes
+    assert lane.deadline_ns >= engine.ready_ns + int((world.times.ttl_s - world.times.margin_s) * 1e9)
     world.check()

@@ -12,8 +12,9 @@ from connect_core.clock import now_ns
 from connect_core.contracts import Limit
 from connect_core.errors import OffsetGone, Retriable
 from connect_core.records import Lineage
-from connect_core.rocketmq import Queue, Slice
+from connect_core.rocketmq import Acknowledged, Queue, Slice, StoreStatus
 from connect_core.systems.rocketmq.appending import QueueAppender
+from connect_core.systems.rocketmq.writing import QueueWriter
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
 
@@ -67,3 +68,30 @@ def test_what_cannot_be_seen_yet_is_waited_for() -> None:
 def test_what_cannot_be_seen_until_the_deadline_is_the_next_attempt_s() -> None:
     with pytest.raises(Retriable, match="No time was left"):
         appender(early=1_000_000).look(limit(0.05))
+
+
+def test_what_was_stored_and_not_flushed_is_told_by_its_place() -> None:
+    one = appender(early=0)
+    for first, status in ((6, StoreStatus.OK), (9, FLUSH), (12, FLUSH), (20, StoreStatus.SLAVE_NOT_AVAILABLE)):
+        one._count(Acknowledged(OUT, first, 3, status))
+    assert one.unsure() == {"FLUSH_DISK_TIMEOUT": [(9, 15)], "SLAVE_NOT_AVAILABLE": [(20, 23)]}
+    assert one.written() == [(6, 15), (20, 23)]
+    told = QueueWriter(one, LINEAGE, 3.0, 1_000_000)
+    assert {f"{OUT} FLUSH_DISK_TIMEOUT": [[9, 15]], str(OUT): [[6, 15], [20, 23]]}.items() <= flushed(told).items()
+
+
+FLUSH = StoreStatus.FLUSH_DISK_TIMEOUT
+
+
+def flushed(writer: QueueWriter) -> dict[str, Any]:
+    """Where its messages stand, when nothing is outstanding."""
+    writer.appender._sender = Idle()  # type: ignore[assignment]
+    writer.appender._foreign = []
+    return writer.flush(limit(60)).where
+
+
+class Idle:
+    """A sender with nothing under way."""
+
+    def finish(self, *, deadline: float) -> None:
+        """Nothing to wait for."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from connect_core.contracts import Bounds, Floor, OpenRange, Search, Side
 from connect_core.errors import TargetChanged
@@ -12,8 +14,9 @@ from connect_core.found import Found
 from connect_core.records import Lineage, Partition
 from connect_core.rocketmq import Queue, StoredMessage
 from connect_core.systems.rocketmq.finding import OnUnknown, find
+from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.routing import with_rules
-from tests.unit.systems.driving import UID, range_of
+from tests.unit.systems.driving import UID, range_of, records
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
@@ -208,3 +211,64 @@ def test_a_later_output_of_the_first_record_does_not_tell_that_nothing_was_delet
     messages = [marked(3, lineage(item), 10, ordinal=1, outputs=2)]
     with pytest.raises(TargetChanged, match="deleted by retention"):
         search(cluster_of(messages, begin=3), item)
+
+
+def torn_at(message: StoredMessage, left: int) -> StoredMessage:
+    """Its properties, of which so many bytes were written when the broker died."""
+    return message._replace(properties=message.properties[:left].ljust(len(message.properties), b"\0"))
+
+
+def own_properties(mine: Lineage, position: int, offset: int) -> StoredMessage:
+    [text] = Marker(mine).properties(records([b"x"], first_offset=offset)).to_pylist()
+    return stored(position, b"x", text)
+
+
+@given(st.integers(0, 120), st.booleans())
+def test_a_message_that_was_torn_is_surplus(left: int, settled: bool) -> None:
+    """Wherever it was torn: the record is delivered again."""
+    item = open_range(1, 10, {0: 0})
+    if not settled:
+        item = replace(item, floors=tuple(floor._replace(ahead=True) for floor in item.floors))
+    mine = lineage(item)
+    torn = own_properties(mine, 1, 11)
+    torn = torn_at(torn, min(left, len(torn.properties) - 1))
+    found = search(cluster_of([own_properties(mine, 0, 10), torn, own_properties(mine, 2, 11)]), item)[1]
+    assert offsets(found) == [10, 11]
+    assert (found.surplus(12), found.possible_repeats) == (1, 0)
+
+
+def test_a_torn_message_of_nobody_knows_whom_may_be_a_repeat() -> None:
+    item = open_range(1, 10, {0: 0})
+    torn = torn_at(own_properties(lineage(item), 1, 10), 0)
+    found = search(cluster_of([stored(0, b"foreign"), torn]), item)[1]
+    assert (found.surplus(12), found.possible_repeats) == (0, 1)
+
+
+def test_a_torn_message_of_another_lineage_does_not_concern_a_range() -> None:
+    item, other = open_range(1, 10, {0: 0}), open_range(2, 10, {0: 0}, key="in/b/1")
+    torn = torn_at(own_properties(lineage(other), 0, 10), 60)
+    found = search(cluster_of([torn]), item, other)
+    assert [(found[n].late, found[n].possible_repeats) for n in (1, 2)] == [(0, 0), (1, 0)]
+
+
+def test_a_torn_message_that_ended_up_before_what_is_looked_at_is_not_counted_again() -> None:
+    item = open_range(1, 10, {0: 1})
+    found = search(cluster_of([torn_at(own_properties(lineage(item), 0, 10), 40), stored(1, b"foreign")]), item)[1]
+    assert (found.late, found.possible_repeats) == (0, 0)
+
+
+def test_what_stands_behind_a_range_is_kept_apart() -> None:
+    """With the range only the lowest of it: the next ranges take their parts of the rest."""
+    item = open_range(1, 0, {0: 0})
+    mine = lineage(item)
+    cluster = cluster_of([marked(n, mine, n) for n in range(350)])
+    found = search(cluster, item)[1]
+    assert offsets(found) == list(range(101))
+    assert (found.there(), found.lowest_from(100)) == (350, {str(QUEUES[0]): 100})
+    following = found.onward(100, 200)
+    assert following is not None
+    assert (offsets(following), following.there()) == (list(range(100, 201)), 250)
+    last = following.onward(300, 400)
+    assert last is not None
+    assert (offsets(last), last.there(), last.further.pieces) == (list(range(300, 350)), 50, ())
+    assert last.scanned == found.scanned

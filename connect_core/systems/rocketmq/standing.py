@@ -1,0 +1,81 @@
+"""What stands last of ours in a target queue, and whether it still stands there (delivery rule 7).
+
+A floor keeps of the newest message that was delivered its offset and its id, which names a place in its broker's log:
+a topic that was deleted, created anew and filled by others past the floor has something else at that offset. The end
+of the queue alone does not tell. A message that has expired tells nothing; nor does one that cannot be seen yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from connect_core.contracts import Floor, Json, OpenRange
+from connect_core.errors import TargetChanged
+from connect_core.records import COORDINATES_PROPERTY
+from connect_core.rocketmq import Acknowledged, Client, Queue, StoredMessage
+from connect_core.systems.rocketmq.connecting import queue_of
+
+_AT, _ID = "at", "id"
+_COORDINATES = COORDINATES_PROPERTY.encode() + b"\x01"
+
+
+def evidence_of(stored: Acknowledged) -> Json:
+    """Of the last message of a batch."""
+    at: Json = {_AT: stored.next_offset - 1}
+    return at | {_ID: stored.last_id} if stored.last_id else at
+
+
+def evidence_found(item: OpenRange) -> Mapping[str, Json]:
+    """For each queue the newest message of the range that was found there."""
+    if item.found is None:
+        return {}
+    places, positions = item.found.hits[:, 2], item.found.hits[:, 3]
+    return {
+        target: {_AT: int(positions[places == place].max())}
+        for place, target in enumerate(item.found.targets)
+        if (places == place).any()
+    }
+
+
+def replaced(client: Client, floors: Iterable[Floor]) -> Iterator[Floor]:
+    """Those whose newest message has another one in its place. Of each queue the newest of all is asked for; the others
+    only where it is gone, since each may be of another time."""
+    by_queue: dict[str, list[Floor]] = {}
+    for floor in floors:
+        if _AT in floor.evidence:
+            by_queue.setdefault(floor.target, []).append(floor)
+    for name, known in by_queue.items():
+        queue = queue_of(name)
+        newest, *others = sorted(known, key=lambda floor: -int(floor.evidence[_AT]))
+        if stands(client, queue, newest):
+            continue
+        yield newest
+        yield from (floor for floor in others if not stands(client, queue, floor))
+
+
+def stands(client: Client, queue: Queue, floor: Floor) -> bool:
+    """Whether what a floor keeps is still there, or nobody can tell."""
+    at = floor.evidence.get(_AT)
+    if at is None:
+        return True
+    messages = client.pull(queue, at, max_messages=1).messages
+    if not messages or messages[0].queue_offset != at:
+        return True
+    return _is_that(messages[0], floor)
+
+
+def _is_that(message: StoredMessage, floor: Floor) -> bool:
+    if wanted := floor.evidence.get(_ID):
+        return bool(message.offset_message_id == wanted)
+    _, found, rest = message.properties.rpartition(_COORDINATES)
+    return bool(found) and floor.partition_id.encode() in rest.partition(b"\x02")[0].split(b":")
+
+
+def target_replaced(floor: Floor) -> TargetChanged:
+    return TargetChanged(
+        f"The queue holds another message at {floor.evidence[_AT]} than the one that was delivered there: its topic "
+        "was deleted and created anew, and others have filled it since",
+        where=floor.target,
+        next_step="Restore the topic, or let the sink go on in what is there now (on_replaced: continue); what went "
+        "with the former topic is delivered again only when the offsets are moved back (waybill offsets set)",
+    )

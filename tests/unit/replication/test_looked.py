@@ -1,0 +1,54 @@
+"""What a run has seen behind its ranges is not looked for again by those that follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connect_core.contracts import Floor, FloorMove, OpenRange, Receipt
+from connect_core.found import Found
+from connect_core.replication.looked import Looked
+from tests.unit.replication.memory import open_range
+
+TARGET = "memory"
+
+
+def settled(looked: Looked, end: int, *, ahead: bool = True) -> None:
+    found = Found().merged([(n, 0, TARGET, n) for n in range(90)], {TARGET: 90}, True)
+    item = replace(open_range(0, 100), found=found)
+    floors = (FloorMove(0, Floor(item.range.partition.id, TARGET, end, ahead)),)
+    looked.settled(item, replace(receipt(end), floors=floors))
+
+
+def receipt(end: int) -> Receipt:
+    return Receipt(0, end, end, 0, 0, 0, end, end, 0, end, 0, 0, 0, 0, 0.0, "", "", where={}, evidence={}, floors=())
+
+
+def test_the_range_that_follows_takes_its_part_of_what_was_seen() -> None:
+    looked = Looked()
+    settled(looked, 40)
+    [item] = looked.with_known([open_range(40, 100)])
+    assert item.found is not None
+    assert (item.found.there(), item.found.scanned) == (50, {TARGET: 90})
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_where_nothing_stands_further_on_nothing_is_kept(ahead: bool) -> None:
+    looked = Looked()
+    settled(looked, 40)
+    settled(looked, 40, ahead=ahead)
+    assert (looked.known(open_range(40, 100)) is not None) == ahead
+
+
+def other_target(item: OpenRange) -> OpenRange:
+    pins = replace(item.range.pins, target={"topic": "another"})
+    return replace(item, range=replace(item.range, pins=pins))
+
+
+def test_a_range_elsewhere_or_to_another_target_is_looked_for() -> None:
+    looked = Looked()
+    settled(looked, 40)
+    former = replace(open_range(40, 100), range=replace(open_range(40, 100).range, incarnation=1))
+    for item in (open_range(41, 100), other_target(open_range(40, 100)), former):
+        assert looked.known(item) is None

@@ -1,0 +1,126 @@
+"""A target queue that has something else where our last message stood is told before anything is skipped or written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from connect_core.contracts import Floor, OpenRange
+from connect_core.errors import TargetChanged, Unreachable
+from connect_core.found import Found
+from connect_core.rocketmq import Acknowledged, StoreStatus
+from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
+from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
+from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
+from tests.unit.systems.rocketmq.test_rocketmq_finding import lineage, open_range
+from tests.unit.systems.rocketmq.test_rocketmq_floors import QUEUES, SOURCE, Sink, wanted
+from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
+
+ITEM = open_range(1, 0, {0: 3})
+
+
+def ours(position: int, log: int = 0) -> Any:
+    """At that place of a broker's log."""
+    return marked(position, lineage(ITEM), position)._replace(physical_offset=1_000 * log + position)
+
+
+class Topic(MemoryCluster):
+    """One queue, with all that `targets` asks for."""
+
+    registered: dict[str, str] = {"broker-a": "a:1"}  # noqa: RUF012  never changed
+
+    @property
+    def topics(self) -> Any:
+        return self
+
+    @property
+    def brokers(self) -> Any:
+        return self
+
+    def exists(self, topic: str) -> bool:
+        return True
+
+    def write_queues(self, topic: str) -> list[Any]:
+        return QUEUES[:1]
+
+    def masters(self) -> dict[str, str]:
+        return self.registered
+
+    def settings(self, broker: str) -> dict[str, str]:
+        return {}
+
+
+def topic(*messages: Any, begin: int = 0) -> Topic:
+    return Topic({QUEUES[0]: MemoryQueue(list(messages), begin)})
+
+
+def floor_at(position: int, message: Any, *, with_id: bool = True) -> Floor:
+    last_id = message.offset_message_id if with_id else ""
+    evidence = evidence_of(Acknowledged(QUEUES[0], message.queue_offset, 1, StoreStatus.OK, last_id))
+    return Floor(ITEM.range.partition.id, str(QUEUES[0]), position, evidence=evidence)
+
+
+@pytest.mark.parametrize("with_id", [True, False])
+def test_what_was_delivered_stands_there(with_id: bool) -> None:
+    cluster = topic(*map(ours, range(3)), stored(3, b"of others"))
+    Sink(cluster).targets(0, [floor_at(3, ours(2), with_id=with_id)], {"": 1})
+
+
+@pytest.mark.parametrize("with_id", [True, False])
+def test_a_topic_that_others_have_filled_past_the_floor_is_another_one(with_id: bool) -> None:
+    cluster = topic(*(stored(n, b"of others") for n in range(9)))
+    with pytest.raises(TargetChanged, match="another message at 2 than the one that was delivered") as raised:
+        Sink(cluster).targets(0, [floor_at(3, ours(2), with_id=with_id)], {"": 1})
+    assert raised.value.where == str(QUEUES[0])
+
+
+def test_a_copy_of_ours_at_another_place_of_the_log_is_not_what_was_delivered() -> None:
+    with pytest.raises(TargetChanged):
+        Sink(topic(*(ours(n, log=1) for n in range(9)))).targets(0, [floor_at(3, ours(2))], {"": 1})
+
+
+def test_a_message_that_has_expired_tells_nothing() -> None:
+    Sink(topic(stored(7, b"of others"), begin=7)).targets(0, [floor_at(3, ours(2))], {"": 1})
+
+
+def test_a_floor_of_before_that_keeps_nothing_is_not_compared() -> None:
+    floor = Floor(SOURCE.id, str(QUEUES[0]), 3)
+    Sink(topic(*(stored(n, b"of others") for n in range(9)))).targets(0, [floor], {"": 1})
+
+
+def test_where_that_is_tolerated_only_what_was_delivered_before_begins_anew() -> None:
+    """A partition that has written since the topic was made anew keeps its floor."""
+    cluster = topic(stored(0, b"of others"), ours(1, log=1), *(stored(n, b"of others") for n in range(2, 9)))
+    sink = Sink(cluster)
+    sink._options = sink._options.model_copy(update={"on_replaced": "continue"})
+    old = replace_partition(floor_at(3, ours(2)), SOURCE.id)
+    new = floor_at(2, ours(1, log=1))
+    sink.targets(0, [old, new], {"": 1})
+    [begun] = sink.floors(wanted("partition"), [old])
+    assert (begun.position, begun.ahead, begun.evidence) == (0, True, {})
+    [kept] = sink.floors(replace(wanted("partition"), partition=ITEM.range.partition), [new])
+    assert kept == new
+
+
+def replace_partition(floor: Floor, partition_id: str) -> Floor:
+    return floor._replace(partition_id=partition_id)
+
+
+def test_what_was_found_is_recognised_later_too() -> None:
+    found = Found().merged([(0, 0, "a", 7), (1, 0, "a", 9), (2, 0, "b", 4)], {}, True)
+    item: OpenRange = replace(ITEM, found=found)
+    assert evidence_found(item) == {"a": {"at": 9}, "b": {"at": 4}}
+    assert evidence_found(ITEM) == {}
+
+
+def test_a_broker_that_is_away_is_waited_for_and_one_that_has_no_queue_left_is_a_change() -> None:
+    """The name server forgets a broker that does not answer, and the queues that it has."""
+    away = Floor(SOURCE.id, "out/broker-b/0", 3)
+    cluster = topic(ours(0))
+    with pytest.raises(Unreachable, match="A broker is away: broker-b"):
+        Sink(cluster).targets(0, [away], {"": 1})
+    cluster.registered = {"broker-a": "a:1", "broker-b": "b:1"}
+    with pytest.raises(TargetChanged, match="not in the topic's route"):
+        Sink(cluster).targets(0, [away], {"": 1})
