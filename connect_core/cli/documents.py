@@ -15,6 +15,7 @@ from connect_core.errors import ConfigError, Unreachable, WaybillError
 
 if TYPE_CHECKING:
     from connect_core.config import Checked
+    from connect_core.contracts import Json
     from connect_core.ledger import Connector, Ledger
 
 Paths = Annotated[
@@ -40,10 +41,11 @@ def apply(
     from connect_core.orchestration import control
 
     home, settings = session.surroundings()
-    checked = check_paths(paths, home, settings)
+    known, deleted = _known()
+    checked = check_paths(paths, home, settings, {name: one.document for name, one in known.items()})
     _tell_notices(checked)
     if dry_run:
-        changes = _changes(checked, *_known())
+        changes = _changes(checked, known, deleted)
         output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
         return
     with session.storing() as opened:
@@ -68,7 +70,7 @@ def check(
     from connect_core.config import check_paths
 
     home, settings = session.surroundings()
-    checked = check_paths(paths, home, settings)
+    checked = check_paths(paths, home, settings, _documents_known())
     probes = {item.document.name: _probe(item, home) for item in checked} if probe else {}
     documents = [
         {
@@ -141,6 +143,15 @@ def _known() -> tuple[ByName, ByName]:
         return {}, {}
     with session.reading() as opened:
         return _known_to(opened.ledger)
+
+
+def _documents_known() -> dict[str, Json]:
+    """Of the connectors that there are, by name; a ledger that cannot be asked is told, and has none."""
+    try:
+        return {name: connector.document for name, connector in _known()[0].items()}
+    except WaybillError as error:
+        output.notice(f"not compared with the connectors that there are: {error}")
+        return {}
 
 
 def _known_to(ledger: Ledger) -> tuple[ByName, ByName]:

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connect_core.errors import WaybillError
@@ -48,9 +47,14 @@ def _files(role: Role, options: Json) -> Iterator[Seen]:
             if not os.access(match, os.R_OK):
                 yield _seen(False, f"source: {match} cannot be read")
         return
-    folder = Path(path).parent
-    writable = os.access(path if os.path.exists(path) else folder, os.W_OK)
-    yield _seen(writable, f"sink: {path} can {'' if writable else 'not '}be written")
+    from connect_core.systems.file.options import path_of_task
+    from connect_core.systems.file.probing import hindrance
+
+    tasks = options.get("tasks", 1)
+    for task in range(tasks):
+        written = path_of_task(path, task, tasks)
+        why = hindrance(written)
+        yield _seen(not why, f"sink: {written} " + (f"cannot be written: {why}" if why else "can be written"))
 
 
 def _mqtt(role: Role, options: Json) -> Iterator[Seen]:

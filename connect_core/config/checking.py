@@ -1,12 +1,13 @@
 """From what was written to a checked document, or to every fault in it at once.
 
-Called by `waybill check` and `apply`, and for a document that comes back from the ledger. Opens no connection and looks
-at no file but those of connections and, for wildcards, those that match; references stay as they are.
+Called by `waybill check` and `apply`, and for a document that comes back from the ledger. Opens no connection and opens
+no file but those of connections; which files match a pattern, and which are one file, it looks up. References stay as
+they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
+from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
 from connect_core.config.option_models import ROLES, Role
 from connect_core.config.pairing import misfit, unfit_schedule
 from connect_core.config.ruling import advice, unfit_rules
@@ -39,36 +41,66 @@ class Checked:
     notices: tuple[str, ...] = ()
 
 
-def check_paths(paths: Sequence[Path], home: Path | None, settings: Settings) -> list[Checked]:
-    """Every document of the files and folders. Raises one ConfigError with the faults of all of them."""
-    checked: list[Checked] = []
-    faults: list[Fault] = []
-    written = read_paths(list(paths))
-    if not written:
+@dataclass(frozen=True)
+class _Examined:
+    """What a document says, and all that is wrong with it. `data` is what would be stored."""
+
+    written: Written
+    data: Json
+    ends: tuple[End, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def checked(self) -> Checked:
+        """Raises ConfigError with every fault."""
+        if self.faults:
+            raise _faulty(self.written, self.faults)
+        document = ConnectorDocument.model_validate(self.data)
+        return Checked(document, self.data, self.written.where, (*self.notices, *_advice(document)))
+
+    def neighbour(self) -> Neighbour | None:
+        """For the others; None as long as its ends are not sound."""
+        if len(self.ends) < len(ROLES) or any(end.faults for end in self.ends):
+            return None
+        source, sink = self.ends
+        selects = bool(self.data.get("rules") or self.data.get("filter"))
+        return Neighbour(str(self.data.get("name")), self.written, source, sink, selects)
+
+
+def check_paths(
+    paths: Sequence[Path], home: Path | None, settings: Settings, standing: Mapping[str, Json] | None = None
+) -> list[Checked]:
+    """Every document of the files and folders, beside those of the connectors that there are (`standing`, by name).
+    Raises one ConfigError with the faults of all of them."""
+    written, faults = read_paths(list(paths))
+    if not written and not faults:
         raise ConfigError("There is no document", where=", ".join(map(str, paths)))
-    for item in written:
-        try:
-            checked.append(check(item, home, settings))
-        except ConfigError as error:
-            faults += [Fault(f"{item.where}: {fault.path}".rstrip(": "), fault.message) for fault in error.faults]
-    faults += _twins(checked)
+    examined = [_examined(item, home, settings) for item in written]
+    for item in examined:
+        faults += [_in(item.written, fault) for fault in item.faults]
+    faults += _twins(examined)
+    faults += _between(examined, standing or {}, home, settings)
     if faults:
         raise ConfigError(f"{_count(len(faults), 'fault')} in {_count(len(written), 'document')}", faults=tuple(faults))
-    return checked
+    return [item.checked() for item in examined]
 
 
 def check(written: Written, home: Path | None, settings: Settings, name: str | None = None) -> Checked:
     """One document; `name` is for flat documents, which have none (else their file's). Raises ConfigError."""
+    return _examined(written, home, settings, name).checked()
+
+
+def _examined(written: Written, home: Path | None, settings: Settings, name: str | None = None) -> _Examined:
     if not isinstance(written.data, dict):
-        raise _faulty(written, [Fault("", "a document is a mapping of keys to values")])
+        return _Examined(written, {}, faults=(Fault("", "a document is a mapping of keys to values"),))
     notices: list[str] = []
     faults: list[Fault] = []
     if flat.is_flat(written.data):
         translated = flat.translate(written.data, name or flat.name_for(written))
         notices += translated.notices
-        faults += [fault_at((fault.path,), fault.message, written) for fault in translated.faults]
-        if faults:
-            raise _faulty(written, faults)
+        if translated.faults:
+            told = (fault_at((fault.path,), fault.message, written) for fault in translated.faults)
+            return _Examined(written, {}, faults=tuple(told))
         written = flat.with_lines(translated, written)
     data: Json = dict(written.data)
     faults += _document_faults(data, written)
@@ -84,10 +116,7 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
         faults += _misfits(data, ends[0], ends[1], written)
     if ends and (wrong := unfit_schedule(ends[0], data.get("schedule"))):
         faults.append(fault_at(*wrong, written))
-    if faults:
-        raise _faulty(written, faults)
-    document = ConnectorDocument.model_validate(data)
-    return Checked(document, data, written.where, (*notices, *_advice(document)))
+    return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices))
 
 
 def load_document(data: Json, where: str = "ledger") -> ConnectorDocument:
@@ -147,13 +176,37 @@ def _engine_faults(data: Json, home: Path | None, written: Written) -> Iterator[
         yield fault_at(("engine",), "; ".join([error.what, *map(str, error.faults)]), written)
 
 
-def _twins(checked: Sequence[Checked]) -> Iterator[Fault]:
+def _twins(examined: Sequence[_Examined]) -> Iterator[Fault]:
     first: dict[str, str] = {}
-    for item in checked:
-        name = item.document.name
+    for item in examined:
+        name, where = item.data.get("name"), item.written.where
+        if not isinstance(name, str):
+            continue
         if name in first:
-            yield Fault(f"{item.where}: name", f'"{name}" is already the name of the document in {first[name]}')
-        first.setdefault(name, item.where)
+            yield Fault(f"{where}: name", f'"{name}" is already the name of the document in {first[name]}')
+        first.setdefault(name, where)
+
+
+def _between(
+    examined: Sequence[_Examined], standing: Mapping[str, Json], home: Path | None, settings: Settings
+) -> Iterator[Fault]:
+    """Faults that a document has only beside others: those with it, and the connectors that stay as they are."""
+    ours = [item.neighbour() for item in examined]
+    names = {item.data.get("name") for item in examined}
+    rest = (Written(data, f"connector {name}") for name, data in standing.items() if name not in names)
+    others = [_examined(one, home, settings).neighbour() for one in rest]
+    given = [one for one in ours if one]
+    for at, place, words in unfit_neighbours(given, [one for one in others if one]):
+        yield _in(at.written, fault_at(place, words, at.written))
+    for item in examined:
+        before = standing.get(str(item.data.get("name")))
+        if before and (wrong := another_source(item.data, before)):
+            yield _in(item.written, fault_at(*wrong, item.written))
+
+
+def _in(written: Written, fault: Fault) -> Fault:
+    """Of one document among several."""
+    return Fault(f"{written.where}: {fault.path}".rstrip(": "), fault.message)
 
 
 def _advice(document: ConnectorDocument) -> Iterator[str]:

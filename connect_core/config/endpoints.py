@@ -54,11 +54,13 @@ def read_end(
     model = option_models.find(role, system)
     if model is None:
         return End(system, own, own, (fault_at(place, _no_such(role, system), written),))
+    unknown: list[Fault] = []
     try:
         options, own = _with_connection(system, own, around)
     except ConfigError as error:
-        return End(system, own, own, (fault_at((*place, connections.KEY), _in_one_line(error), written),))
-    faults = [fault_at((*place, *inner), message, written) for inner, message in _reference_faults(options)]
+        unknown.append(fault_at((*place, connections.KEY), _in_one_line(error), written))
+        options = {name: value for name, value in own.items() if name != connections.KEY}
+    faults = [*unknown, *(fault_at((*place, *inner), words, written) for inner, words in _reference_faults(options))]
     faults += [
         fault_at((*place, name), f'unknown key "{name}"' + nearest(name, option_models.written_fields(model)), written)
         for name in option_models.injected_fields(model) & options.keys()
@@ -67,7 +69,8 @@ def read_end(
     faults += [fault_at((*place, name), message, written) for name, message in path_faults]
     own = {name: options.get(name, value) if name != connections.KEY else value for name, value in own.items()}
     options = {**options, **{k: v for k, v in injected.items() if k in option_models.injected_fields(model)}}
-    faults += _model_faults(model, options, place, written, skip={name for name, _ in path_faults})
+    skip = {name for name, _ in path_faults}
+    faults += _model_faults(model, options, place, written, skip=skip, complete=not unknown)
     return End(system, own, options, tuple(faults))
 
 
@@ -99,14 +102,16 @@ def _absolute(model: type[BaseModel], options: Json, roots: tuple[Path, ...]) ->
 
 
 def _model_faults(
-    model: type[BaseModel], options: Json, place: Place, written: Written, skip: set[str]
+    model: type[BaseModel], options: Json, place: Place, written: Written, *, skip: set[str], complete: bool
 ) -> Iterator[Fault]:
-    """What the option model has to say. Values that hold a reference are not judged, nor those of `skip` again."""
+    """What the option model has to say. Values that hold a reference are not judged, nor those of `skip` again; of
+    options that are not `complete` only those that are there."""
     try:
         model.model_validate(options)
     except ValidationError as error:
         skipped = {".".join(map(str, (*place, name))) for name in skip}
-        yield from (fault for fault in model_faults(error, model, written, place) if fault.path not in skipped)
+        told = model_faults(error, model, written, place, complete=complete)
+        yield from (fault for fault in told if fault.path not in skipped)
 
 
 def _reference_faults(options: Json) -> Iterator[tuple[Place, str]]:

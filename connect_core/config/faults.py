@@ -16,11 +16,19 @@ _SHOWN_CHARACTERS = 80
 
 
 def model_faults(
-    error: ValidationError, model: type[BaseModel], written: Written | None = None, under: Place = ()
+    error: ValidationError,
+    model: type[BaseModel],
+    written: Written | None = None,
+    under: Place = (),
+    *,
+    complete: bool = True,
 ) -> Iterator[Fault]:
     """A fault for each error. `under` is the place of the model's data in the document: of options, which may hold
-    references, errors about a reference's type are left out, for it is known when the reference is resolved."""
+    references, errors about a reference's type are left out, for it is known when the reference is resolved. Of data
+    that is not `complete` nothing is said to be missing, and nothing of it as a whole."""
     for detail in error.errors(include_url=False):
+        if not complete and (detail["type"] == "missing" or not detail["loc"]):
+            continue
         if under and is_reference(detail["input"]) and detail["type"] != "extra_forbidden":
             continue
         place = tuple(part for part in detail["loc"] if not _is_branch(part))

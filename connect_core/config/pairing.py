@@ -1,13 +1,20 @@
-"""Whether the two ends of a connector go together: one that reads what it writes feeds itself and never ends."""
+"""Whether the two ends of a connector go together: one that reads what it writes feeds itself and never ends.
+
+Looks at nothing but which files there are.
+"""
 
 from __future__ import annotations
 
+import glob
+import os
 import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from connect_core.config.endpoints import End
 from connect_core.config.units import parse_seconds, show_seconds
 from connect_core.config.written import Place
+from connect_core.systems.file.options import path_of_task
 from connect_core.systems.file.patterns import matches, without_links
 from connect_core.systems.mqtt.filters import overlap
 from connect_core.systems.mqtt.options import MqttSourceOptions
@@ -29,7 +36,7 @@ def misfit(source: End, sink: End) -> tuple[Place, str] | None:
         return None
     if source.system == "mqtt":
         return _own_messages(source, sink)
-    if source.system == "file" and _reads_what_it_writes(source, sink):
+    if source.system == "file" and reads_one_of(str(source.options.get("path")), files_read(source), files_of(sink)):
         return ("sink", "file", "path"), f"is one of the files that the source reads ({source.options['path']})"
     return _unfit_target(source, sink) if source.system == "rocketmq" else None
 
@@ -142,7 +149,19 @@ def _names(written: Any) -> tuple[str, ...]:
     return tuple(re.split("[;, ]+", written) if isinstance(written, str) else written or ())
 
 
-def _reads_what_it_writes(source: End, sink: End) -> bool:
-    """The sink's path holds no symbolic link; the source's may."""
-    pattern = str(source.options.get("path"))
-    return any(matches(str(sink.options.get("path")), form) for form in (pattern, without_links(pattern)))
+def files_of(sink: End) -> list[str]:
+    """Every file that the tasks of a file sink write, symbolic links resolved."""
+    path, tasks = str(sink.options.get("path")), sink.options.get("tasks") or 1
+    return [os.path.realpath(path_of_task(path, task, tasks)) for task in range(tasks)]
+
+
+def files_read(source: End) -> frozenset[str]:
+    """The files that a file source finds now, symbolic links resolved."""
+    return frozenset(map(os.path.realpath, glob.iglob(str(source.options.get("path")), recursive=True)))
+
+
+def reads_one_of(pattern: str, found: Collection[str], written: Sequence[str]) -> bool:
+    """Whether one of the real paths `written` is read: it is `found` now, or will be by its name. The pattern may hold
+    symbolic links."""
+    forms = (pattern, without_links(pattern))
+    return any(path in found or any(matches(path, form) for form in forms) for path in written)

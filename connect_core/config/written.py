@@ -41,11 +41,9 @@ class Written:
         return self.lines.get(place)
 
 
-def read_paths(paths: list[Path]) -> list[Written]:
-    """Every document of the files, and of the files in the folders, in the order given; folders sorted by name.
-
-    Raises ConfigError with a fault for each file that cannot be read.
-    """
+def read_paths(paths: list[Path]) -> tuple[list[Written], list[Fault]]:
+    """Every document of the files, and of the files in the folders, in the order given, folders sorted by name; and a
+    fault for each file that cannot be read."""
     documents: list[Written] = []
     faults: list[Fault] = []
     for path in [file for given in paths for file in _files(given)]:
@@ -53,9 +51,7 @@ def read_paths(paths: list[Path]) -> list[Written]:
             documents += read_file(path)
         except ConfigError as error:
             faults += [Fault(error.where, f"{fault}") for fault in error.faults] or [Fault(error.where, error.what)]
-    if faults:
-        raise ConfigError(f"{len(faults)} file(s) cannot be read", faults=tuple(faults))
-    return documents
+    return documents, faults
 
 
 def _files(path: Path) -> list[Path]:

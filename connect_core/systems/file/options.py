@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, JsonValue
 
 _PATH: dict[str, JsonValue] = {"kind": "path"}
 _PATH_WITH_LINKS: dict[str, JsonValue] = {"kind": "path", "links": True}
+
+
+def path_of_task(path: str, task: int, tasks: int) -> str:
+    """Where a task writes: with several tasks, `.taskN` stands before the extension. Pure."""
+    whole = Path(path)
+    return str(whole.with_name(f"{whole.stem}.task{task}{whole.suffix}")) if tasks > 1 else str(whole)
 
 
 class FileSourceOptions(BaseModel):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
 from connect_core.systems.file.failures import telling
 from connect_core.systems.file.identity import open_if_there
-from connect_core.systems.file.options import FileSinkOptions
+from connect_core.systems.file.options import FileSinkOptions, path_of_task
 from connect_core.systems.file.target import Place, Target, check
 from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_line_feed
 
@@ -35,9 +34,7 @@ class FileSink:
         self._open: dict[str, Target] = {}
 
     def path_for(self, task: int) -> str:
-        """Where this task writes: with several tasks, `.taskN` stands before the extension."""
-        path = Path(self._options.path)
-        return str(path.with_name(f"{path.stem}.task{task}{path.suffix}")) if self._options.tasks > 1 else str(path)
+        return path_of_task(self._options.path, task, self._options.tasks)
 
     def exclusive(self, task: int) -> tuple[str, ...]:
         return (f"file:{os.path.realpath(self.path_for(task))}",)

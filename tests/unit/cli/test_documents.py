@@ -58,6 +58,30 @@ def test_probe_looks_at_the_paths(waybill: Waybill, folder: Path) -> None:
     assert [seen["ok"] for seen in missing.json["documents"][0]["probe"]] == [False, False]
 
 
+def test_a_folder_cannot_be_written_as_a_file(waybill: Waybill, folder: Path) -> None:
+    (folder / "out" / "copy.task1.txt").mkdir()
+    typed = waybill("check", _write(folder, DOCUMENT.format(name="copy") + "tasks: 2\n"), "--probe")
+    assert typed.code == 3
+    assert f"ok: sink: {folder}/out/copy.task0.txt can be written\n" in typed.out
+    assert f"MISSING: sink: {folder}/out/copy.task1.txt cannot be written: it is a folder" in typed.out
+
+
+def test_a_connector_that_is_there_keeps_its_file_and_its_system(waybill: Waybill, applied: Path) -> None:
+    rival = _write(applied, DOCUMENT.format(name="rival").replace("out/rival", "out/copy"), "rival.yaml")
+    other = _write(
+        applied, DOCUMENT.format(name="copy").replace("{file: {path: logs/*.log}}", "{mqtt: {host: h, filters: [a]}}")
+    )
+    for words in (["apply"], ["apply", "--dry-run"], ["check"]):
+        typed = waybill(*words, other, rival)
+        assert typed.code == 2
+        assert "rival.yaml: sink.file.path: line 4:" in typed.err
+        assert "is written by connector copy (copy.yaml) too" in typed.err
+        assert "copy.yaml: source.mqtt: line 3: connector copy reads file" in typed.err
+        assert "is written by connector copy too" in waybill(*words, rival).err
+    assert [one["name"] for one in waybill("connectors", "list", "--json").json["connectors"]] == ["copy"]
+    assert waybill("connectors", "show", "copy", "--json").json["revision"] == 1
+
+
 def test_probe_tells_of_a_missing_stack(waybill: Waybill, folder: Path) -> None:
     text = DOCUMENT.format(name="copy").replace(
         "sink: {file: {path: out/copy.txt}}", "sink: {rocketmq: {connection: main, topic: t}}"

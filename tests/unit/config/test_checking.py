@@ -314,10 +314,11 @@ def test_faults_of_many_files_come_together(home: Path, settings: Settings) -> N
     (folder / "a.yaml").write_text(SOUND)
     (folder / "b.yaml").write_text(_with("tasks: 0"))
     (folder / "c.yaml").write_text(SOUND + "---\n" + _with("name: other").replace("main", "gone"))
-    with pytest.raises(ConfigError, match="3 faults in 4 documents") as raised:
+    with pytest.raises(ConfigError, match="4 faults in 4 documents") as raised:
         check_paths([folder], home, settings)
     told = str(raised.value)
     assert f"{folder}/b.yaml: tasks: line 11" in told
+    assert f"{folder}/b.yaml: name: " in told
     assert f"{folder}/c.yaml (document 2): sink.rocketmq.connection" in told
     assert f'{folder}/c.yaml (document 1): name: "lines-in" is already the name of the document in' in told
 

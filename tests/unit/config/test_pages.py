@@ -26,7 +26,7 @@ def test_an_example_is_sound_and_resolves(path: Path, tmp_path: Path) -> None:
     (folder / "main.yaml").write_text("rocketmq: {name_servers: ['127.0.0.1:9876']}")
     home = tmp_path / ".waybill"
     settings = load_settings(home, {})
-    for written in read_paths([path]):
+    for written in read_paths([path])[0]:
         own = read_text(path.read_text(), where=path.name, suffix=path.suffix, file=tmp_path / path.name)[0]
         checked = check(own, home, settings)
         assert resolve(checked.document, home, settings, "u").name == checked.document.name

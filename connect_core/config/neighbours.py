@@ -1,0 +1,162 @@
+"""Whether several connectors go together: a file has one writer, and no circle of connectors feeds itself.
+
+Looks at nothing but which files there are. Backfills with a target of their own are looked at when they run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from connect_core.config.endpoints import End
+from connect_core.config.pairing import (
+    files_of,
+    files_read,
+    filters_of,
+    read_by,
+    reads_one_of,
+    same_broker,
+    same_cluster,
+)
+from connect_core.config.written import Place, Written
+from connect_core.contracts import Json
+from connect_core.systems.mqtt.filters import overlap
+
+Wrong = tuple["Neighbour", Place, str]
+"""In which document, where in it, and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A connector whose ends are sound. One that `selects` by a filter or rules need not pass on what it reads."""
+
+    name: str
+    written: Written
+    source: End
+    sink: End
+    selects: bool
+
+    @cached_property
+    def files(self) -> list[str]:
+        """That it writes."""
+        return files_of(self.sink) if self.sink.system == "file" else []
+
+    @cached_property
+    def found(self) -> frozenset[str]:
+        """The files that it reads now."""
+        return files_read(self.source)
+
+    def told(self) -> str:
+        """Who it is, for the fault of another one."""
+        where = self.written.where
+        return where if where.startswith("connector ") else f"connector {self.name} ({where})"
+
+
+def unfit_neighbours(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
+    """What is wrong with the documents that are `given`, side by side and beside the `others`, which stay."""
+    yield from _shared_files(given, others)
+    yield from _circles(given, [*given, *others])
+
+
+def another_source(data: Json, before: Json) -> tuple[Place, str] | None:
+    """Place and words for a document that reads another system than the connector of its name does."""
+    now, was = _system(data.get("source")), _system(before.get("source"))
+    if not now or not was or now == was:
+        return None
+    name = data.get("name")
+    return (
+        ("source", now),
+        f"connector {name} reads {was}: its offsets mean nothing to {now}. Give this document another name, or begin "
+        f"anew under this one: `waybill connectors delete {name}`, then apply it",
+    )
+
+
+def _system(end: object) -> str:
+    return str(next(iter(end))) if isinstance(end, Mapping) and len(end) == 1 else ""
+
+
+# ---------------------------------------------------------------------------------------------------------- one writer
+
+
+def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
+    writers = {key: one for one in others for path in one.files for key in _keys(path)}
+    for one in given:
+        for path in one.files:
+            other = next((writers[key] for key in _keys(path) if key in writers), None)
+            if other is not None and other is not one:
+                yield (
+                    one,
+                    ("sink", "file", "path"),
+                    f"{path} is written by {other.told()} too, and a file has one writer: give one of them another",
+                )
+                break
+        for path in one.files:
+            for key in _keys(path):
+                writers.setdefault(key, one)
+
+
+def _keys(path: str) -> Iterator[str | tuple[int, int]]:
+    """By what a file is known: its real path, and, where it is there, itself under whatever name."""
+    yield path
+    try:
+        status = os.stat(path)
+    except OSError:
+        return
+    yield status.st_dev, status.st_ino
+
+
+# ------------------------------------------------------------------------------------------------------------- circles
+
+
+def _circles(given: Sequence[Neighbour], every: Sequence[Neighbour]) -> Iterator[Wrong]:
+    """Connectors that pass on everything, each of which reads what the one before it writes. One that feeds itself
+    alone is told with its own document."""
+    passing = [one for one in every if not one.selects]
+    found: set[frozenset[str]] = set()
+    for one in given:
+        circle = _way_back(one, passing) if one in passing else []
+        names = frozenset({one.name, *(each.name for each in circle)})
+        if circle and names not in found:
+            found.add(names)
+            yield (
+                one,
+                ("sink", one.sink.system),
+                f"what it writes is read by {', then '.join(each.told() for each in circle)}, which writes what "
+                f"{one.name} reads: every record would go round for ever",
+            )
+
+
+def _way_back(start: Neighbour, every: Sequence[Neighbour]) -> list[Neighbour]:
+    """The shortest way from `start` over others back to it, without itself; empty where there is none."""
+    ways = [[start]]
+    reached = {start.name}
+    while ways:
+        way = ways.pop(0)
+        for following in every:
+            if not _feeds(way[-1], following):
+                continue
+            if following is start and len(way) > 1:
+                return way[1:]
+            if following.name not in reached:
+                reached.add(following.name)
+                ways.append([*way, following])
+    return []
+
+
+def _feeds(writer: Neighbour, reader: Neighbour) -> bool:
+    """Whether one reads what the other writes, as far as its name is fixed."""
+    sink, source = writer.sink, reader.source
+    if sink.system != source.system:
+        return False
+    if sink.system == "file":
+        return reads_one_of(str(source.options.get("path")), reader.found, writer.files)
+    topic = str(sink.options.get("topic"))
+    if "{" in topic:
+        return False
+    if sink.system == "rocketmq":
+        return same_cluster(source, sink) and read_by(source).reads(topic)
+    return (
+        sink.system == "mqtt" and same_broker(source, sink) and any(overlap(one, topic) for one in filters_of(source))
+    )
