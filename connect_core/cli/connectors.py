@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.ledger import Connector
     from connect_core.orchestration.rest import Airflow
+    from connect_core.replication.status import Status, Switch
 
 app = typer.Typer(no_args_is_help=True, help="What connectors there are, and what they shall do.")
 
@@ -32,8 +33,8 @@ Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAM
 def list_(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """All connectors."""
     with session.reading() as opened:
-        told = _states(opened)
-        connectors = [_outline(connector, told) for connector in opened.ledger.connectors()]
+        now = _statuses(opened)
+        connectors = [_outline(connector, now[connector.name]) for connector in opened.ledger.connectors()]
     keys = ("name", "source", "sink", "schedule", "tasks", "state", "revision")
     rows = [[connector[key] for key in keys] for connector in connectors]
     columns = (
@@ -63,8 +64,8 @@ def show(
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
         history = opened.ledger.revisions(connector.uid) if revisions else []
-        states = _states(opened)
-    told = {**_outline(connector, states), "created_at": connector.created_at, "document": masked(connector.document)}
+        now = _statuses(opened)[name]
+    told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
     if revisions:
         told["revisions"] = [
             {"revision": r.revision, "difference": r.difference, "who": r.who, "why": r.why, "applied_at": r.applied_at}
@@ -72,7 +73,8 @@ def show(
         ]
 
     def for_people() -> None:
-        output.fields((key, told[key]) for key in ("name", "uid", "state", "revision", "created_at"))
+        shown = ("name", "uid", "state", "since", "why", "next_step", "switch", "revision", "created_at")
+        output.fields((key.replace("_", " "), told[key]) for key in shown)
         output.line()
         output.line(yaml.safe_dump(told["document"], sort_keys=False, allow_unicode=True).rstrip("\n"))
         for revision in history:
@@ -173,7 +175,7 @@ def _set_state(name: str, state: str, as_json: bool) -> None:
 
     with session.reading() as opened, control.airflow_of(opened.home, opened.settings) as airflow:
         connector = opened.ledger.connector(name)
-        before = _state(connector, control.states(airflow) if airflow else None)
+        before = _wish(connector, control.switches(airflow) if airflow else None)
         kept = state if airflow is None or state == "stopped" else "running"
         if connector.target_state != kept:
             opened.ledger.set_target_state(connector.uid, kept, who=opened.settings.user)
@@ -185,34 +187,34 @@ def _set_state(name: str, state: str, as_json: bool) -> None:
     output.emit(as_json, told, lambda: output.line(f"{name}: {before} -> {state}"))
 
 
-def _states(opened: Session) -> dict[str, str] | None:
-    """What Airflow's switches say, by connector; None where no Airflow runs the connectors. One that is away is told:
-    nobody knows then what is paused."""
-    from connect_core.errors import Unreachable
+def _statuses(opened: Session) -> dict[str, Status]:
     from connect_core.orchestration import control
+    from connect_core.replication.status import statuses
 
-    try:
-        with control.airflow_of(opened.home, opened.settings) as airflow:
-            return control.states(airflow) if airflow else None
-    except Unreachable as error:
-        output.notice(f"the states are unknown: {error}")
-        return {}
+    schedules = control.schedules(opened.home, opened.settings, output.notice)
+    return statuses(opened.ledger, opened.settings, opened.home, schedules)
 
 
-def _state(connector: Connector, states: dict[str, str] | None) -> str:
-    if states is None or connector.target_state == "stopped":
+def _wish(connector: Connector, switches: Mapping[str, Switch] | None) -> str:
+    """What it shall do, in the words of the verbs: running, paused or stopped."""
+    if switches is None or connector.target_state == "stopped":
         return connector.target_state
-    return states.get(connector.name, "unknown")
+    switch = switches.get(connector.name, "unknown")
+    return "running" if switch == "on" else switch
 
 
-def _outline(connector: Connector, states: dict[str, str] | None) -> dict[str, Any]:
+def _outline(connector: Connector, now: Status) -> dict[str, Any]:
     from connect_core.config import load_document
 
     document = load_document(connector.document, f"connector {connector.name}")
     return {
         "name": connector.name,
         "uid": connector.uid,
-        "state": _state(connector, states),
+        "state": now.state,
+        "since": now.since,
+        "why": now.why,
+        "next_step": now.next_step,
+        "switch": now.switch,
         "revision": connector.revision,
         "source": document.source.system,
         "sink": document.sink.system,

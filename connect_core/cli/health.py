@@ -60,18 +60,21 @@ def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
         if problem:
             output.line(problem)
             return
-        keys = ("name", "state", "last_run", "last_run_state", "last_settled", "gaps", "failure")
+        keys = ("connector", "state", "since", "attempts", "last_settled", "gaps", "why")
         rows = [[connector[key] for key in keys] for connector in told["connectors"]]
         columns = (
             Column("CONNECTOR"),
             Column("STATE"),
-            Column("LAST RUN", 3),
-            Column("ENDED", 2),
-            Column("LAST SETTLED", 2),
-            Column("GAPS"),
-            Column("FAILURE", cut="end"),
+            Column("SINCE", 2),
+            Column("FAILED", 3, "attempts"),
+            Column("LAST SETTLED", 4),
+            Column("GAPS", 3),
+            Column("WHY", cut="end"),
         )
         output.table(columns, rows, "no connectors; see waybill apply", wide=wide)
+        for connector in told["connectors"]:
+            if connector["next_step"]:
+                output.line(f"{connector['connector']}: {connector['next_step']}")
 
     output.emit(as_json, told, for_people)
 
@@ -109,21 +112,21 @@ def _ledger_facts() -> dict[str, Any]:
     from connect_core.config import database_url
     from connect_core.config.ledger_url import shown
     from connect_core.contracts import LIVE
+    from connect_core.orchestration import control
+    from connect_core.replication.status import statuses
 
     with session.reading() as opened:
         facts: dict[str, Any] = {"ledger": shown(database_url(opened.home)), "connectors": []}
+        schedules = control.schedules(opened.home, opened.settings, output.notice)
+        now = statuses(opened.ledger, opened.settings, opened.home, schedules)
         for connector in opened.ledger.connectors():
-            run = next(iter(opened.ledger.runs(connector.uid, limit=1, stream=LIVE)), None)
             receipt = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
             facts["connectors"].append(
                 {
+                    **output.plain(now[connector.name]),
                     "name": connector.name,
-                    "state": connector.target_state,
-                    "last_run": run.started_at if run else None,
-                    "last_run_state": run.state if run else None,
                     "last_settled": receipt.settled_at if receipt else None,
                     "gaps": len(opened.ledger.gaps(connector.uid)),
-                    "failure": run.failure.what if run and run.failure else "",
                 }
             )
     return facts

@@ -122,12 +122,15 @@ def attempt(opened: Session, home: Path, connector: Connector, how: How, stream:
     from connect_core.config import engine_for
     from connect_core.contracts import LIVE
     from connect_core.engine import submitting
+    from connect_core.replication.attempts import recorded
 
     wanted = engine_for(connector.document, opened.settings, home, how.engine)
     if wanted.kind != "submit":
         return _run_here(wanted, opened, home, connector, how, stream or LIVE)
+    with recorded(opened.ledger, connector.uid, stream or LIVE, engine=wanted.kind):
+        place = _submitted_at(wanted, opened.settings, home)
     return submitting.run(
-        _submitted_at(wanted, opened.settings, home),
+        place,
         connector.name,
         engine=how.engine or None,
         accept_gaps=how.accept_gaps,
@@ -142,11 +145,12 @@ def _run_here(
 ) -> dict[str, Any]:
     """This process is the driver."""
     from connect_core.replication import telling
+    from connect_core.replication.attempts import recorded
     from connect_core.replication.backfill import setting_of_stream
     from connect_core.replication.preparing import setting_for
     from connect_core.replication.run import run_connector
 
-    with listening(how.quiet) as listener:
+    with listening(how.quiet) as listener, recorded(opened.ledger, connector.uid, stream, engine=wanted.kind):
         live = setting_for(
             opened.ledger,
             opened.settings,

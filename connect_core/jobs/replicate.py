@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from connect_core.config import EngineOptions, engine_for
@@ -46,13 +46,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _moved(given: argparse.Namespace) -> Json:
     from connect_core.engine.spark_classic import SparkClassicEngine
     from connect_core.replication import telling
+    from connect_core.replication.attempts import recorded
     from connect_core.replication.backfill import setting_of_stream
     from connect_core.replication.preparing import setting_for, working
     from connect_core.replication.run import RunSummary, run_connector, run_task
 
     begun = time.monotonic()
-    with working() as (ledger, settings, home):
+    with ExitStack() as stack:
+        ledger, settings, home = stack.enter_context(working())
         connector = ledger.connector(given.connector)
+        stack.enter_context(
+            recorded(
+                ledger,
+                connector.uid,
+                given.stream,
+                task=given.task or 0,
+                engine="submit",
+                attempt_of=given.attempt_of,
+            )
+        )
         _check_engine(engine_for(connector.document, settings, home, given.engine))
         engine = SparkClassicEngine(log=failures.log_of(home))
         setting = setting_for(

@@ -20,6 +20,7 @@ from connect_core.errors import ConfigError, Retriable, Unreachable
 from connect_core.ledger import Backfill, new_run_id
 from connect_core.orchestration import names
 from connect_core.orchestration.rest import Airflow, NotThere
+from connect_core.replication.status import Schedules, Switch
 
 Told = TypeVar("Told")
 
@@ -68,12 +69,23 @@ def parse_now(home: Path | None, settings: Settings) -> None:
             airflow.parse_now(known[0].dag_id)
 
 
-def states(airflow: Airflow) -> dict[str, str]:
-    """running or paused, by connector, as Airflow's switches say."""
-    found = {}
+def schedules(home: Path | None, settings: Settings, say: Callable[[str], None]) -> Schedules:
+    """Who runs the connectors of this home, and what its switches say. An Airflow that is away is told: nobody knows
+    then what is paused."""
+    try:
+        with airflow_of(home, settings) as airflow:
+            return Schedules(switches(airflow), names.RETRIES) if airflow else Schedules()
+    except Unreachable as error:
+        say(f"what is paused is unknown: {error}")
+        return Schedules({}, names.RETRIES)
+
+
+def switches(airflow: Airflow) -> dict[str, Switch]:
+    """By connector."""
+    found: dict[str, Switch] = {}
     for dag in airflow.dags(tag="waybill"):
         if dag.dag_id.startswith(names.LIVE_DAG):
-            found[dag.dag_id.removeprefix(names.LIVE_DAG)] = "paused" if dag.is_paused else "running"
+            found[dag.dag_id.removeprefix(names.LIVE_DAG)] = "paused" if dag.is_paused else "on"
     return found
 
 

@@ -120,7 +120,7 @@ def _broken(connector: Connector, error: str) -> DAG:
         doc_md=f"**This connector cannot run.**\n\n```\n{error}\n```\n\nMend the document and `waybill apply` it.",
         tags=["waybill", "broken"],
     )
-    Broken(task_id=names.task_id(0), error=error, dag=dag)
+    Broken(task_id=names.task_id(0), connector=connector.name, error=error, dag=dag)
     return dag
 
 

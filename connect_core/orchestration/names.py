@@ -9,6 +9,8 @@ BACKFILL_DAG = "backfill."
 RECONCILE = "reconcile"
 ENGINE_CONNECTION = "waybill_engine"
 """The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
+RETRIES = 8
+"""So often Airflow tries a task again."""
 
 
 def live_dag(connector: str) -> str:

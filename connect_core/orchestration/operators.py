@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
+from connect_core.contracts import LIVE
 from connect_core.engine.parent import die_with
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.orchestration import names
@@ -96,12 +97,20 @@ class Reconcile(BaseOperator):
 class Broken(BaseOperator):
     """Stands for a connector whose document makes no DAG: fails with what is wrong with it."""
 
-    def __init__(self, *, error: str, **arguments: Any) -> None:
+    def __init__(self, *, connector: str, error: str, **arguments: Any) -> None:
         super().__init__(**arguments)
+        self.connector = connector
         self.error = error
 
     def execute(self, context: Context) -> None:
-        with told(self.log.error):
+        from connect_core.replication.attempts import recorded
+        from connect_core.replication.preparing import working
+
+        with ExitStack() as stack:
+            stack.enter_context(told(self.log.error))
+            ledger, _, _ = stack.enter_context(working())
+            uid = ledger.connector(self.connector).uid
+            stack.enter_context(recorded(ledger, uid, LIVE, attempt_of=_of(context)))
             raise ConfigError(self.error, next_step="Mend the document and `waybill apply` it")
 
 

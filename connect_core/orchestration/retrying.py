@@ -13,8 +13,8 @@ from typing import Any
 from airflow.sdk import Context, RetryDecision, RetryPolicy
 
 from connect_core.errors import LeaseHeld, Retriable, Unreachable
+from connect_core.orchestration import names
 
-RETRIES = 8
 _FIRST_DELAY = timedelta(seconds=1)
 _LONGEST_DELAY = timedelta(seconds=60)
 _MENDED_BY_TIME = {Retriable.exit_code, Unreachable.exit_code, LeaseHeld.exit_code}
@@ -37,7 +37,7 @@ class ByErrorClass(RetryPolicy):
 def patience() -> dict[str, Any]:
     """The arguments of every operator here that say how often it is tried."""
     return {
-        "retries": RETRIES,
+        "retries": names.RETRIES,
         "retry_delay": _FIRST_DELAY,
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": _LONGEST_DELAY,

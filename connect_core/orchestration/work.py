@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -15,6 +16,7 @@ from connect_core.engine import engine
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
+from connect_core.replication.attempts import recorded
 from connect_core.replication.backfill import backfill_setting, is_done
 from connect_core.replication.beginning import begun
 from connect_core.replication.preparing import setting_for, working
@@ -51,8 +53,11 @@ def replicate(
     """Runs the task; None when there is nothing for it to do: partitions are shared by fewer tasks, or nothing is there
     that the backfill could move. `remote` gives the engine's address when one is needed; `halted` says why to end at
     the next range boundary."""
-    with working() as (ledger, settings, home):
+    with ExitStack() as stack:
+        ledger, settings, home = stack.enter_context(working())
         connector = ledger.connector(attempt.connector)
+        if attempt.request is None and attempt.tick is None:
+            stack.enter_context(recorded(ledger, connector.uid, LIVE, task=attempt.task, attempt_of=attempt.of))
         for line in lost_attempts(ledger, connector, attempt):
             listener.say(line)
         kind = engine_for(connector.document, settings, home).kind

@@ -14,6 +14,7 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.records import Partition
+from connect_core.replication.attempts import noted
 from connect_core.replication.backfill import concluding, require_going_on
 from connect_core.replication.groups import keep_in_step
 from connect_core.replication.leasing import end_older_versions
@@ -95,9 +96,11 @@ def _require_running(setting: Setting) -> None:
         require_going_on(setting)
         return
     if connector.target_state != "running":
-        raise ConfigError(
-            f"connector {connector.name} is {connector.target_state}",
-            next_step=f"Start it again with `waybill connectors resume {connector.name}`",
+        raise noted(  # a person's wish, and no failure
+            ConfigError(
+                f"connector {connector.name} is {connector.target_state}",
+                next_step=f"Start it again with `waybill connectors resume {connector.name}`",
+            )
         )
 
 

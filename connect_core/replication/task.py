@@ -42,6 +42,7 @@ from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, so
 from connect_core.records import Partition
 from connect_core.replication import inheriting
 from connect_core.replication.asides import sentence, set_aside
+from connect_core.replication.attempts import noted
 from connect_core.replication.course import Course, within
 from connect_core.replication.goals import Goals
 from connect_core.replication.leasing import Held, Wanted, acquire
@@ -114,6 +115,7 @@ class TaskRun:
         except BaseException as error:
             with suppress(ConfigError):  # a ledger that was restored may not know this run: what stopped it is the news
                 self.ledger.end_run(run_id, state="failed", failure=Failure.of(error), summary=self.summary.totals())
+            noted(error)
             raise
         self.ledger.end_run(self.summary.run_id, state="done", failure=None, summary=self.summary.totals())
         return self.summary

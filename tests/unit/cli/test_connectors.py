@@ -15,7 +15,7 @@ def test_list_and_show(waybill: Waybill, applied: Path) -> None:
     (listed,) = waybill("connectors", "list", "--json").json["connectors"]
     assert (listed["name"], listed["state"], listed["source"], listed["schedule"]) == (
         "copy",
-        "running",
+        "new",
         "file",
         "manual",
     )
@@ -31,7 +31,10 @@ def test_the_verbs_change_the_target_state(verb: str, state: str, waybill: Waybi
     typed = waybill("connectors", verb, "copy", "--json")
     assert typed.code == 0
     assert (typed.json["before"], typed.json["state"]) == ("running", state)
-    assert waybill("connectors", "list", "--json").json["connectors"][0]["state"] == state
+    (listed,) = waybill("connectors", "list", "--json").json["connectors"]
+    (told,) = waybill("status", "--json").json["connectors"]
+    expected = ("new", "on") if state == "running" else (state, state)
+    assert (listed["state"], listed["switch"]) == (told["state"], told["switch"]) == expected
 
 
 @pytest.mark.parametrize("state", ["pause", "stop"])

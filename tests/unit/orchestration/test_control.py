@@ -136,7 +136,9 @@ def test_pause_turns_airflow_s_switch_and_the_ledger_stays_as_it_is(airflow: typ
 def test_a_switch_turned_in_airflow_is_what_is_shown(airflow: type[Switches], waybill: Waybill) -> None:
     airflow.dags["replicate.copy"] = True
     (shown,) = waybill("connectors", "list", "--json").json["connectors"]
-    assert shown["state"] == "paused"
+    assert (shown["state"], shown["switch"]) == ("paused", "paused")
+    (told,) = waybill("status", "--json").json["connectors"]
+    assert (told["state"], told["switch"]) == ("paused", "paused"), "one answer for all who ask"
 
 
 def test_stop_ends_what_runs_and_resume_starts_it_again(airflow: type[Switches], waybill: Waybill) -> None:
@@ -145,7 +147,7 @@ def test_stop_ends_what_runs_and_resume_starts_it_again(airflow: type[Switches],
     assert waybill("connectors", "show", "copy", "--json").json["state"] == "stopped"
     assert airflow.dags["replicate.copy"] is True
     waybill("connectors", "resume", "copy")
-    assert waybill("connectors", "show", "copy", "--json").json["state"] == "running"
+    assert waybill("connectors", "show", "copy", "--json").json["switch"] == "on"
     assert airflow.dags["replicate.copy"] is False
 
 
@@ -206,8 +208,10 @@ def test_an_airflow_that_is_away_is_exit_3_and_its_states_are_unknown(
     assert typed.code == Unreachable.exit_code
     assert "Airflow does not answer" in typed.err
     listed = waybill("connectors", "list", "--json")
-    assert listed.json["connectors"][0]["state"] == "unknown"
-    assert "the states are unknown" in listed.err
+    assert listed.json["connectors"][0]["switch"] == "unknown"
+    assert "what is paused is unknown: Airflow does not answer" in listed.err
+    status = waybill("status", "--json")
+    assert (status.code, status.json["connectors"][0]["switch"]) == (0, "unknown")
 
 
 def test_without_airflow_the_ledger_says_what_a_connector_shall_do(applied: Path, waybill: Waybill) -> None:

@@ -164,7 +164,7 @@ def test_nothing_of_a_dag_follows_the_revision_or_the_state() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_broken_row_makes_a_dag_that_says_so_and_harms_no_other() -> None:
+def test_a_broken_row_makes_a_dag_that_says_so_and_harms_no_other(home: Path) -> None:
     found = made()
     assert sorted(found) == [
         "backfill.copies",
@@ -176,8 +176,15 @@ def test_a_broken_row_makes_a_dag_that_says_so_and_harms_no_other() -> None:
     assert "tasks" in (found["replicate.broken"].doc_md or "")
     assert "broken" in found["replicate.broken"].tags
     with pytest.raises(SystemExit) as failed:
-        found["replicate.broken"].get_task("task_0").execute({})
+        found["replicate.broken"].get_task("task_0").execute({"dag": found["replicate.broken"], "run_id": "first"})
     assert failed.value.code == 2
+    with Ledger.open(f"sqlite:///{home / 'ledger.db'}") as ledger:
+        (run,) = ledger.runs()
+    assert (run.state, run.attempt_of, run.failure and run.failure.kind) == (
+        "failed",
+        "replicate.broken first",
+        "ConfigError",
+    )
 
 
 @pytest.mark.usefixtures("home")
