@@ -59,8 +59,18 @@ class Presence:
         return False
 
 
+def awaited(error: TopicMissing) -> Unreachable:
+    """A topic that was named, and of which nothing was ever read: whoever fills it may not have begun."""
+    return Unreachable(
+        "The topic is not there yet",
+        where=error.where,
+        next_step="Waits for it: each attempt looks again. Make it, let the connector that fills it run once, or "
+        "correct the name",
+    )
+
+
 def missing(error: TopicMissing) -> TopicMissing:
-    """What to do about a topic that was named."""
+    """What to do about a topic that was named, and was there."""
     return TopicMissing(
         error.what,
         where=error.where,

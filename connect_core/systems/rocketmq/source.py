@@ -7,7 +7,7 @@ Its own consumer group is told what is settled, so that RocketMQ's lag tools sho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 
@@ -25,7 +25,7 @@ from connect_core.rocketmq import (
     wait_for_any,
 )
 from connect_core.systems.rocketmq.columns import Columns
-from connect_core.systems.rocketmq.connecting import Connecting, queue_of, telling_who_is_away
+from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.continuity import (
     SecondLook,
     at_end,
@@ -42,7 +42,7 @@ from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceOptions
-from connect_core.systems.rocketmq.presence import Presence, missing
+from connect_core.systems.rocketmq.presence import Presence, awaited, missing
 from connect_core.systems.rocketmq.times import first_stored_at
 
 
@@ -61,8 +61,9 @@ class RocketMQSource:
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         with self._connecting.client() as client:
             mine = [partition for partition in known if self._options.reads(queue_of(partition.key).topic)]
+            was_there = {queue_of(partition.key).topic for partition in mine}
             with telling_who_is_away(client, [queue_of(partition.key).broker for partition in mine]):
-                queues = [queue for topic in self._topics(client) for queue in self._queues(client, topic)]
+                queues = [queue for topic in self._topics(client) for queue in self._queues(client, topic, was_there)]
         there = [Partition(str(queue)) for queue in queues]
         self._check_starts([*mine, *there])
         return [*mine, *(partition for partition in there if partition not in mine)]
@@ -91,14 +92,18 @@ class RocketMQSource:
             *(topic for topic in client.topics.names() if topic not in named and self._options.reads(topic)),
         ]
 
-    def _queues(self, client: Client, topic: str) -> list[Queue]:
-        """None of a topic that a pattern means and that was deleted a moment ago."""
+    def _queues(self, client: Client, topic: str, was_there: Collection[str]) -> list[Queue]:
+        """None of a topic that a pattern means and that was deleted a moment ago. Raises Unreachable for one that is
+        named and was never there, as far as this connector knows, TopicMissing for one that was."""
         try:
             return client.topics.read_queues(topic)
         except TopicMissing as error:
-            if self._options.names(topic):
+            if not self._options.names(topic):
+                return []
+            if topic in was_there:
                 raise missing(error) from None
-            return []
+            check_registered(client, (), error.where)
+            raise awaited(error) from None
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         queues = {partition: queue_of(partition.key) for partition in known}

@@ -105,6 +105,37 @@ def test_a_topic_appears_in_a_window(site: Site) -> None:
         run.kill()
 
 
+def test_connectors_applied_together_wait_for_each_others_topics(site: Site, client: Client) -> None:
+    """A topic that is not there yet is waited for; one that was there and is gone is told as ever."""
+    topic, words = f"{site.topic}-later", [b"one", b"two", b"three"]
+    (site.folder / "words.log").write_bytes(b"".join(word + b"\n" for word in words))
+    connector(site, {"topics": [topic]}, {"topic": f"copy-{topic}", "queues": 1}, name="second")
+    site.apply(
+        "first",
+        {
+            "source": {"file": {"path": "words.log"}},
+            "sink": {"rocketmq": {"connection": "stack", "topic": topic, "queues": 1}},
+        },
+    )
+    for attempts in (1, 2):
+        told = site.waybill("run", "second", code=3)
+        assert f"The topic is not there yet [{topic}]" in told
+        (now,) = [one for one in site.json("status")["connectors"] if one["name"] == "second"]
+        assert (now["state"], now["attempts"], now["exit_code"]) == ("failed", attempts, 3)
+        assert now["why"] == f"Unreachable: The topic is not there yet [{topic}]"
+        assert "let the connector that fills it run" in now["next_step"]
+        assert [run["state"] for run in site.json("runs", "second")["runs"]] == ["failed"] * attempts
+    site.waybill("run", "first")
+    site.waybill("run", "second")
+    assert [body for bodies in arrived(site, f"copy-{topic}").values() for body in bodies] == words
+    assert [one["state"] for one in site.json("status")["connectors"]] == ["idle", "idle"]
+
+    client.topics.delete(topic)
+    assert "Create it again" in site.waybill("run", "second", code=6)
+    (now,) = [one for one in site.json("connectors", "list")["connectors"] if one["name"] == "second"]
+    assert (now["state"], now["why"][:12]) == ("blocked", "TopicMissing")
+
+
 def test_a_topic_deleted_under_a_pattern_ends_and_may_come_again(site: Site, client: Client) -> None:
     """What was read to its end is gone without harm; what may not have been is told first. The others go on."""
     gone, stays = f"{site.topic}-gone", f"{site.topic}-stays"
