@@ -106,12 +106,14 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Pins:
-    """What all attempts of a range share (rule 8): document revision, pipeline digest, target, and who planned it."""
+    """What all attempts of a range share (rule 8): document revision, pipeline digest, target, who planned it, and by
+    end (`source`, `sink`) what the file of its connection said then, references not resolved."""
 
     revision: int
     pipeline: str
     target: Json
     code: str
+    connections: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
