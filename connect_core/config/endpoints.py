@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,13 @@ from connect_core.errors import ConfigError, Fault
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a document is read against. `file` is where it was written, while it is a file."""
+    """What a document is read against. `file` is where it was written, while it is a file. `pinned` is what connections
+    said when something was planned with them, by role: it counts where that is another place than now (rule 8)."""
 
     home: Path | None
     roots: tuple[Path, ...]
     file: Path | None = None
+    pinned: Mapping[str, Json] = field(default_factory=dict)
 
     def folders(self) -> tuple[Path, ...]:
         """Where connections are looked for."""
@@ -38,12 +40,14 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class End:
-    """`own` is what the document keeps, `options` what a run works with. Sound when there are no faults."""
+    """`own` is what the document keeps, `options` what a run works with, `connection` what of them its connection said;
+    None without one. Sound when there are no faults."""
 
     system: str
     own: Json
     options: Json
     faults: tuple[Fault, ...]
+    connection: Json | None = None
 
 
 def read_end(
@@ -55,8 +59,9 @@ def read_end(
     if model is None:
         return End(system, own, own, (fault_at(place, _no_such(role, system), written),))
     unknown: list[Fault] = []
+    connection: Json | None = None
     try:
-        options, own = _with_connection(system, own, around)
+        options, own, connection = _with_connection(model, system, own, around, around.pinned.get(role))
     except ConfigError as error:
         unknown.append(fault_at((*place, connections.KEY), _in_one_line(error), written))
         options = {name: value for name, value in own.items() if name != connections.KEY}
@@ -71,21 +76,38 @@ def read_end(
     options = {**options, **{k: v for k, v in injected.items() if k in option_models.injected_fields(model)}}
     skip = {name for name, _ in path_faults}
     faults += _model_faults(model, options, place, written, skip=skip, complete=not unknown)
-    return End(system, own, options, tuple(faults))
+    return End(system, own, options, tuple(faults), connection)
 
 
-def _with_connection(system: str, own: Json, around: Surroundings) -> tuple[Json, Json]:
-    """The options with the connection's, and the document's own with the connection named so that it is found again
-    when the document is not a file any more."""
+def _with_connection(
+    model: type[BaseModel], system: str, own: Json, around: Surroundings, pinned: Json | None
+) -> tuple[Json, Json, Json | None]:
+    """The options with the connection's; the document's own, with the connection named so that it is found again when
+    the document is not a file any more; and what the connection says."""
     if connections.KEY not in own:
-        return own, own
-    connection = connections.find(str(own[connections.KEY]), around.folders())
-    if connection.system != system:
-        raise ConfigError(f'the connection "{connection.name}" is for {connection.system}, not for {system}')
+        return own, own, None
+    given = {key: value for key, value in own.items() if key != connections.KEY}
+    try:
+        connection = connections.find(str(own[connections.KEY]), around.folders())
+        if connection.system != system:
+            raise ConfigError(f'the connection "{connection.name}" is for {connection.system}, not for {system}')
+    except ConfigError:
+        if pinned is None:
+            raise
+        return {**pinned, **given}, own, pinned
     lasting = (folder_of(around.home) / "conf" / "connections").resolve()
     name = connection.name if connection.file is None or connection.file.parent == lasting else str(connection.file)
-    merged = {**connection.options, **{key: value for key, value in own.items() if key != connections.KEY}}
-    return merged, {**own, connections.KEY: name}
+    said = connection.options
+    if pinned is not None and not _is_same_place(model, pinned, said):
+        said = pinned
+    return {**said, **given}, {**own, connections.KEY: name}, said
+
+
+def _is_same_place(model: type[BaseModel], pinned: Json, now: Json) -> bool:
+    """Whether a connection that says something else than it did is still one to the same place: another password or
+    certificate is no other target, and what is open must not wait for the old one to come back."""
+    changed = {name for name in pinned.keys() | now.keys() if pinned.get(name) != now.get(name)}
+    return changed <= option_models.access_fields(model) | set(option_models.policy_fields(model))
 
 
 def _absolute(model: type[BaseModel], options: Json, roots: tuple[Path, ...]) -> tuple[Json, list[tuple[str, str]]]:

@@ -63,6 +63,12 @@ def policy_fields(model: type[BaseModel]) -> list[str]:
     return [name for name, extra in extras if isinstance(extra, dict) and extra.get("policy")]
 
 
+def access_fields(model: type[BaseModel]) -> frozenset[str]:
+    """The options that say how the other side is reached: when they change it is still the same."""
+    found: frozenset[str] = getattr(model, "ACCESS", frozenset())
+    return found
+
+
 def single_writer_fields(model: type[BaseModel]) -> list[str]:
     """The options that name what can have one writer only, and so must be another one for each stream."""
     extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())

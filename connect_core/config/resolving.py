@@ -6,7 +6,8 @@ Called by the driver before a run. Secrets stay references: whoever builds a sou
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from connect_core.config.checking import injected_values
@@ -23,8 +24,8 @@ from connect_core.errors import ConfigError, Fault, Unreachable
 
 @dataclass(frozen=True)
 class Resolved:
-    """A connector ready to run. `tolerance` is how many records of a partition a run may
-    reject, below zero any number of them."""
+    """A connector ready to run. `tolerance` is how many records of a partition a run may reject, below zero any number
+    of them; `connections` is what the files of its connections said, by end, references not resolved."""
 
     name: str
     uid: str
@@ -39,13 +40,22 @@ class Resolved:
     records_per_second: int = 0
     window_s: float = 0.0
     assignment: str = "even"
+    connections: Json = field(default_factory=dict)
 
 
-def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, uid: str) -> Resolved:
-    """Connections are those of the home's folder. Raises ConfigError with every fault, or Unreachable when the local
-    stack is needed and not running."""
+def resolve(
+    document: ConnectorDocument,
+    home: Path | None,
+    settings: Settings,
+    uid: str,
+    pinned: Mapping[str, Json] | None = None,
+) -> Resolved:
+    """Connections are those of the home's folder, unless something was planned with what they said before (`pinned`, as
+    `Resolved.connections`) and that is another place. Raises ConfigError with every fault, or Unreachable when the
+    local stack is needed and not running."""
     where = f"connector {document.name}"
     sides: dict[Role, Side] = {}
+    said: Json = {}
     faults: list[Fault] = []
     for role in ROLES:
         endpoint: Endpoint = getattr(document, role)
@@ -58,10 +68,12 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
             "rule_topics": rule_topics(document.rules),
             "only_rule_topics": are_all_elsewhere(document.rules),
         }
-        around = Surroundings(home, settings.files_roots)
+        around = Surroundings(home, settings.files_roots, pinned=pinned or {})
         end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))
         faults += end.faults
         sides[role] = Side(end.system, end.options)
+        if end.connection is not None:
+            said[role] = end.connection
     if faults:
         raise ConfigError("The connector cannot run", where=where, faults=tuple(faults))
     return Resolved(
@@ -78,6 +90,7 @@ def resolve(document: ConnectorDocument, home: Path | None, settings: Settings, 
         records_per_second=document.limits.records_per_second,
         window_s=document.schedule.window or 0.0,
         assignment=document.assignment,
+        connections=said,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connect_core.config import Resolved, Settings, diverted, load_document, resolve, with_policies
-from connect_core.contracts import LIVE
+from connect_core.contracts import LIVE, Json
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Backfill, Connector, Ledger
 from connect_core.replication.course import Course
@@ -38,7 +38,7 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
         setting,
         connector=replace(setting.connector, revision=stored.revision),
         resolved=resolved,
-        resolve=lambda revision: resolved,
+        resolve=lambda revision, pinned=None: backfill_resolved(setting, stored, settings, pinned),
         stream=stored.stream,
         course=Course(stored.parts),
         accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
@@ -53,13 +53,13 @@ def setting_of_stream(live: Setting, stream: str, settings: Settings) -> Setting
     return backfill_setting(live, stored_backfill(live.ledger, live.connector, stream), settings)
 
 
-def backfill_resolved(setting: Setting, stored: Backfill, settings: Settings) -> Resolved:
-    """The connector as the backfill began with it, writing to its own sink."""
+def backfill_resolved(setting: Setting, stored: Backfill, settings: Settings, pinned: Json | None = None) -> Resolved:
+    """The connector as the backfill began with it, writing to its own sink; connections as they were `pinned`."""
     connector, now = setting.connector, setting.resolved
     data = diverted(setting.ledger.document(connector.uid, stored.revision), stored.sink)
     document = load_document(data, f"connector {connector.name}, {stored.stream}")
     tasks = setting.ledger.assignment(connector.uid).tasks or now.tasks
-    resolved = resolve(document.model_copy(update={"tasks": tasks}), setting.home, settings, connector.uid)
+    resolved = resolve(document.model_copy(update={"tasks": tasks}), setting.home, settings, connector.uid, pinned)
     sink = with_policies(resolved.sink, now.sink)
     return replace(resolved, sink=sink, tolerance=now.tolerance, on_gap=now.on_gap)
 

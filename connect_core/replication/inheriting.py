@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connect_core.config import with_policies
-from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Position, Search
+from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Pins, Position, Search
 from connect_core.errors import Failure, PipelineChanged, Retriable
 from connect_core.found import Found
 from connect_core.ledger import FloorsBeside, target_lease_id
@@ -45,7 +45,8 @@ def inherited(run: TaskRun) -> list[OpenRange]:
     run.setting.listener.say(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
     run.ledger.adopt(run.held.leases, run.summary.run_id, [item.id for item in left])
     run.goals.took_over(item.range for item in left)
-    run.targets = run.look_at_targets()
+    if all(run.goes_where_now(item.range.pins) for item in left):
+        run.targets = run.look_at_targets()
     return without_lost(run, search(run, left))
 
 
@@ -57,7 +58,7 @@ def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
         return []
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
     with run.summary.timed("bounds"):
-        bounds = run.source.bounds(run.asked() | begins)
+        bounds = _bounds(run, items, begins)
     run.lifecycle.put_aside({one: seen.failure for one, seen in bounds.items() if seen.failure and one in begins})
     items = run.lifecycle.going_on(items)
     run.lifecycle.put_aside(_not_accepted(run, losses(items, bounds)))
@@ -68,6 +69,18 @@ def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
     run.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
     settled = {one.item.id for one in lost}
     return _with_ends(run, [item for item in items if item.id not in settled], bounds)
+
+
+def _bounds(run: TaskRun, items: Sequence[OpenRange], begins: dict[Partition, Position]) -> dict[Partition, Bounds]:
+    """Of everything, and of the ranges `items` where they are read: what was planned elsewhere is looked at there."""
+    elsewhere: dict[Partition, Bounds] = {}
+    for item in items:
+        source, partition = run.source_of(item.range.pins), item.range.partition
+        if source is not run.source:
+            elsewhere |= source.bounds({partition: begins[partition]})
+    positions = {**run.asked(), **begins}
+    here = {one: at for one, at in positions.items() if one not in elsewhere}
+    return run.source.bounds(here) | elsewhere
 
 
 def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
@@ -109,8 +122,8 @@ def rests(run: TaskRun) -> list[OpenRange]:
     floors = FloorsBeside(run.ledger.floors(run.uid, run.stream) if there else ())
     left = [one for one in there if one.partition not in run.lifecycle.aside]
     mine = [one for one in left if run.is_ahead(one.pins, floors.of(one.partition.id))]
-    revision = min((one.pins.revision for one in mine), default=0)  # what is moved together has one revision
-    again = [replace(one, pins=run.pins(revision, one.pins.target)) for one in mine if one.pins.revision == revision]
+    first = min(mine, key=lambda one: one.pins.revision, default=None)  # what is moved together was planned alike
+    again = [replace(one, pins=run.pins(one.pins)) for one in mine if first and _alike(one.pins, first.pins)]
     if not again:
         return []
     run.targets = run.targets or run.look_at_targets()
@@ -130,8 +143,9 @@ def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
     with run.summary.timed("find"):
         while todo:
             run.held.renew()
-            sink = with_policies(run.resolved_for(todo[0].range.pins.revision).sink, run.setting.resolved.sink)
-            together = tuple(item for item in todo if item.range.pins.revision == todo[0].range.pins.revision)
+            pins = todo[0].range.pins
+            sink = with_policies(run.resolved_for(pins).sink, run.setting.resolved.sink)
+            together = tuple(item for item in todo if _alike(item.range.pins, pins))
             seen = run.setting.engine.find(Search(run.uid, sink, together, run.setting.find_slice_s, code_version()))
             run.ledger.record_found(
                 run.held.leases, {one: found for one, found in seen.items() if _got_on(items[one], found)}
@@ -168,7 +182,7 @@ def _with_their_pipelines(run: TaskRun, items: Sequence[OpenRange]) -> list[Open
 
 def _is_unchanged(run: TaskRun, item: OpenRange) -> bool:
     pins = item.range.pins
-    return Pipeline(run.resolved_for(pins.revision).pipeline).digest() == pins.pipeline
+    return Pipeline(run.resolved_for(pins).pipeline).digest() == pins.pipeline
 
 
 def _changed(run: TaskRun, item: OpenRange) -> PipelineChanged:
@@ -177,6 +191,11 @@ def _changed(run: TaskRun, item: OpenRange) -> PipelineChanged:
         where=f"{run.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
         next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
     )
+
+
+def _alike(one: Pins, other: Pins) -> bool:
+    """Whether both go to the same place by the same document."""
+    return (one.revision, one.connections) == (other.revision, other.connections)
 
 
 def _counted(number: int, noun: str) -> str:

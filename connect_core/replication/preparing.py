@@ -22,7 +22,7 @@ from connect_core.config import (
     load_settings,
     resolve,
 )
-from connect_core.contracts import Engine
+from connect_core.contracts import Engine, Json
 from connect_core.ledger import Connector, Ledger
 from connect_core.replication.leasing import Times
 from connect_core.replication.setting import Listener, Setting
@@ -60,7 +60,7 @@ def setting_for(
         ledger=ledger,
         connector=connector,
         resolved=now,
-        resolve=lambda revision: resolved(ledger, settings, home, connector, revision),
+        resolve=lambda revision, pinned=None: resolved(ledger, settings, home, connector, revision, pinned),
         engine=engine,
         home=home,
         times=times(settings),
@@ -75,15 +75,20 @@ def setting_for(
 
 
 def resolved(
-    ledger: Ledger, settings: Settings, home: Path | None, connector: Connector, revision: int | None = None
+    ledger: Ledger,
+    settings: Settings,
+    home: Path | None,
+    connector: Connector,
+    revision: int | None = None,
+    pinned: Json | None = None,
 ) -> Resolved:
-    """The connector as a revision of its document has it; the newest when none is given. Raises ConfigError, or
-    Unreachable when the local stack is needed and not running."""
+    """The connector as a revision of its document has it; the newest when none is given. `pinned` as for `resolve`.
+    Raises ConfigError, or Unreachable when the local stack is needed and not running."""
     data = connector.document
     if revision is not None and revision != connector.revision:
         data = ledger.document(connector.uid, revision)
     document = load_document(data, f"connector {connector.name}")
-    return resolve(document, home, settings, connector.uid)
+    return resolve(document, home, settings, connector.uid, pinned)
 
 
 def times(settings: Settings) -> Times:

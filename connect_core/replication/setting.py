@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from connect_core.config import Resolved
-from connect_core.contracts import LIVE, Engine
+from connect_core.contracts import LIVE, Engine, Json
 from connect_core.ledger import Connector, Ledger
 from connect_core.planning import Assignment, Share
 from connect_core.records import Partition
@@ -33,14 +34,20 @@ class Listener:
     progress: Callable[[Progress], None]
 
 
+class Resolve(Protocol):
+    """The connector as a revision of its document has it, with connections as they were `pinned`."""
+
+    def __call__(self, revision: int, pinned: Json | None = None) -> Resolved: ...
+
+
 @dataclass(frozen=True)
 class Setting:
-    """All that the tasks of one run share. `resolve` gives the connector as an older revision of it had it."""
+    """All that the tasks of one run share. `resolve` gives the connector as it was when a range was planned."""
 
     ledger: Ledger
     connector: Connector
     resolved: Resolved
-    resolve: Callable[[int], Resolved]
+    resolve: Resolve
     engine: Engine
     home: Path
     times: Times

@@ -7,6 +7,7 @@ next attempt takes the same begin with the same pins, looks for what is there, a
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,7 +22,6 @@ from connect_core.contracts import (
     Engine,
     Floor,
     Inbox,
-    Json,
     Lane,
     OpenRange,
     Outcome,
@@ -93,6 +93,7 @@ class TaskRun:
         self.settled: dict[Partition, tuple[int, int]] = {}
         self._rejected: Counter[str] = Counter()
         self.looked = Looked()
+        self._former: dict[str, Resolved] = {}
         self.steps: dict[Step, Passed] = {}
 
     def run(self) -> TaskSummary:
@@ -210,7 +211,7 @@ class TaskRun:
         return names
 
     def _sink_of(self, pins: Pins) -> Sink:
-        side = self.resolved_for(pins.revision).sink
+        side = self.resolved_for(pins).sink
         return self.sink if side.system == self.setting.resolved.sink.system else systems.sink(revealed(side))
 
     def is_ahead(self, pins: Pins, floors: Iterable[Floor]) -> bool:
@@ -231,7 +232,8 @@ class TaskRun:
         """What all ranges planned now have in common, and what each of them pins."""
         if self.targets is None or self._topics() != self._seen_topics:
             self.targets = self.look_at_targets()
-        targets, pins = self.targets, self.pins(self._revision, {})
+        targets = self.targets
+        pins = self.pins(Pins(self._revision, "", {}, "", self.setting.resolved.connections))
         limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
         return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition)))
 
@@ -257,9 +259,9 @@ class TaskRun:
             return [item for item in opened if item.id not in found]
         return [found.get(item.id, item) for item in opened]
 
-    def pins(self, revision: int, target: Json) -> Pins:
-        """What a range keeps to, whoever finishes it."""
-        return Pins(revision, Pipeline(self.resolved_for(revision).pipeline).digest(), target, code_version())
+    def pins(self, like: Pins) -> Pins:
+        """What a range keeps to, whoever finishes it, when it is planned now as `like` was."""
+        return replace(like, pipeline=Pipeline(self.resolved_for(like).pipeline).digest(), code=code_version())
 
     def _close_empty(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """Settles the ranges that only tell of gaps; returns the others."""
@@ -306,7 +308,8 @@ class TaskRun:
 
     def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
         # What targets of another revision demand is not known: one lane is right for all of them.
-        of_another = pending[0].range.pins.revision != self._revision
+        pins = pending[0].range.pins
+        of_another = pins.revision != self._revision or not self.goes_where_now(pins)
         single = of_another or (self.targets is not None and self.targets.single_lane)
         self._keep_to_the_rate()
         shares = split_lanes(pending, 1 if single else self.budget.lanes(self.setting.lanes))
@@ -346,7 +349,8 @@ class TaskRun:
             self.setting.listener.say(sentence(aside))
         self._tell_progress()
         if self.stream == LIVE:
-            self._confirm({by_id[outcome.range_id].partition for outcome in receipts})
+            settled = [by_id[outcome.range_id] for outcome in receipts]
+            self._confirm({one.partition for one in settled if self._read_where_now(one.pins)})
 
     # -------------------------------------------------------------------------------------------------------- its parts
 
@@ -425,7 +429,7 @@ class TaskRun:
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int, pace: Pace) -> Lane:
         """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,
         or at a target that was replaced, goes on when the document is changed to tolerate it."""
-        resolved = self.resolved_for(items[0].range.pins.revision)
+        resolved = self.resolved_for(items[0].range.pins)
         return Lane(
             connector=self.setting.connector.name,
             uid=self.uid,
@@ -471,9 +475,29 @@ class TaskRun:
             self.setting.listener.say(f"the source was not told (it will be next time): {error}")
         self.reached(Step.CONFIRMED)
 
-    def resolved_for(self, revision: int) -> Resolved:
-        """The connector as the document of that revision has it."""
-        return self.setting.resolved if revision == self._revision else self.setting.resolve(revision)
+    def resolved_for(self, pins: Pins) -> Resolved:
+        """The connector as it was when a range was planned: the document of that revision, with its connections."""
+        now, revision, said = self.setting.resolved, pins.revision, pins.connections
+        if revision == self._revision and (not said or said == now.connections):
+            return now
+        key = f"{revision} {json.dumps(said, sort_keys=True)}"
+        if key not in self._former:
+            resolve = self.setting.resolve
+            self._former[key] = resolve(revision, said) if said else resolve(revision)
+        return self._former[key]
+
+    def goes_where_now(self, pins: Pins) -> bool:
+        """Whether what was planned with these goes where this run's own ranges go."""
+        return self.resolved_for(pins).sink == self.setting.resolved.sink
+
+    def source_of(self, pins: Pins) -> Source:
+        """Where a range is read that was planned with these: a connection may say another place since."""
+        if self._read_where_now(pins):
+            return self.source
+        return systems.source(revealed(self.resolved_for(pins).source))
+
+    def _read_where_now(self, pins: Pins) -> bool:
+        return self.resolved_for(pins).source == self.setting.resolved.source
 
     def _tell_progress(self) -> None:
         done, planned = self._progress()

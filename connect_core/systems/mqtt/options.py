@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 import ssl
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -29,6 +29,10 @@ class MqttBrokerOptions(BaseModel):
     """An MQTT broker, and who we are to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    ACCESS: ClassVar[frozenset[str]] = frozenset(
+        {"user", "password", "signature", "tls", "tls_ca", "tls_certificate", "tls_key", "connect_timeout_s"}
+    )
+    """How the broker is reached, and not which one it is."""
 
     host: str = Field(min_length=1, description="Host of the broker", examples=["mqtt.internal"])
     port: int = Field(default=0, ge=0, le=65535, description="Its port; 0: 1883, with TLS 8883", examples=[1883])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -34,6 +34,10 @@ class ClusterOptions(BaseModel):
     """A RocketMQ cluster, and who we are to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    ACCESS: ClassVar[frozenset[str]] = frozenset(
+        {"user", "password", "tls", "tls_ca", "tls_certificate", "tls_key", "tls_server_name"}
+    )
+    """How the cluster is reached, and not which one it is."""
 
     name_servers: NameServers = Field(
         description='Name servers of the cluster, each "host:port"', examples=[["127.0.0.1:9876"]]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from connect_core.config import Settings, check, check_paths, load_document, read_text, resolve
+from connect_core.config import Resolved, Settings, check, check_paths, load_document, read_text, resolve
 from connect_core.errors import ConfigError
 
 DOCUMENT = """\
@@ -66,3 +68,37 @@ def test_a_broken_connection_is_told(text: str, words: str, home: Path, settings
     with pytest.raises(ConfigError) as raised:
         check(read_text(DOCUMENT, where="x")[0], home, settings)
     assert words in str(raised.value)
+
+
+EAST = "rocketmq: {name_servers: ['e:9876'], user: u, password: '${env:OLD}', tls: true, tls_ca: /old.pem}"
+
+
+def _resolved(home: Path, settings: Settings, connection: str, pinned: dict[str, Any] | None = None) -> Resolved:
+    file = _write(home.parent / "conf" / "connections" / "east.yaml", connection)
+    if not connection:
+        file.unlink()
+    document = load_document({**yaml.safe_load(DOCUMENT), "sink": {"file": {"path": "out.txt"}}})
+    return resolve(document, home, settings, "u", pinned)
+
+
+def test_what_a_connection_said_is_known_without_its_secrets(home: Path, settings: Settings) -> None:
+    said = _resolved(home, settings, EAST).connections
+    assert said == {"source": yaml.safe_load(EAST)["rocketmq"]}
+    assert said["source"]["password"] == "${env:OLD}"
+
+
+def test_what_was_planned_elsewhere_keeps_its_connection(home: Path, settings: Settings) -> None:
+    pinned = _resolved(home, settings, EAST).connections
+    west = EAST.replace("e:9876", "w:9876").replace("OLD", "NEW")
+    assert _resolved(home, settings, west).source.options["name_servers"] == ["w:9876"]
+    for now in (west, "", "file: {path: x}", EAST.replace("user: u", "user: u, group: other")):
+        kept = _resolved(home, settings, now, pinned)
+        assert kept.connections == pinned
+        assert (kept.source.options["name_servers"], kept.source.options["password"]) == (["e:9876"], "${env:OLD}")
+        assert "group" not in kept.source.options
+
+
+def test_another_password_or_certificate_counts_at_once(home: Path, settings: Settings) -> None:
+    pinned = _resolved(home, settings, EAST).connections
+    now = _resolved(home, settings, EAST.replace("OLD", "NEW").replace("/old.pem", "/new.pem"), pinned)
+    assert (now.source.options["password"], now.source.options["tls_ca"]) == ("${env:NEW}", "/new.pem")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from connect_core.config import Resolved
 from connect_core.contracts import Json, Side
 from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
 from connect_core.records import Partition
@@ -61,6 +62,36 @@ def test_a_document_changed_between_two_attempts_counts_behind_the_open_ranges_o
     revisions = [(row.receipt.end, row.pins.revision) for row in world.ledger.receipts(world.connector.uid)]
     assert sorted(revisions) == [(200, 1), (250, 2)]
     assert [lane.sink for lane in world.engine.lanes] == [OLD, OLD, NEW]
+
+
+def test_a_connection_changed_between_two_attempts_counts_behind_the_open_ranges_only(world: World) -> None:
+    """The document is the same: what its connection says is another place since."""
+    said: list[Json | None] = []
+
+    def attempt_with(sink: Side, connections: Json) -> None:
+        now = replace(world.setting().resolved, sink=sink, connections=connections)
+        before = replace(now, sink=OLD, connections={"sink": {"colour": "old"}})
+
+        def resolve(revision: int, pinned: Json | None = None) -> Resolved:
+            said.append(pinned)
+            return before
+
+        assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+        setting = replace(world.setting(), resolved=now, resolve=resolve)
+        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+
+    world.engine.dies_after = 100
+    with pytest.raises(EngineFailed):
+        attempt_with(OLD, {"sink": {"colour": "old"}})
+    assert said == []
+    world.source.bodies += [b"more"] * 50
+    attempt_with(NEW, {"sink": {"colour": "new"}})
+    world.check()
+    assert said == [{"sink": {"colour": "old"}}], "asked once"
+    assert [lane.sink for lane in world.engine.lanes] == [OLD, OLD, NEW]
+    assert [search.sink for search in world.engine.sought] == [OLD]
+    pinned = [(row.receipt.end, row.pins.connections["sink"]) for row in world.ledger.receipts(world.connector.uid)]
+    assert sorted(pinned, key=lambda one: one[0]) == [(200, {"colour": "old"}), (250, {"colour": "new"})]
 
 
 def test_a_search_looks_where_the_pinned_revision_wrote(world: World) -> None:
