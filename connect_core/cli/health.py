@@ -14,6 +14,9 @@ from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import WaybillError
 
+_PUT_ASIDE_TOLD = 3
+"""Of so many partitions of a connector it is said one by one why they were put aside."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -73,8 +76,8 @@ def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
         )
         output.table(columns, rows, "no connectors; see waybill apply", wide=wide)
         for connector in told["connectors"]:
-            if connector["next_step"]:
-                output.line(f"{connector['connector']}: {connector['next_step']}")
+            for said in _to_do(connector):
+                output.line(f"{connector['connector']}: {said}")
 
     output.emit(as_json, told, for_people)
 
@@ -106,6 +109,17 @@ def _parts(home: Path | None) -> list[dict[str, Any]]:
     if home is None or stack.load(home) is None:
         return []
     return [described(part) for part in stack.status(home)]
+
+
+def _to_do(connector: dict[str, Any]) -> Iterator[str]:
+    """What a person should do, and which partitions do not go on."""
+    if connector["next_step"]:
+        yield connector["next_step"]
+    for one in connector["quarantined"][:_PUT_ASIDE_TOLD]:
+        yield f"put aside since {output.cell(one.since)}: {one.partition}: {one.reason}"
+    more = len(connector["quarantined"]) - _PUT_ASIDE_TOLD
+    if more > 0:
+        yield f"{output.count(more, 'more partition')} put aside; --json has all"
 
 
 def _ledger_facts() -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _gravest(errors: Sequence[BaseException], where: str) -> BaseException:
         key: failure for error in errors if isinstance(error, WaybillError) for key, failure in error.aside.items()
     }
     if len(errors) > 1 and all(map(_only_put_aside, errors)):
-        return put_aside_error(aside, where)
+        return noted(put_aside_error(aside, where))
     return max(errors, key=gravity)
 
 

@@ -7,7 +7,7 @@ themselves. Whether a driver of another host is alive cannot be seen from here, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -37,6 +37,16 @@ class Schedules(NamedTuple):
 
 
 @dataclass(frozen=True)
+class PutAside:
+    """A partition that failed while the others went on; each run tries it again."""
+
+    partition: str
+    since: datetime | None
+    reason: str
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
 class Status:
     """`state` in a word: running (a task holds its lease, or begins); waiting (the last attempt failed, and it is tried
     again by itself); failed (likewise, but nothing tries it again); blocked (a person has to mend something first);
@@ -44,7 +54,7 @@ class Status:
 
     `since` is when that began: for what fails its first attempt. `attempts` counts those that failed one after the
     other; `run` is the newest of them, or that at work, and `exit_code` what its command ended with. `switch` is
-    whether it shall run at all.
+    whether it shall run at all. `quarantined` are the partitions that were put aside.
     """
 
     connector: str
@@ -56,6 +66,7 @@ class Status:
     attempts: int = 0
     run: str | None = None
     exit_code: int | None = None
+    quarantined: tuple[PutAside, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,31 +85,23 @@ class Facts:
     again: bool = False
     retries: int = 0
     switched_at: datetime | None = None
+    quarantined: tuple[PutAside, ...] = ()
 
 
 def status_of(facts: Facts) -> Status:
     """Pure."""
+    return replace(_judged(facts), quarantined=facts.quarantined)
+
+
+def _judged(facts: Facts) -> Status:
     worst = max(_by_task(facts), key=lambda one: _GRAVITY[one.state], default=_never(facts))
     at_work = [run for run in facts.runs if run.state == "running"]
     if facts.held or _starts(facts, at_work):
         began = min((run.started_at for run in at_work[: facts.tasks]), default=None)
         run = at_work[0].id if at_work else None
-        return Status(
-            facts.connector, "running", facts.switch, began, worst.why, worst.next_step, worst.attempts, run, None
-        )
-    if facts.switch in ("paused", "stopped"):
-        since = facts.switched_at
-        return Status(
-            facts.connector,
-            "paused" if facts.switch == "paused" else "stopped",
-            facts.switch,
-            since,
-            worst.why,
-            worst.next_step,
-            worst.attempts,
-            worst.run,
-            worst.exit_code,
-        )
+        return replace(worst, state="running", since=began, run=run, exit_code=None)
+    if facts.switch == "paused" or facts.switch == "stopped":
+        return replace(worst, state=facts.switch, since=facts.switched_at)
     return worst
 
 
@@ -199,6 +202,11 @@ def _facts(
         again=schedules.switches is not None and scheduled,
         retries=schedules.retries,
         switched_at=_switched_at(ledger, connector) if schedules.switches is None or switch == "stopped" else None,
+        quarantined=tuple(
+            PutAside(partition.key, state.since, state.reason, state.exit_code)
+            for partition, state in ledger.partition_states(connector.uid, LIVE).items()
+            if state.state == "quarantined"
+        ),
     )
 
 

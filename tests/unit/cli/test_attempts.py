@@ -10,6 +10,12 @@ import pytest
 from tests.unit.cli.conftest import DOCUMENT, Waybill
 
 
+@pytest.fixture(autouse=True)
+def _long_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a lane of a busy machine is not killed at its deadline."""
+    monkeypatch.setenv("WAYBILL_LEASE_TTL_S", "90")
+
+
 def _apply(waybill: Waybill, folder: Path, source: str) -> None:
     text = DOCUMENT.format(name="far").replace("{file: {path: logs/*.log}}", source)
     (folder / "far.yaml").write_text(text)
@@ -74,3 +80,19 @@ def test_a_run_that_fails_leaves_one_row(waybill: Waybill, applied: Path) -> Non
     assert waybill("run", "copy", "--engine", "inline").code == 0
     (told,) = waybill("status", "--json").json["connectors"]
     assert (told["state"], told["attempts"], told["why"]) == ("idle", 0, "")
+
+
+def test_a_partition_that_was_put_aside_is_told_as_long_as_it_is(waybill: Waybill, applied: Path) -> None:
+    (applied / "logs" / "b.log").write_bytes(b"\x1f\x8b\x08\x00" + bytes(range(256)) * 8)
+    code = waybill("run", "copy", "--engine", "inline").code
+    assert code != 0
+    assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\n", "the other one went on"
+    (told,) = waybill("status", "--json").json["connectors"]
+    (aside,) = told["quarantined"]
+    assert (told["exit_code"], aside["exit_code"], aside["partition"]) == (code, code, f"{applied}/logs/b.log")
+    assert aside["since"] is not None
+    assert "copy: put aside since " in waybill("status").out
+    (applied / "logs" / "b.log").write_bytes(b"four\n")
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    (told,) = waybill("status", "--json").json["connectors"]
+    assert (told["state"], told["quarantined"]) == ("idle", [])
