@@ -40,6 +40,8 @@ class Looked:
 
 
 def _follows(item: OpenRange, former: OpenRange, end: int) -> bool:
-    """Whether a range begins where the other was closed, and goes to the same targets."""
+    """Whether a range begins where the other was closed, and goes to the same targets: by the same document and
+    connections, too, for targets of one name may stand in two clusters."""
     mine, theirs = item.range, former.range
-    return (mine.begin, mine.incarnation, mine.pins.target) == (end, theirs.incarnation, theirs.pins.target)
+    alike = replace(mine.pins, pipeline="", code="") == replace(theirs.pins, pipeline="", code="")
+    return alike and (mine.begin, mine.incarnation) == (end, theirs.incarnation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -52,3 +53,15 @@ def test_a_range_elsewhere_or_to_another_target_is_looked_for() -> None:
     former = replace(open_range(40, 100), range=replace(open_range(40, 100).range, incarnation=1))
     for item in (open_range(41, 100), other_target(open_range(40, 100)), former):
         assert looked.known(item) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "known"),
+    [({"code": "newer"}, True), ({"connections": {"sink": {"name_servers": ["b"]}}}, False), ({"revision": 2}, False)],
+)
+def test_targets_of_one_name_may_stand_in_two_clusters(changed: dict[str, Any], known: bool) -> None:
+    looked = Looked()
+    settled(looked, 40)
+    item = open_range(40, 100)
+    item = replace(item, range=replace(item.range, pins=replace(item.range.pins, **changed)))
+    assert (looked.known(item) is not None) == known
