@@ -6,7 +6,7 @@ A change takes the lease of the task that has the partition, as a run would: it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,7 +72,7 @@ def set_(
     as_json: JsonFlag = False,
 ) -> None:
     """Move the committed position. Back: records are delivered again, and it asks first. Forward: records are left
-    out."""
+    out. To where a record begins, within what the source has now."""
     from connect_core.contracts import LIVE, Position
 
     with session.working() as (opened, home):
@@ -81,6 +81,7 @@ def set_(
         part = _partition(assignment, partition)
         before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
         wanted = Position(before.incarnation if before else 0, offset)
+        _require_place(opened, connector, part, wanted)
         repeats = agreed(opened, connector, part, before, wanted, yes=yes)
         with _leases(opened, home, connector, assignment, part) as leases:
             require_unmoved(opened, connector, part, before)
@@ -184,6 +185,17 @@ def _partition(assignment: Assignment, key: str) -> Partition:
     if key not in known:
         raise ConfigError(f'there is no partition "{key}"' + nearest(key, known))
     return known[key]
+
+
+def _require_place(opened: Session, connector: Connector, partition: Partition, wanted: Position) -> None:
+    """Raises ConfigError when reading cannot go on there."""
+    from connect_core import systems
+    from connect_core.config import revealed
+    from connect_core.replication.placing import require_place
+
+    with ExitStack() as resources:
+        source = systems.source(revealed(opened.resolved(connector).source), resources)
+        require_place(source, partition, wanted, f"connector {connector.name}")
 
 
 @contextmanager

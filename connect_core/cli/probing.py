@@ -5,7 +5,6 @@ Reads only, but for one message to the topic of Waybill's own with which a Rocke
 
 from __future__ import annotations
 
-import glob
 import os
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -41,11 +40,7 @@ def probe_side(role: Role, side: Side) -> list[Seen]:
 def _files(role: Role, options: Json) -> Iterator[Seen]:
     path = options["path"]
     if role == "source":
-        matches = glob.glob(path, recursive=True)
-        yield _seen(bool(matches), f"source: {len(matches)} files match {path}")
-        for match in matches:
-            if not os.access(match, os.R_OK):
-                yield _seen(False, f"source: {match} cannot be read")
+        yield from _files_read(path, binary=bool(options.get("binary")))
         return
     from connect_core.systems.file.options import path_of_task
     from connect_core.systems.file.probing import hindrance
@@ -55,6 +50,22 @@ def _files(role: Role, options: Json) -> Iterator[Seen]:
         written = path_of_task(path, task, tasks)
         why = hindrance(written)
         yield _seen(not why, f"sink: {written} " + (f"cannot be written: {why}" if why else "can be written"))
+
+
+def _files_read(path: str, *, binary: bool) -> Iterator[Seen]:
+    from connect_core.systems.file.content import refusal
+    from connect_core.systems.file.folders import matching_files
+    from connect_core.systems.file.identity import OpenFile
+
+    found = [match for match in matching_files(path) if os.path.isfile(match)]
+    yield _seen(bool(found), f"source: {len(found):,} files match {path}")
+    for match in found:
+        if not os.access(match, os.R_OK):
+            yield _seen(False, f"source: {match} cannot be read")
+            continue
+        with OpenFile(match) as file:
+            if why := refusal(file, binary=binary):
+                yield _seen(False, f"source: {match} is {why} and will be refused")
 
 
 def _mqtt(role: Role, options: Json) -> Iterator[Seen]:

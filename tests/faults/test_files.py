@@ -3,6 +3,7 @@ in the middle, and between a killed worker and the next attempt (delivery rules 
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.copying import HEADER, NAME, Copying
+from connect_core.stack.processes import wait_until
+from tests.faults.copying import HEADER, NAME, Copying, end
+from tests.faults.kit.processes import LIMIT_S
 from tests.faults.rows import FaultRow
 from tests.site import Site
 
@@ -40,6 +43,25 @@ def copied_and_truncated(copying: Copying) -> None:
     shutil.copy(copying.log, f"{copying.log}.1")
     os.truncate(copying.log, 0)
     copying.append(50)
+
+
+def rotated_beside_a_copy_and_another_log(copying: Copying) -> None:
+    """A person keeps a copy with its times, and another program begins a log of its own."""
+    shutil.copy2(copying.log, f"{copying.log}.20261123")
+    copying.log.rename(f"{copying.log}.1")
+    copying.log.with_name("app-1.log").write_bytes(b"not ours\n" * 50)
+    copying.append(50)
+
+
+def linked_on_twice(copying: Copying) -> None:
+    """The log was a file of its own until now; its path is a link from here on."""
+    folder = copying.log.parent
+    for day in (24, 25):
+        new = folder / f"app-202611{day}.data"
+        copying.append(50, new)
+        link = folder / "new-link"
+        link.symlink_to(new.name)
+        link.replace(copying.log)
 
 
 def replaced_with_the_same_header(copying: Copying) -> None:
@@ -88,6 +110,9 @@ class Change:
 CHANGES = {
     "rotated": Change("rotated by rename", rotated, keeps=True),
     "rotated-twice": Change("rotated by rename twice", rotated_twice, keeps=True),
+    "copied": Change(
+        "rotated beside a copy and another program's log", rotated_beside_a_copy_and_another_log, keeps=True
+    ),
     "copytruncate": Change("rotated by copytruncate", copied_and_truncated, reason="truncated", in_place=True),
     "same-header": Change("replaced by a file with the same header", replaced_with_the_same_header, headers=1),
     "regrown": Change("truncated and grown past the offset", regrown_past_the_offset, headers=1, in_place=True),
@@ -104,6 +129,15 @@ def feed(site: Site) -> Copying:
     copying.run()
     copying.append(UNREAD)
     return copying
+
+
+def feed_link(site: Site) -> Copying:
+    """The same, with a path that is a symbolic link from the beginning."""
+    folder = site.folder / "logs"
+    folder.mkdir()
+    (folder / "app-20261123.data").touch()
+    (folder / "app.log").symlink_to("app-20261123.data")
+    return feed(site)
 
 
 def change_file(copying: Copying, change: Change) -> None:
@@ -218,6 +252,83 @@ def test_a_log_that_changes_is_gone_on_with_or_told_of(
     made = CHANGES[change]
     row.describe(f"log {made.words} {moment}", **WHERE)
     MOMENTS[moment](feed(bare_site), made, row)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_link_that_moves_on_is_followed(bare_site: Site, row: FaultRow, moment: str) -> None:
+    made = Change("a link that moves on twice", linked_on_twice, keeps=True)
+    row.describe(f"log reached by {made.words} {moment}", **WHERE)
+    MOMENTS[moment](feed_link(bare_site), made, row)
+
+
+@pytest.mark.parametrize("window", [False, True], ids=["between-two-runs", "in-a-window"])
+def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, window: bool) -> None:
+    row.describe(f"log deleted after it was read, {'in a window' if window else 'between two runs'}", **WHERE)
+    copying = Copying(bare_site)
+    copying.append(100)
+    if window:
+        driver = bare_site.start("run", NAME, "--engine", "inline", "--window", "12s")
+        wait_until(lambda: copying.committed() == copying.log.stat().st_size, 60)
+    else:
+        copying.run()
+    end_of_it = copying.log.stat().st_size
+    row.strikes()
+    copying.log.unlink()
+    if window:
+        out, err = driver.communicate(timeout=LIMIT_S)
+        assert driver.returncode == 0, out + err
+    copying.run()
+    copying.run()
+    assert [(gap.gap.begin, gap.gap.end) for gap in copying.gaps()] == [(end_of_it, end_of_it)]
+    copying.append(100)
+    copying.run()
+    row.moves_again()
+    copying.check(row)
+
+
+def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
+    """Its bytes are no lines: it is refused by name."""
+    row.describe("compressed file that the pattern names", **WHERE)
+    copying = Copying(bare_site, source={"path": "logs/app.log*"})
+    copying.append(100)
+    copying.run()
+    packed = copying.log.with_name("app.log.1.gz")
+    packed.write_bytes(gzip.compress(b"line of old\n" * 600))
+    row.strikes()
+    said = copying.run(code=5)
+    assert "compressed (gzip)" in said
+    assert str(packed) in said
+    packed.unlink()
+    copying.append(100)
+    copying.run()
+    row.moves_again()
+    copying.check(row)
+
+
+def test_a_window_over_more_files_than_descriptors(bare_site: Site, row: FaultRow) -> None:
+    row.describe("window over 600 files, one of them rotated, with 300 descriptors", **WHERE)
+    copying = Copying(bare_site, source={"path": "logs/*.log"})
+    paths = [copying.log.with_name(f"{number:03}.log") for number in range(600)]
+    for path in paths:
+        copying.append(2, path)
+    few = ("prlimit", "--nofile=300")
+    driver = bare_site.start("run", NAME, "--engine", "inline", "--window", "40s", before=few)
+    try:
+        wait_until(lambda: len(copying.delivered()) == 1_200, 90)
+        row.strikes()
+        for path in paths[::50]:
+            copying.append(2, path)
+        paths[7].rename(f"{paths[7]}.1")
+        copying.append(2, paths[7].with_name("007.log.1"))
+        copying.append(2, paths[7])
+        wait_until(lambda: len(copying.delivered()) == 1_228, 60)
+        row.moves_again()
+        out, err = driver.communicate(timeout=LIMIT_S)
+    finally:
+        end(driver)
+    assert driver.returncode == 0, out + err
+    copying.check(row, ordered=False)
+    assert copying.gaps() == []
 
 
 # --------------------------------------------------------------------------------------------------------------- lines

@@ -142,7 +142,7 @@ class Journey(Stage):
     def _installed(self) -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(clock.replaced_by(self.scheduler))
-            stack.enter_context(installed(self.scheduler, self.step, self.home))
+            stack.enter_context(installed(self.scheduler, self.step, self.home, self.folder.born_ns))
             stack.enter_context(patch.object(systems, "source", lambda side, resources=None: self.source(side)))
             stack.enter_context(patch.object(systems, "sink", lambda side, resources=None: self.sink(side, Holder())))
             stack.enter_context(patch.object(running, "TaskRun", JourneyRun))

@@ -22,6 +22,7 @@ import connect_core.systems.file
 from connect_core import records
 from connect_core.ledger import leases, rows
 from connect_core.planning import assigning
+from connect_core.systems.file import identity
 from tests.simulator.logfiles import STARTED_S
 from tests.simulator.scheduler import Scheduler
 
@@ -141,8 +142,10 @@ class _Hashes:
 
 
 @contextmanager
-def installed(scheduler: Scheduler, step: Callable[[str], None], home: Path) -> Iterator[None]:
-    """For the time of one history."""
+def installed(
+    scheduler: Scheduler, step: Callable[[str], None], home: Path, born_ns: Callable[[int], int]
+) -> Iterator[None]:
+    """For the time of one history. `born_ns` says of an open file when it was made, in virtual time."""
     kernel, hashes = Kernel(scheduler, step), _Hashes(home)
     with ExitStack() as patches:
         for module in _file_modules():
@@ -150,6 +153,7 @@ def installed(scheduler: Scheduler, step: Callable[[str], None], home: Path) -> 
                 patches.enter_context(patch.object(module, "os", kernel))
             if "time" in vars(module):
                 patches.enter_context(patch.object(module, "time", _Time(scheduler)))
+        patches.enter_context(patch.object(identity, "born_ns", born_ns))
         for named in (records, rows, leases, assigning):
             patches.enter_context(patch.object(named, "hashlib", hashes))
         yield

@@ -77,6 +77,7 @@ class LogFolder:
         self.programs: list[Program] = []
         self.destroyed: list[tuple[float, str, Program]] = []
         self._opened = 0
+        self._births: dict[int, int] = {}
 
     # ---------------------------------------------------------------------------------------------------- writing
 
@@ -136,6 +137,7 @@ class LogFolder:
         if program.linked:
             path = path.with_name(f"{path.stem}-of-{self._opened}.data")
         path.touch(exist_ok=False)
+        self._made(path)
         self._touch(path)
         if program.linked:
             new = path.with_name(f"{path.name}.link")
@@ -187,6 +189,7 @@ class LogFolder:
         copy = program.path.with_name(f"{program.path.name}.20261123{len(self.copies()):02}")
         if not copy.exists():
             shutil.copy2(file.path, copy)
+            self._made(copy)
 
     def copies(self) -> list[Path]:
         return [path for path in self.folder.iterdir() if ".20261123" in path.name]
@@ -231,6 +234,7 @@ class LogFolder:
         self._lose(program, file, "replaced")
         new = file.path.with_name("new")
         new.touch()
+        self._made(new)
         new.rename(file.path)
         program.files.append(LogFile(file.path, file.path.stat().st_ino))
         file.path = None
@@ -249,6 +253,16 @@ class LogFolder:
         for line in file.lines:
             line.lost = how
 
+    def born_ns(self, fd: int) -> int:
+        """When the open file was made; 0 of one that is none of these."""
+        return self._births.get(os.fstat(fd).st_ino, 0)
+
+    def _made(self, path: Path) -> None:
+        self._births[path.stat().st_ino] = self._moment_ns()
+
     def _touch(self, path: Path) -> None:
-        moment_ns = STARTED_S * 1_000_000_000 + int(self._now_s() * 1e9)
+        moment_ns = self._moment_ns()
         os.utime(path, ns=(moment_ns, moment_ns))
+
+    def _moment_ns(self) -> int:
+        return STARTED_S * 1_000_000_000 + int(self._now_s() * 1e9)

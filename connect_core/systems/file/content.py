@@ -37,8 +37,7 @@ def refusal(file: OpenFile, *, binary: bool) -> str:
 
 def require_lines(file: OpenFile, *, binary: bool) -> None:
     """Raises ContentRefused."""
-    why = refusal(file, binary=binary)
-    if why:
+    if why := refusal(file, binary=binary):
         raise ContentRefused(
             f"The file is {why}: it has no lines to read",
             where=file.path,

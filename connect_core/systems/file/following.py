@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from connect_core import clock
 from connect_core.contracts import Limit, Range, SourceBatch
-from connect_core.errors import Retriable
-from connect_core.systems.file.content import refusal
+from connect_core.errors import Failure, WaybillError
+from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.identity import Evidence, OpenFile
 from connect_core.systems.file.lines import LineRules
 from connect_core.systems.file.reading import RangeReader, changed
@@ -93,29 +93,29 @@ class FollowedFile:
         self._path, self._limit, self._rules = path, limit, rules
         self._offset = wanted.begin
         self._size = -1
-        self.left = False
-        """Whether it cannot be followed any more, so that the next plan must look at it."""
+        self.left = self.failed = False
+        """Whether the next plan must look for it; whether it was said that it cannot be followed."""
 
-    def batches(self, files: OpenFiles) -> Iterator[SourceBatch]:
-        """The whole lines that have come since. Raises Retriable when the file was cut or written over."""
-        if self.left or self._held(files) == self._size:
+    def batches(self, files: OpenFiles) -> Iterator[SourceBatch | Failure]:
+        """The whole lines that have come since; or, once, why it cannot be followed: it was cut or written over, or it
+        has no lines."""
+        if self.left or self.failed or self._held(files) == self._size:
             return
         try:
-            file = files.of(self)
-        except Retriable:
-            if self.seen is None or self._size < 0:
-                raise
-            self.left = True
-            return
-        yield from self._come_into(file)
+            yield from self._come_into(files.of(self))
+        except WaybillError as error:
+            if self._size >= 0 and self.moved():  # it was renamed and is not where anybody looks for it
+                self.left = True
+                return
+            self.failed = True
+            yield Failure.of(error)
 
     def _come_into(self, file: OpenFile) -> Iterator[SourceBatch]:
         size = file.size()
         if size < self._offset:
             raise changed(file, self._offset)
-        if self._offset == 0 and size and refusal(file, binary=self._rules.binary):
-            self.left = True
-            return
+        if self._offset == 0:
+            require_lines(file, binary=self._rules.binary)
         seen = self.seen = self.seen or file.evidence(self._offset)
         end = file.end_of_lines(self._offset, size)
         if end > self._offset:
@@ -138,15 +138,15 @@ class FollowedFile:
 
     def moved(self) -> bool:
         """Whether its path leads elsewhere by now."""
-        at_path = signature(self._path)
-        if self.seen is None:
+        if self.seen is None or self.failed:
             return False
+        at_path = signature(self._path)
         return at_path is None or at_path[:2] != (self.seen.dev, self.seen.ino)
 
 
 def follow(
     files: Sequence[FollowedFile], opening: Opening, limit: Limit, linger_s: float
-) -> Iterator[tuple[FollowedFile, SourceBatch]]:
+) -> Iterator[tuple[FollowedFile, SourceBatch | Failure]]:
     """What comes into any of the files, until the quantum is over, nothing came for that long, or one was moved."""
     came = names = clock.monotonic()
     over = False

@@ -40,6 +40,12 @@ def looked_after(folders: Folders, past: Past, near: str, current: OpenFile | No
     return Past(tuple(kept), older), tuple(gaps)
 
 
+def owns_named(folders: Folders, past: Past, near: str) -> bool:
+    """Whether the pattern names one of these files, which must not be read again."""
+    paths = (folders.path_of(entry, near) for entry in past.former)
+    return bool(past.older) or any(path and folders.names(path) for path in paths)
+
+
 def behind(seen: Evidence, past: Past, place: Position) -> Past:
     """`past` with the file that was `seen` last, read to `place`."""
     entry = Former(place.incarnation, seen.dev, seen.ino, seen.head_bytes, seen.head, place.offset, seen.born)

@@ -15,7 +15,7 @@ from connect_core.contracts import Bounds, Gap, Position
 from connect_core.records import Partition
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.identity import HEAD_BYTES, Evidence, OpenFile, Verdict, open_if_there
-from connect_core.systems.file.rotation import Rotation
+from connect_core.systems.file.rotation import ENDED, Rotation
 
 _KEY = re.compile(
     r"(?P<path>.*)#(?P<begin>\d+)-(?P<end>\d*)@(?P<ino>\d+)\.(?P<n>\d+)\.(?P<head>[0-9a-f]{16})", re.DOTALL
@@ -131,11 +131,11 @@ class PartBounds:
     def _readable(self, part: Part, place: Position, file: OpenFile, *, renamed: bool) -> Bounds:
         if part.end is not None and file.size() < part.end:
             return _lost(part, place, "truncated")
-        size, whole, lines = self._rotation.read_whole(file, place.offset)
+        size, whole = self._rotation.whole_lines(file, place.offset)
         finished = renamed and part.end is None and self._rotation.quiet(file)
         end = part.end or (size if finished else whole)
         evidence = file.evidence(place.offset, end, finished=finished)
-        grows = part.end is None and not renamed and lines
+        grows = part.end is None and not renamed
         waiting = max(size - end, 0) if part.end is None else 0
         return Bounds(
             place.incarnation, place.offset, part.begin, end, evidence.as_json(), grows=grows, waiting=waiting
@@ -144,6 +144,6 @@ class PartBounds:
 
 def _lost(part: Part, place: Position, reason: str, end: int | None = None) -> Bounds:
     """The file is gone, and nothing will follow it in this part. `end` is where it ended, if anybody knows."""
-    gap = Gap(place.incarnation, place.offset, part.end or end, reason)
+    gap = Gap(place.incarnation, place.offset, part.end or end, reason if end is None else ENDED)
     behind = place.offset if part.end is None else part.end
     return Bounds(place.incarnation + 1, behind, part.begin, behind, {"over": True}, (gap,), grows=False)

@@ -15,13 +15,16 @@ from functools import partial
 
 from connect_core.contracts import Bounds, Gap, Position
 from connect_core.records import Partition
-from connect_core.systems.file.content import refusal
+from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders
-from connect_core.systems.file.former import Owners, behind, left_at, looked_after, without
+from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
 from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
 from connect_core.systems.file.succession import Left, next_file
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
+
+ENDED = "ended"
+"""The reason of a gap without records: a file has gone of which everything was read."""
 
 Heights = dict[tuple[int, int, int], int]
 """By device, inode and birth: the most that a file was seen to hold."""
@@ -59,7 +62,7 @@ class Rotation:
             moved = files.enter_context(find_moved(self._folders, seen, partition.key))
             if moved:
                 return _with(self._after_rename(partition, replace(seen, past=past), place, moved, current), gaps)
-            gone = Gap(place.incarnation, place.offset, self._known_end(place, seen, current), _reason(verdict))
+            gone = self._gone(partition, replace(seen, past=past), place, current, verdict)
             return _with(self._begun(place.incarnation + 1, current, past, gone), gaps)
 
     def quiet(self, file: OpenFile) -> bool:
@@ -73,18 +76,25 @@ class Rotation:
         held = max(seen.size, seen.planned_end, self._ways.heights.get((seen.dev, seen.ino, seen.born), 0))
         return place.offset if place.offset >= held else None
 
-    def read_whole(self, file: OpenFile, begin: int) -> tuple[int, int, bool]:
-        """The file's size; the place behind its last line feed, `begin` where none is behind that; whether it has
-        lines. One that has none is planned whole, so that who reads it says why not."""
+    def whole_lines(self, file: OpenFile, begin: int) -> tuple[int, int]:
+        """The file's size, and the place behind its last line feed: `begin` where none is behind that. Raises
+        ContentRefused for a file that is begun and has no lines."""
         size = file.size()
         self._ways.heights[file.dev, file.ino, file.born] = size
-        if begin == 0 and size and refusal(file, binary=self._ways.binary):
-            return size, size, False
-        return size, file.end_of_lines(begin, size), True
+        if begin == 0:
+            require_lines(file, binary=self._ways.binary)
+        return size, file.end_of_lines(begin, size)
 
-    def _known_end(self, place: Position, seen: Evidence, current: OpenFile | None) -> int | None:
-        """One that another took the place of may have grown before that, unless it was seen to be left."""
-        return self.known_end(place, seen) if current is None or seen.finished else None
+    def _gone(
+        self, partition: Partition, seen: Evidence, place: Position, current: OpenFile | None, verdict: Verdict | None
+    ) -> Gap:
+        """One that another took the place of may have grown before that, unless it was seen to be left. A partition to
+        which files belong that the pattern names does not end."""
+        end = self.known_end(place, seen) if current is None or seen.finished else None
+        reason = ENDED if end is not None else _REASONS[verdict] if verdict else "deleted"
+        if end is not None and (current or owns_named(self._folders, seen.past, partition.key)):
+            return Gap(place.incarnation, place.offset, end, "deleted after it was read", warns=True)
+        return Gap(place.incarnation, place.offset, end, reason)
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
         """The file at the partition's path, unless another partition has begun it under its former name."""
@@ -116,7 +126,7 @@ class Rotation:
     def _left(self, file: OpenFile, incarnation: int, begin: int, past: Past) -> Bounds:
         """Of a file that was renamed: to its end when it was left alone, else its whole lines."""
         quiet = self.quiet(file)
-        size, whole, _ = self.read_whole(file, begin)
+        size, whole = self.whole_lines(file, begin)
         end = size if quiet else whole
         evidence = file.evidence(begin, end, finished=quiet, past=past)
         return Bounds(incarnation, begin, 0, end, evidence.as_json(), grows=False, waiting=max(size - end, 0))
@@ -131,9 +141,9 @@ class Rotation:
         return self._growing(place, current, past)
 
     def _growing(self, place: Position, current: OpenFile, past: Past) -> Bounds:
-        size, end, lines = self.read_whole(current, place.offset)
+        size, end = self.whole_lines(current, place.offset)
         evidence = current.evidence(place.offset, end, past=past).as_json()
-        return Bounds(place.incarnation, place.offset, 0, end, evidence, grows=lines, waiting=size - end)
+        return Bounds(place.incarnation, place.offset, 0, end, evidence, waiting=size - end)
 
     def _begun(self, incarnation: int, current: OpenFile | None, past: Past, *gaps: Gap) -> Bounds:
         """The file at the path, from its beginning; one that a link leads to again, from where it was left."""
@@ -154,10 +164,6 @@ def _is_known(owners: Owners, file: OpenFile) -> bool:
 
 def _with(bounds: Bounds, gaps: tuple[Gap, ...]) -> Bounds:
     return replace(bounds, gaps=(*gaps, *bounds.gaps))
-
-
-def _reason(verdict: Verdict | None) -> str:
-    return _REASONS[verdict] if verdict else "deleted"
 
 
 def _undecided(path: str) -> str:

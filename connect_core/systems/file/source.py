@@ -13,8 +13,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
-from connect_core.errors import ConfigError, Retriable
+from connect_core.contracts import Bounds, Followed, Json, Limit, Position, Range, SourceBatch
+from connect_core.errors import ConfigError, Failure, Retriable, WaybillError
 from connect_core.records import Partition
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders, matching_files, still_named
@@ -56,12 +56,7 @@ class FileSource:
         folders = self._folders()
         rotation = Rotation(folders, known, Ways(self._options.rotation_quiet_s, self._options.binary, self._heights))
         parts = PartBounds(folders, rotation)
-        return {
-            partition: parts.bounds(partition, part, position)
-            if (part := Part.of(partition))
-            else rotation.bounds(partition, position)
-            for partition, position in known.items()
-        }
+        return {one: _looked_at(rotation, parts, one, position) for one, position in known.items()}
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
@@ -97,7 +92,7 @@ class FileSource:
                 return
             clock.sleep(min(pause_s(len(looked)), left_s))
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
         files = [
             FollowedFile(one, _path_of(one.partition), Evidence.of(one.evidence), limit, self._rules) for one in wanted
         ]
@@ -145,6 +140,16 @@ class FileSource:
             where=f"{path}, byte {begin}",
             next_step="The next plan looks at what is there now",
         )
+
+
+def _looked_at(rotation: Rotation, parts: PartBounds, partition: Partition, position: Position | None) -> Bounds:
+    """What concerns one file stops no other one."""
+    try:
+        part = Part.of(partition)
+        return parts.bounds(partition, part, position) if part else rotation.bounds(partition, position)
+    except WaybillError as error:
+        place = position or Position(0, 0)
+        return Bounds(place.incarnation, place.offset, 0, place.offset, failure=Failure.of(error), grows=False)
 
 
 def _held(seen: Evidence) -> int:

@@ -154,6 +154,8 @@ def test_a_topic_deleted_under_a_pattern_ends_and_may_come_again(site: Site, cli
     assert arrived(site, f"copy-{gone}") == {place: written[gone][place] + again[place] for place in again}
 
     (first, second) = sorted(f"{gone}/{place}" for place in again)
+    for impossible in ("11", "1000000"):
+        assert "Choose one from 0 to 10" in site.waybill("offsets", "set", NAME, first, impossible, code=2)
     site.waybill("offsets", "set", NAME, first, "4", "--yes")
     client.topics.delete(gone)
     assert f"deleted: from 4 to an unknown end) [connector {NAME}" in site.waybill("run", NAME, code=5)

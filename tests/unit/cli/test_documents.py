@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,21 @@ def test_a_connector_that_is_there_keeps_its_file_and_its_system(waybill: Waybil
         assert "is written by connector copy too" in waybill(*words, rival).err
     assert [one["name"] for one in waybill("connectors", "list", "--json").json["connectors"]] == ["copy"]
     assert waybill("connectors", "show", "copy", "--json").json["revision"] == 1
+
+
+def test_probe_names_the_files_that_will_be_refused(waybill: Waybill, folder: Path) -> None:
+    packed, binary = folder / "logs" / "b.log", folder / "logs" / "c.log"
+    packed.write_bytes(gzip.compress(b"line\n"))
+    binary.write_bytes(b"\0\1\n")
+    (folder / "logs" / "folder.log").mkdir()
+    path = _write(folder, DOCUMENT.format(name="copy"))
+    typed = waybill("check", path, "--probe")
+    assert typed.code == 3
+    assert f"source: 3 files match {folder}/logs/*.log" in typed.out
+    assert f"{packed} is compressed (gzip) and will be refused" in typed.out
+    assert f"{binary} is binary (it holds NUL bytes) and will be refused" in typed.out
+    asked = _write(folder, DOCUMENT.format(name="copy").replace("*.log}", "*.log, binary: true}"))
+    assert waybill("check", asked, "--probe").code == 0
 
 
 def test_probe_tells_of_a_missing_stack(waybill: Waybill, folder: Path) -> None:

@@ -38,6 +38,26 @@ def test_a_run_moves_what_is_there_and_tells_its_receipts(waybill: Waybill, appl
     assert (again.code, again.out.startswith("copy: nothing to move")) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("offset", "said"),
+    [
+        ("5", "offset 5 is inside a record"),
+        ("5", "The next record begins at 8"),
+        ("15", "nothing at offset 15"),
+        ("15", "from 0 to 14"),
+        ("1000000", "from 0 to 14"),
+    ],
+)
+def test_an_offset_is_set_to_where_a_record_begins(waybill: Waybill, applied: Path, offset: str, said: str) -> None:
+    moved(_ledger(applied), "copy", applied, records=3)
+    partition = f"{applied}/logs/a.log"
+    typed = waybill("offsets", "set", "copy", partition, offset)
+    assert (typed.code, said in typed.err) == (2, True), typed.err
+    assert partition in typed.err
+    for possible in ("0", "4", "8", "14"):
+        assert waybill("offsets", "set", "copy", partition, possible, "--yes").code == 0
+
+
 def test_a_run_with_a_window_moves_what_comes_until_somebody_pauses_it(waybill: Waybill, applied: Path) -> None:
     out = applied / "out" / "copy.txt"
 

@@ -95,6 +95,8 @@ class Follower:
         """One plan and its execution."""
         values: list[bytes] = []
         for partition, bounds in self.source.bounds(self.positions).items():
+            if bounds.failure:
+                raise bounds.failure.as_error()
             if bounds.end > bounds.begin:
                 values += self._read(partition, bounds)
         return values

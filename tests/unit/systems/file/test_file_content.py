@@ -5,12 +5,13 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import OPEN_END
-from connect_core.errors import ContentRefused
+from connect_core.contracts import OPEN_END, SourceBatch
+from connect_core.errors import ContentRefused, Failure
 from connect_core.records import Partition
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
@@ -43,11 +44,11 @@ def test_what_has_no_lines_is_refused_and_the_other_files_are_read(tmp_path: Pat
     good.write_bytes(b"one\n")
     files = source(tmp_path / "*.log")
     bounds = files.bounds(dict.fromkeys(files.partitions([])))
-    assert not bounds[Partition(str(bad))].grows, "no live range, of which one failure ends all"
-    with pytest.raises(ContentRefused, match=kind.split()[0] if kind != "empty bzip2" else "bzip2") as refused:
-        list(files.read(range_of(Partition(str(bad)), bounds[Partition(str(bad))]), limit()))
-    assert refused.value.where == str(bad)
-    assert "binary: true" in refused.value.next_step
+    refused = bounds[Partition(str(bad))].failure
+    assert refused is not None
+    assert (refused.kind, refused.where) == ("ContentRefused", str(bad))
+    assert kind.removeprefix("empty ").split()[0] in refused.what
+    assert "binary: true" in refused.next_step
     read = files.read(range_of(Partition(str(good)), bounds[Partition(str(good))]), limit())
     assert [value for batch in read for value in batch.records.column("value").to_pylist()] == [b"one"]
 
@@ -69,20 +70,31 @@ def test_text_is_not_taken_for_something_else(tmp_path: Path, text: bytes) -> No
     assert b"".join(line + b"\n" for line in Follower(source(path)).run()) == text
 
 
+def test_what_came_since_the_plan_is_refused_by_who_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"x\n" * 1000)
+    files, partition = source(path), Partition(str(path))
+    wanted = range_of(partition, files.bounds({partition: None})[partition])
+    wanted = replace(wanted, evidence={})
+    path.write_bytes(REFUSED["gzip"] * 10)
+    with pytest.raises(ContentRefused, match="gzip"):
+        list(files.read(wanted, limit()))
+
+
 def test_what_comes_into_a_followed_file_is_looked_at_too(tmp_path: Path) -> None:
-    """The live ranges of all files end there, with what they have, and the next plan sets the one aside."""
+    """It is told of as that file's failure, and the others are followed on."""
     bad, good = tmp_path / "bad.log", tmp_path / "good.log"
     for path in (bad, good):
         path.write_bytes(b"")
     files = source(tmp_path / "*.log")
     bounds = files.bounds(dict.fromkeys(files.partitions([])))
     ranges = [range_of(partition, seen) for partition, seen in bounds.items() if seen.grows]
-    live = [one.__class__(**{**one.__dict__, "end": OPEN_END}) for one in ranges]
+    live = [replace(one, end=OPEN_END) for one in ranges]
     bad.write_bytes(REFUSED["gzip"])
     good.write_bytes(b"one\n")
-    got = [(one.partition.key, batch.records.num_rows) for one, batch in files.follow(live, limit(), linger_s=5)]
-    assert got == [(str(good), 1)]
-    assert not files.bounds({Partition(str(bad)): None})[Partition(str(bad))].grows
+    came = {one.partition.key: batch for one, batch in files.follow(live, limit(), linger_s=0.3)}
+    assert isinstance(came[str(bad)], Failure)
+    assert isinstance(came[str(good)], SourceBatch)
 
 
 @pytest.mark.parametrize(("line_end", "lines"), [("any", [b"a", b"b\r\r", b""]), ("lf", [b"a\r", b"b\r\r\r", b"\r"])])

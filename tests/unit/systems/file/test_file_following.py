@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import OPEN_END, OpenRange, Outcome, Position, Range
+from connect_core.contracts import OPEN_END, OpenRange, Outcome, Position, Range, SourceBatch
 from connect_core.digest import LinesDigest
-from connect_core.errors import Retriable
+from connect_core.errors import Failure, Retriable
 from connect_core.records import Partition
 from connect_core.replication.lane import move
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
@@ -45,10 +45,12 @@ def add(path: Path, text: str) -> None:
 
 
 def followed(source: FileSource, ranges: list[Range], *happenings: Callable[[], object]) -> list[tuple[str, bytes]]:
-    """What comes; behind each batch the next thing happens."""
+    """What comes; behind each batch the next thing happens. Raises what a range cannot be followed for."""
     left, seen = list(happenings), []
     for wanted, batch in source.follow(ranges, limit(), linger_s=0.3):
         name = Path(wanted.partition.key).stem
+        if isinstance(batch, Failure):
+            raise batch.as_error()
         seen += [(name, value) for value in batch.records.column("value").to_pylist()]
         if left:
             left.pop(0)()
@@ -97,6 +99,19 @@ def test_a_file_cut_while_it_is_followed_is_not_trusted(source: FileSource, logs
     a, _ = logs
     with pytest.raises(Retriable, match="cut or written over"):
         followed(source, live(source, a), lambda: a.write_text(""))
+
+
+def test_the_other_files_are_followed_on(source: FileSource, logs: list[Path]) -> None:
+    a, b = logs
+    came = list[tuple[str, object]]()
+    for wanted, batch in source.follow(live(source, a, b), limit(), linger_s=0.5):
+        name = Path(wanted.partition.key).stem
+        came.append((name, batch.kind if isinstance(batch, Failure) else batch.records.num_rows))
+        if came[-1] == ("b", 1) and len(came) == 2:
+            a.write_text("")
+        if came[-1] == ("a", "Retriable"):
+            add(b, "more\nlines\n")
+    assert came == [("a", 1), ("b", 1), ("a", "Retriable"), ("b", 2)]
 
 
 def test_a_part_that_ends_and_a_renamed_file_do_not_grow(tmp_path: Path, logs: list[Path]) -> None:
@@ -209,6 +224,7 @@ def test_thousands_of_files_are_followed_with_few_descriptors(tmp_path: Path) ->
     try:
         seen: dict[str, list[bytes]] = {}
         for wanted, batch in source.follow(ranges, limit(), linger_s=1.0):
+            assert isinstance(batch, SourceBatch)
             values = seen.setdefault(Path(wanted.partition.key).stem, [])
             values += batch.records.column("value").to_pylist()
             if len(seen) == len(paths) and len(values) == 1 and Path(wanted.partition.key) == paths[-1]:

@@ -35,7 +35,7 @@ def test_read_completely_and_deleted_is_the_end_of_it(log: Path, pattern: str) -
     assert follower.run() == [b"one", b"two"]
     log.unlink()
     (told,) = gaps(follower, Partition(str(log)))
-    assert told == Gap(0, 8, 8, "deleted")
+    assert told == Gap(0, 8, 8, "ended")
     assert not told.loses
     assert follower.source.partitions([Partition(str(log))]) == [Partition(str(log))], "it may come back"
 
