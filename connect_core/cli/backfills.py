@@ -18,15 +18,16 @@ from connect_core.orchestration.names import backfill_dag
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
-    from connect_core.ledger import Backfill, Connector, Ledger
+    from connect_core.ledger import Backfill, Connector, Ledger, SettledRange
     from connect_core.orchestration.rest import Airflow
     from connect_core.replication.requests import Request
+    from connect_core.replication.setting import Progress
 
 app = typer.Typer(no_args_is_help=True, help="Backfills and replays: what became of them, and going on with them.")
 
 _LOOK_EVERY_S = 1.0
 
-Stream = Annotated[str, typer.Argument(help="As `backfills list` names it.", metavar="STREAM")]
+Stream = Annotated[str, typer.Argument(help="As `backfills list` names it, or its --id.", metavar="STREAM")]
 OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
 Id = Annotated[str, typer.Option("--id", help="Names a new one, or goes on with the one of this id.")]
 Sink = Annotated[
@@ -163,7 +164,7 @@ def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False)
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
-        stored_backfill(opened.ledger, connector, stream)
+        stream = stored_backfill(opened.ledger, connector, stream).stream
         changed = opened.ledger.cancel_backfill(connector.uid, stream, who=opened.settings.user, why=why)
         told = _told(opened.ledger, name, stored_backfill(opened.ledger, connector, stream))
     text = "cancelled" if changed else f"was {told['state']} already"
@@ -199,39 +200,62 @@ def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, ho
 
     begun = time.monotonic()
     several: list[dict[str, Any]] = []
-    output.notice(f"{connector.name}: {stored.stream} into {_sink(stored) or 'the sink of the document'}")
+    name, stream = connector.name, stored.stream
+    output.notice(f"{name}: {stream} into {_sink(stored) or 'the sink of the document'}")
+    output.notice(f"{name}: how far it is: waybill backfills show {name} {stream}")
     with control.airflow_of(opened.home, opened.settings) as airflow:
         if airflow and not how.engine and stored.state != "done":
+            known = {one.id for one in _receipts(opened.ledger, stored)}
             _follow(airflow, opened.ledger, connector, stored, how.quiet)
+            settled = [one.receipt for one in _receipts(opened.ledger, stored) if one.id not in known]
+            several.append({"connector": name, "seconds": 0, **telling.total(settled)})
         else:
-            while _goes_on(opened.ledger, connector, stored.stream, several):
-                several.append(attempt(opened, home, connector, how, stream=stored.stream))
-    now = stored_backfill(opened.ledger, connector, stored.stream)
+            while _goes_on(opened.ledger, connector, stream, several):
+                several.append(attempt(opened, home, connector, how, stream=stream))
+    now = stored_backfill(opened.ledger, connector, stream)
     moved = {**telling.added(several), "seconds": round(time.monotonic() - begun, 3)} if several else {}
 
     def for_people() -> None:
-        output.line(
-            "\n".join([*(telling.lines(moved) if moved else []), f"{connector.name}: {now.stream} is {now.state}"])
-        )
+        if moved:
+            output.line(f"{name}: {telling.counts(moved)} ({moved['seconds']:.1f} s)")
+            output.line(
+                "\n".join([*telling.noteworthy(moved), f"  receipts: waybill receipts {name} --stream {stream}"])
+            )
+        output.line(f"{name}: {stream} is {now.state}")
 
-    output.emit(how.quiet, {**_told(opened.ledger, connector.name, now), **moved}, for_people)
+    output.emit(how.quiet, {**_told(opened.ledger, name, now), **moved}, for_people)
+
+
+def _receipts(ledger: Ledger, stored: Backfill) -> list[SettledRange]:
+    return ledger.receipts(stored.uid, stream=stored.stream, limit=None)
 
 
 def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Backfill, quiet: bool) -> None:
     """Airflow runs it; this shows how far it has come. It goes on there when this is interrupted."""
     from connect_core.orchestration import control
-    from connect_core.replication.setting import Progress
 
     with listening(quiet=quiet) as listener:
         run_id = control.start_backfill(airflow, connector.name, stored)
         listener.say(f"Airflow runs it, as {run_id} of DAG {backfill_dag(connector.name)}")
-        while not control.is_over(airflow, connector.name, run_id):
-            now = _told(ledger, connector.name, stored)
-            settled = ledger.receipts(connector.uid, stream=stored.stream, limit=None)
-            read = sum(one.receipt.read or 0 for one in settled)
-            if now["done"] < now["planned"]:
-                listener.progress(Progress(0, now["done"], now["planned"], read))
-            time.sleep(_LOOK_EVERY_S)
+        over = False
+        while not over:
+            over = control.is_over(airflow, connector.name, run_id)
+            now = progress_of(ledger, stored)
+            if over or now.done < now.planned:
+                listener.progress(now)
+            if not over:
+                time.sleep(_LOOK_EVERY_S)
+
+
+def progress_of(ledger: Ledger, stored: Backfill) -> Progress:
+    """How far all tasks of it have come together, in positions and in records."""
+    from connect_core.replication.course import Course
+    from connect_core.replication.setting import Progress
+
+    course = Course(stored.parts)
+    positions = ledger.positions(stored.uid, stored.stream, course.partitions())
+    records = ledger.records_read(stored.uid, stored.stream)
+    return Progress(0, course.done(positions), course.length(positions), records)
 
 
 def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[dict[str, Any]]) -> bool:

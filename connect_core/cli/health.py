@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,7 +167,11 @@ def _home() -> Iterator[Finding]:
         yield Finding("home", "ok", str(home))
     for root in settings.files_roots:
         state = "ok" if root.is_dir() else "fault"
-        step = "" if root.is_dir() else "Make the folder, or correct the setting files_roots"
+        step = (
+            ""
+            if root.is_dir()
+            else f"Make the folder, or name others: export WAYBILL_FILES_ROOTS=FOLDER{os.pathsep}FOLDER"
+        )
         yield Finding("files_roots", state, str(root), step, 2)
 
 

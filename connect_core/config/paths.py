@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -24,9 +25,17 @@ def absolute_path(text: str, roots: tuple[Path, ...], *, links: bool = False) ->
     allowed = [Path(os.path.realpath(root)) for root in roots]
     for path in (start, *found):
         if not any(path == root or root in path.parents for root in allowed):
-            names = ", ".join(map(str, allowed))
-            raise ValueError(f"{path} is outside of the folders that files may be in: {names} (setting files_roots)")
+            raise ValueError(_outside(path, allowed, path if pattern and path == start else path.parent))
     return result
+
+
+def _outside(path: Path, allowed: Sequence[Path], folder: Path) -> str:
+    names = ", ".join(map(str, allowed))
+    line = f"export WAYBILL_FILES_ROOTS={os.pathsep.join(map(str, (*allowed, folder)))}"
+    return (
+        f"{path} is outside of the folders that files may be in: {names} (setting files_roots). To allow its folder,"
+        f" here and where Airflow runs: {line}"
+    )
 
 
 def _without_steps_up(path: Path) -> Path:

@@ -154,6 +154,13 @@ class History(Transactions):
             rows = connection.execute(query).all()
         return {run_id: {"read": int(read), "delivered": int(delivered)} for run_id, read, delivered in rows}
 
+    def records_read(self, uid: str, stream: str) -> int:
+        """By all receipts of a stream; those whose count nobody knows add nothing."""
+        read = sa.select(sa.func.coalesce(sa.func.sum(RANGES.c.read), 0))
+        mine = (RANGES.c.uid == uid) & (RANGES.c.stream == stream) & (RANGES.c.state == "settled")
+        with self._read() as connection:
+            return int(connection.execute(read.where(mine)).scalar_one())
+
     def receipts(
         self, uid: str, run_id: str | None = None, stream: str | None = None, limit: int | None = 50
     ) -> list[SettledRange]:

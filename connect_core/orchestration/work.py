@@ -156,7 +156,8 @@ def _end_of(run: Run) -> str:
         return "was done"
     if run.failure is None:
         return "was lost: its process was killed, or is being replaced"
-    return f"failed: {run.failure.kind}: {run.failure.what}"
+    where = f" [{run.failure.where}]" if run.failure.where else ""
+    return f"failed: {run.failure.kind}: {run.failure.what}{where}"
 
 
 def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:

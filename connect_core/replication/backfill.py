@@ -19,9 +19,14 @@ from connect_core.replication.task import TaskRun
 
 
 def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:
-    """Raises ConfigError when nobody has begun it."""
+    """By its stream, or by the id that it was begun with. Raises ConfigError when nobody has begun it, or when a
+    backfill and a replay have that id."""
     found = ledger.backfill(connector.uid, stream)
     if found is None:
+        kinds = [ledger.backfill(connector.uid, f"{kind}-{stream}") for kind in ("backfill", "replay")]
+        of_id = [one for one in kinds if one is not None]
+        if len(of_id) == 1:
+            return of_id[0]
         known = ", ".join(one.stream for one in ledger.backfills(connector.uid)) or "none"
         raise ConfigError(f"connector {connector.name} has no backfill {stream!r}", next_step=f"There are: {known}")
     return found

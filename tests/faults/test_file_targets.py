@@ -189,7 +189,7 @@ def test_a_folder_that_is_not_there(bare_site: Site, row: FaultRow, moment: str)
         row.strikes()
         copying.out.parent.rename(away)
     said = copying.run(code=3)
-    assert "The folder is missing" in said
+    assert f"The folder {copying.out.parent} is missing" in said
     assert str(copying.out) in said
     away.rename(copying.out.parent)
     copying.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,11 +25,28 @@ _UNREACHABLE = {
 
 def file_error(error: OSError, doing: str, path: str) -> WaybillError:
     """`doing` is what was tried, as in "cannot be read"."""
-    what = f"File {doing}: {error.strerror or error}"
+    folder = missing_folder(path) if error.errno == errno.ENOENT else None
+    why = f"the folder {folder} is missing" if folder else error.strerror or str(error)
+    what = f"File {doing}: {why}"
     advice = _UNREACHABLE.get(error.errno or 0)
     if advice:
         return Unreachable(what, where=path, next_step=advice)
     return Retriable(what, where=path, next_step="Try again; if it stays, look at the disk and the system log")
+
+
+def missing_folder(path: str) -> str | None:
+    """The highest folder on the way to the file `path` that is not there; None when all are."""
+    missing, folder = None, os.path.dirname(path)
+    while folder and not os.path.isdir(folder):
+        missing, folder = folder, os.path.dirname(folder)
+    return missing
+
+
+def require_folder(path: str) -> None:
+    """Raises Unreachable, which names it, when a folder on the way to the file `path` is missing."""
+    if folder := missing_folder(path):
+        advice = "Create it, mount what holds it, or correct the path"
+        raise Unreachable(f"The folder {folder} is missing", where=path, next_step=advice)
 
 
 @contextmanager

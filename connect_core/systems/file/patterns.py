@@ -30,6 +30,14 @@ def _matches(path: Sequence[str], pattern: Sequence[str]) -> bool:
     return bool(path) and fnmatchcase(path[0], pattern[0]) and _matches(path[1:], pattern[1:])
 
 
+def first_in(pattern: str) -> str:
+    """The path up to its first wildcard, if there is one: what stands before its last slash is the folder in which the
+    pattern begins."""
+    parts = pattern.split("/")
+    first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return "/".join(parts[: first + 1])
+
+
 def without_links(pattern: str) -> str:
     """The pattern with the symbolic links resolved that stand before its first wildcard."""
     if not glob.has_magic(pattern):

@@ -14,9 +14,9 @@ from contextlib import contextmanager, nullcontext
 import pyarrow as pa
 
 from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
-from connect_core.errors import TargetChanged, Unreachable
+from connect_core.errors import TargetChanged
 from connect_core.found import Found
-from connect_core.systems.file.failures import telling
+from connect_core.systems.file.failures import require_folder, telling
 from connect_core.systems.file.identity import open_if_there
 from connect_core.systems.file.options import FileSinkOptions, path_of_task
 from connect_core.systems.file.target import Place, Target, check
@@ -48,8 +48,7 @@ class FileSink:
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         name = self.path_for(task)
         path = os.path.realpath(name)
-        if not os.path.isdir(os.path.dirname(path)):
-            raise Unreachable("The folder is missing", where=path, next_step="Create it, or correct the path")
+        require_folder(path)
         settled = _settled(name, floors)
         if settled is not None:
             self._checked(path, settled)

@@ -17,12 +17,14 @@ from connect_core.contracts import Bounds, Followed, Json, Limit, Position, Rang
 from connect_core.errors import ConfigError, Failure, Retriable, WaybillError
 from connect_core.records import Partition
 from connect_core.systems.file.content import require_lines
+from connect_core.systems.file.failures import require_folder
 from connect_core.systems.file.folders import Folders, matching_files, still_named
 from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
 from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
 from connect_core.systems.file.lines import LineRules
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
+from connect_core.systems.file.patterns import first_in
 from connect_core.systems.file.reading import RangeReader
 from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_moved
 
@@ -39,7 +41,9 @@ class FileSource:
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """What the path names: the files that are there, and those known, the rest of which may still have to be read
-        wherever it is now. A document that was changed names others."""
+        wherever it is now. A document that was changed names others. Raises Unreachable while the folder is missing in
+        which the path begins: what it holds is not known then, and nothing of it counts as deleted."""
+        require_folder(first_in(self._options.path))
         named = still_named(known, _path_of, self._options.path)
         paths = matching_files(self._options.path)
         if self._options.parallel:

@@ -37,6 +37,7 @@ def test_a_backfill_goes_beside_the_live_target_and_is_told(waybill: Waybill, co
     assert (listed["stream"], listed["state"], listed["why"]) == ("backfill-one", "done", "a hole")
     assert listed["asked"] == {"ranges": ["a.log:2-8"]}
     assert waybill("backfill", "copy", "--id", "one").out == "copy: backfill-one is done\n"
+    assert waybill("backfills", "show", "copy", "one", "--json").json["stream"] == "backfill-one", "its id will do"
     shown = waybill("backfills", "show", "copy", "backfill-one").out
     assert "a hole" in shown
     assert "copy.txt.backfill-one" in shown
@@ -56,6 +57,7 @@ def test_a_run_is_replayed_into_another_file(waybill: Waybill, copied: Path) -> 
     assert typed.code == 0, typed.err
     assert (copied / "out" / "again.txt").read_text() == "one\ntwo\nthree\n"
     assert "is done" in typed.out
+    assert "  receipts: waybill receipts copy --stream replay-" in typed.out
 
 
 @pytest.mark.parametrize(

@@ -243,3 +243,26 @@ def test_a_run_without_its_engine_says_how_to_start_it(waybill: Waybill, applied
     assert typed.code == 3
     assert "`waybill engine start`" in typed.err
     assert waybill("run", "copy", "--engine", "flink").code == 2
+
+
+def test_a_missing_folder_is_named_and_nothing_counts_as_deleted(waybill: Waybill, applied: Path) -> None:
+    """As an unmounted disk is: the source's folder, then the target's."""
+    moved(_ledger(applied), "copy", applied, records=3)
+    with (applied / "logs" / "a.log").open("a") as log:
+        log.write("four\n")
+    for name in ("logs", "out"):
+        (applied / name).rename(applied / "away")
+        for _ in range(2):
+            typed = waybill("run", "copy", "--engine", "inline")
+            assert (typed.code, f"The folder {applied / name} is missing" in typed.err) == (3, True), typed.err
+        (applied / "away").rename(applied / name)
+    assert waybill("gaps", "copy", "--json").json["gaps"] == []
+    assert f"The folder {applied / 'out'} is missing" in waybill("runs", "copy").out
+
+
+def test_a_path_outside_of_the_roots_is_told_with_the_line_that_allows_it(waybill: Waybill, applied: Path) -> None:
+    document = (applied / "copy.yaml").read_text().replace("logs/*.log", "/srv/logs/*.log")
+    (applied / "copy.yaml").write_text(document)
+    typed = waybill("check", "copy.yaml")
+    assert typed.code == 2
+    assert f"export WAYBILL_FILES_ROOTS={applied}:/srv/logs" in typed.err
