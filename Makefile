@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate faults guards bench pictures docs lint stop clean chromium mosquitto ready ready-for-tests
+.PHONY: help demo test simulate faults attack guards bench pictures docs lint stop clean chromium mosquitto ready ready-for-tests
 
 # Where it is set, every command of ours would compile itself anew: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,6 +25,9 @@ simulate: ready  ## 10,000 histories of runs in virtual time with everything tha
 
 faults: ready-for-tests  ## the whole fault matrix with real servers, more than an hour; SEED=n repeats one; writes docs/faults.md
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED))
+
+attack: mosquitto ready-for-tests  ## chaos against a whole stack through Airflow, compared record by record; SEED=n, SECONDS=n (300)
+	@$(RUN) -m tests.attack $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))
 
 guards: ready-for-tests  ## take one mechanism after the other out of a copy, and see the tests that must notice turn red
 	@$(RUN) -m tests.guards

@@ -1,0 +1,161 @@
+"""`make attack`: a whole stack with four connectors that Airflow runs, and everything done to it that a bad day does.
+
+    python -m tests.attack [--seed N] [--seconds N]
+
+Processes are killed, stopped and continued; connectors are paused, changed, moved back, filled again and replayed;
+logs are rotated: for so many seconds, while records keep coming. Then it is let settle, and sources and targets are
+compared record by record. Prints its seed and every deed with its time. A seed makes the same choices again; what they
+meet is up to the machine. Exit code 1, and the folder stays, when a record was lost, was repeated and no receipt tells
+it, or came out of order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from connect_core import stack
+from tests.attack.checker import Java, Link, lines_of
+from tests.attack.deeds import Attacker
+from tests.attack.feeding import Devices, Feeding, Files, record
+from tests.attack.world import ACROSS, COPY, DEVICES, FILES_IN, LINES, OUT, TELEGRAMS, World
+
+_MEMORY, _ROOM_BYTES = Path("/dev/shm"), 4 << 30
+_PAUSE_S = (1.0, 6.0)
+_SETTLE_LIMIT_S = 420.0
+_LOOK_EVERY_S = 5.0
+_FIRST_LIMIT_S = 180.0
+_ALL = (FILES_IN, OUT, ACROSS, DEVICES)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
+    parser.add_argument("--seed", type=int, default=None, help="by default one of the clock")
+    parser.add_argument("--seconds", type=int, default=300, help="how long the stack is attacked")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else int(time.time())
+    folder = Path(tempfile.mkdtemp(prefix="waybill-attack-", dir=_in_memory()))
+    folder.chmod(0o711)
+    print(f"seed {seed}, {options.seconds} s, in {folder}", flush=True)
+    world = World(folder)
+    try:
+        faults = attack(world, random.Random(seed), options.seconds)
+    finally:
+        world.end()
+    for fault in faults:
+        print(f"BROKEN: {fault}")
+    if not faults:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"seed {seed}: {'broken' if faults else 'holds'}", flush=True)
+    return 1 if faults else 0
+
+
+def _in_memory() -> Path | None:
+    """A disk that stalls has held a broker back for over a minute. None, the usual place, where there is no room."""
+    return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES else None
+
+
+def attack(world: World, rng: random.Random, seconds: float) -> list[str]:
+    """What is wrong in the end; empty when everything is where it belongs."""
+    world.start()
+    files, devices = Files(world.folder), Devices(lambda: world.port(stack.MQTT_BROKER, "mqtt"))
+    feeding = Feeding(files, devices)
+    begin(world)
+    attacker = Attacker(world, files, devices, rng)
+    world.log("everything moves: the attack begins")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        attacker.strike()
+        attacker.stopped.go_on(time.monotonic())
+        time.sleep(rng.uniform(*_PAUSE_S))
+        attacker.stopped.go_on(time.monotonic())
+    attacker.stopped.go_on()
+    feeding.end()
+    world.log("no more records, no more deeds")
+    return settle(world, files, devices)
+
+
+def begin(world: World) -> None:
+    """Applies the connectors one after the other, each when what it reads is there."""
+    for name in _ALL:
+        code, out = world.apply(name)
+        if code:
+            raise SystemExit(f"{name} could not be applied: {out}")
+        world.log(f"applied {name}")
+        if name == FILES_IN:
+            until = time.monotonic() + _FIRST_LIMIT_S
+            while not world.json("receipts", name).get("receipts") and time.monotonic() < until:
+                time.sleep(1)
+
+
+def settle(world: World, files: Files, devices: Devices) -> list[str]:
+    """Waits until everything has arrived and nothing moves any more; what is wrong then, or when the time is over."""
+    world.revive()
+    for name in _ALL:
+        world.command("connectors", "resume", name)
+    until = time.monotonic() + _SETTLE_LIMIT_S
+    before: list[str] = []
+    while True:
+        links = compared(world, files, devices)
+        said = [str(link) for link in links]
+        faults = [f"{link.name}: {fault}" for link in links for fault in link.faults]
+        if (not faults and said == before) or time.monotonic() > until:
+            break
+        before = said
+        time.sleep(_LOOK_EVERY_S)
+    for line in said:
+        world.log(line)
+    if faults:
+        _evidence(world)
+    return faults
+
+
+def compared(world: World, files: Files, devices: Devices) -> list[Link]:
+    broker = world.pid(stack.BROKER)
+    if broker is None:
+        return [Link("the broker", {}, {}, (), lost=["everything: it does not run"])]
+    java = Java(broker, f"127.0.0.1:{world.port(stack.NAME_SERVER, 'remoting')}", world.folder / "java")
+    lines, copy, telegrams = java.topic(LINES), java.topic(COPY), java.topic(TELEGRAMS)
+    written = {origin: [record(origin, number) for number in range(count)] for origin, count in files.counts.items()}
+    sure = {"device": [record("device", number) for number in sorted(devices.sure)]}
+    unsure = frozenset(record("device", number) for number in range(devices.sent) if number not in devices.sure)
+    out = lines_of(path for path in (world.folder / "out").glob("lines*.txt"))
+    links = [
+        Link(FILES_IN, written, lines, _receipts(world, FILES_IN)),
+        Link(OUT, lines, out, _receipts(world, OUT)),
+        Link(ACROSS, lines, copy, _receipts(world, ACROSS)),
+        Link(DEVICES, sure, telegrams, _receipts(world, DEVICES), unsure),
+    ]
+    for topic, read in ((LINES, lines), (COPY, copy), (TELEGRAMS, telegrams)):
+        counted = java.stored(topic)
+        if counted != sum(map(len, read.values())):
+            world.log(f"{topic}: the admin tool counts {counted}, the client read {sum(map(len, read.values()))}")
+    return [link.compare() for link in links]
+
+
+def _receipts(world: World, name: str) -> list[dict]:  # type: ignore[type-arg]
+    found = world.json("receipts", name, "--stream", "all", "--last", "100000")
+    return list(found.get("receipts", []))
+
+
+def _evidence(world: World) -> None:
+    """What a person would look at first."""
+    for words in (("dev", "status"), ("doctor",), ("lag",), *(("runs", name, "--last", "5") for name in _ALL)):
+        print(
+            f"--- waybill {' '.join(words)}\n{world.command(*words, '--wide' if words[0] != 'doctor' else '--json')[1]}"
+        )
+    print(f"--- the supervisor\n{stack_log(world)}")
+
+
+def stack_log(world: World) -> str:
+    lines = (world.home / "logs" / "supervisor.log").read_text().splitlines()
+    return "\n".join(line for line in lines if line[:2] == "20")[-6000:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
