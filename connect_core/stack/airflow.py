@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from connect_core.errors import Unreachable
-from connect_core.stack import airflow_database, airflow_settings, jars, ports, postgresql
+from connect_core.stack import airflow_database, airflow_settings, jars, ports, postgresql, record, starting
 from connect_core.stack.parts import (
     API_SERVER,
     DAG_PROCESSOR,
@@ -83,7 +83,7 @@ class Component:
         try:
             if not airflow_database.has_heartbeat(_database(site), self.job_type, _SILENT_S):
                 return NOT_ANSWERING
-            stuck = self.name == SCHEDULER and airflow_database.waiting(_database(site)).is_stuck
+            stuck = self.name == SCHEDULER and look_at_tasks(site.home).is_stuck
         except Unreachable:
             return NOT_ANSWERING
         return STARTS_NO_TASKS if stuck else RUNNING
@@ -142,9 +142,13 @@ class ApiServer:
         }
 
 
-def waiting_tasks(home: Path) -> airflow_database.Waiting:
-    """What Airflow's database says of tasks that are queued. Raises Unreachable when it does not answer."""
-    return airflow_database.waiting(postgresql.url(home, airflow_settings.DATABASE))
+def look_at_tasks(home: Path) -> starting.Look:
+    """Whether what the recorded scheduler has queued is started. Raises Unreachable when that cannot be seen."""
+    recorded = record.load(home)
+    if recorded is None:
+        raise Unreachable("nothing of the stack is running", where=str(home))
+    pid = recorded.part(SCHEDULER).process.pid
+    return starting.look(postgresql.url(home, airflow_settings.DATABASE), pid)
 
 
 KINDS = (

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as psycopg2_cursor
 
 _MIGRATION_LIMIT_S = 300
-STUCK_AFTER_S = 20.0
 
 
 def migrate(environment: Mapping[str, str], version: str, log: Path, report: Report) -> None:
@@ -64,32 +63,29 @@ def has_heartbeat(url: str, job_type: str, within_s: float) -> bool:
 @dataclass(frozen=True)
 class Waiting:
     """Tasks that the scheduler has given to its executor and that have not started: how many, for how many seconds the
-    first of them, and whether any other task has started in the last `STUCK_AFTER_S`."""
+    first of them; how many tasks run; and whether any has started lately."""
 
     queued: int
     longest_s: float
+    running: int
     others_start: bool
 
-    @property
-    def is_stuck(self) -> bool:
-        """A scheduler queues no more than its executor has room for, so that what is queued starts within moments."""
-        return self.queued > 0 and self.longest_s >= STUCK_AFTER_S and not self.others_start
 
-
-def waiting(url: str) -> Waiting:
+def waiting(url: str, lately_s: float) -> Waiting:
     """Raises Unreachable."""
     with _asked(url) as cursor:
         cursor.execute(
-            "SELECT count(*), coalesce(extract(epoch FROM now() - min(queued_dttm)), 0) FROM task_instance"
-            " WHERE state = 'queued'"
+            "SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),"
+            " coalesce(extract(epoch FROM now() - min(queued_dttm) FILTER (WHERE state = 'queued')), 0)"
+            " FROM task_instance WHERE state IN ('queued', 'running')"
         )
-        queued, longest_s = cursor.fetchone() or (0, 0)
-        if longest_s < STUCK_AFTER_S:
-            return Waiting(queued, float(longest_s), True)
+        queued, running, longest_s = cursor.fetchone() or (0, 0, 0)
+        if longest_s < lately_s:
+            return Waiting(queued, float(longest_s), running, others_start=True)
         cursor.execute(
-            "SELECT 1 FROM task_instance WHERE start_date > now() - make_interval(secs => %s) LIMIT 1", (STUCK_AFTER_S,)
+            "SELECT 1 FROM task_instance WHERE start_date > now() - make_interval(secs => %s) LIMIT 1", (lately_s,)
         )
-        return Waiting(queued, float(longest_s), cursor.fetchone() is not None)
+        return Waiting(queued, float(longest_s), running, cursor.fetchone() is not None)
 
 
 def has_job(url: str, job_type: str) -> bool:

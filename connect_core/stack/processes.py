@@ -22,6 +22,7 @@ from connect_core.errors import Unreachable
 _KILL_WAIT_S = 10.0
 _POLL_S = 0.05
 _LAST_STANDARD = 2
+_PARENT_FIELD = 1
 _SESSION_FIELD = 3  # of /proc/PID/stat, counted from the state that follows the name in brackets
 _STARTED_FIELD = 19
 
@@ -46,11 +47,6 @@ class Process:
             _reap(self.pid)
             return False
         return True
-
-    @property
-    def age_s(self) -> float:
-        """Since its start, of a process of this boot."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -179,6 +175,17 @@ def _session(leader: int) -> list[Process]:
         for pid, stat in stats
         if stat is not None and int(stat[_SESSION_FIELD]) == leader
     ]
+
+
+def children_titles(parent: int) -> list[str]:
+    """The command lines of the living children of a process; some programs write there what they do."""
+    found = []
+    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        stat = _stat(pid)
+        if stat is not None and int(stat[_PARENT_FIELD]) == parent and stat[0] not in "ZX":
+            with contextlib.suppress(OSError):
+                found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from connect_core.errors import Unreachable, WaybillError
 from connect_core.stack import airflow, lifecycle, processes
-from connect_core.stack.airflow_database import STUCK_AFTER_S
-from connect_core.stack.parts import API_SERVER, SCHEDULER
-from connect_core.stack.record import Part, Stack, load
+from connect_core.stack.parts import SCHEDULER
+from connect_core.stack.record import Stack, load
+from connect_core.stack.starting import Patience
 
 _LOOK_EVERY_S = 0.5
 _FIRST_PAUSE_S = 1.0
@@ -28,8 +28,7 @@ _LONGEST_PAUSE_S = 60.0
 _STABLE_S = 120.0
 _SECOND_MEND_S, _MENDED_S = 60.0, 900.0
 """A scheduler that starts nothing although it was ended for that: most likely something else is wrong."""
-_LOOK_AT_TASKS_EVERY_S = 4.0
-_WARM_S = 5.0
+_LOOK_AT_TASKS_EVERY_S = 3.0
 
 
 @dataclass
@@ -58,12 +57,12 @@ class BackOff:
 def watch(home: Path) -> None:
     """Runs until this process is no longer the recorded supervisor of `home`."""
     back_off, mends = BackOff(), BackOff(_SECOND_MEND_S, _MENDED_S, _MENDED_S)
-    looked = time.monotonic()
+    patience, looked = Patience(), time.monotonic()
     _say("watching")
     while (stack := load(home)) is not None and _is_mine(stack):
         if time.monotonic() - looked >= _LOOK_AT_TASKS_EVERY_S:
             looked = time.monotonic()
-            _mend_scheduler(stack, mends, looked)
+            _mend_scheduler(stack, mends, patience, looked)
         names = to_start(stack, back_off, time.monotonic())
         if names:
             _restart(home, names)
@@ -85,29 +84,24 @@ def to_start(stack: Stack, back_off: BackOff, now: float) -> list[str]:
     return [name for name in dead if name not in waiting and waiting.isdisjoint(lifecycle.KINDS[name].after)]
 
 
-def _mend_scheduler(stack: Stack, mends: BackOff, now: float) -> None:
+def _mend_scheduler(stack: Stack, mends: BackOff, patience: Patience, now: float) -> None:
     """Ends a scheduler that starts no tasks: the next look finds it dead, and its tasks are run again by the rules."""
-    scheduler, api_server = stack.parts.get(SCHEDULER), stack.parts.get(API_SERVER)
-    if scheduler is None or api_server is None or not mends.is_due(SCHEDULER, now):
+    scheduler = stack.parts.get(SCHEDULER)
+    if scheduler is None or not scheduler.process.is_alive:
         return
     try:
-        waiting = airflow.waiting_tasks(stack.home)
+        found = airflow.look_at_tasks(stack.home)
     except Unreachable:
         return
-    if not waiting.is_stuck or not could_have_started(scheduler, api_server):
+    if not patience.is_over(scheduler.process.pid, found, now) or not mends.is_due(SCHEDULER, now):
         return
     mends.tried(SCHEDULER, now)
     _say(
-        f"{SCHEDULER} (pid {scheduler.process.pid}) starts no tasks: {waiting.queued} queued, the first of them"
-        f" {waiting.longest_s:.0f} s ago. Ending it; its tasks are tried again by the next one"
+        f"{SCHEDULER} (pid {scheduler.process.pid}) starts no tasks: {found.waiting.queued} queued, the first of them"
+        f" {found.waiting.longest_s:.0f} s ago, and {found.workers - found.busy} idle workers. Ending it; its tasks are"
+        " tried again by the next one"
     )
     processes.stop(scheduler.process, sign=signal.SIGKILL)
-
-
-def could_have_started(*parts: Part) -> bool:
-    """Whether a task had its time: each of these runs for longer than the wait that counts as stuck. A task starts
-    only when its worker has asked the api-server."""
-    return all(part.process.is_alive and part.process.age_s > STUCK_AFTER_S + _WARM_S for part in parts)
 
 
 def _restart(home: Path, names: list[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ import pytest
 
 from connect_core import stack
 from connect_core.errors import Unreachable
-from connect_core.stack import POSTGRESQL, Options, Stack, postgresql, processes
+from connect_core.stack import MQTT_BROKER, POSTGRESQL, Options, Stack, postgresql, processes
 
 pytestmark = pytest.mark.server
 
@@ -188,3 +190,35 @@ def run(running: Stack, statement: str) -> None:
             cursor.execute(statement)
     finally:
         connection.close()
+
+
+def test_a_lock_of_whoever_calls_dev_up_is_free_when_that_has_ended(home: Path, tmp_path: Path) -> None:
+    """The caller is another program, whose descriptor is made to be inherited; servers and supervisor live on."""
+    home.mkdir(parents=True)
+    command = ["flock", str(tmp_path / "lock"), str(Path(sys.executable).with_name("waybill")), "dev", "up"]
+    environment = {**os.environ, "WAYBILL_HOME": str(home)}
+    subprocess.run([*command, "--only", POSTGRESQL, "--only", MQTT_BROKER], env=environment, check=True, timeout=200)
+    assert state(home).state == "running"
+    subprocess.run(["flock", "--nonblock", str(tmp_path / "lock"), "true"], check=True, timeout=10)
+
+
+def test_every_part_that_ran_before_is_brought_back(home: Path) -> None:
+    stack.up(home, parts=(POSTGRESQL, MQTT_BROKER), options=OPTIONS)
+    stack.down(home)
+    assert {POSTGRESQL, MQTT_BROKER} <= {*stack.startable(home)}
+    again = stack.up(home, parts=(POSTGRESQL, MQTT_BROKER), options=OPTIONS)
+    assert all(part.process.is_alive for part in again.parts.values())
+    stack.down(home, parts=(MQTT_BROKER,))
+    assert MQTT_BROKER not in stack.startable(home)
+
+
+@pytest.mark.parametrize("part", [POSTGRESQL, MQTT_BROKER])
+def test_a_part_that_stands_still_is_not_running(home: Path, part: str) -> None:
+    running = stack.up(home, parts=(POSTGRESQL, MQTT_BROKER), supervise=False, options=OPTIONS)
+    os.kill(running.part(part).process.pid, signal.SIGSTOP)
+    try:
+        found = {one.name: one.state for one in stack.status(home)}
+    finally:
+        os.kill(running.part(part).process.pid, signal.SIGCONT)
+    assert found[part] == "not answering"
+    assert {found[one] for one in (POSTGRESQL, MQTT_BROKER) if one != part} == {"running"}

@@ -212,7 +212,9 @@ def test_a_part_that_comes_back_where_it_was_disturbs_nobody(place: Place) -> No
     assert place.up("base").part("upper").process == first.part("upper").process
 
 
-def test_one_that_fails_where_it_moved_and_comes_back_misleads_nobody(place: Place) -> None:
+@pytest.mark.parametrize("after", [("base",), ()], ids=["waits for it", "waits for nobody"])
+def test_one_that_fails_where_it_moved_and_comes_back_misleads_nobody(place: Place, after: tuple[str, ...]) -> None:
+    place.kinds["upper"].after = after
     first = place.up()
     port = first.part("base").ports["only"]
     _crash_and_wait(place, "base")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,8 @@ from connect_core.stack import BROKER, POSTGRESQL, SCHEDULER, TRIGGERER, Options
 from connect_core.stack.airflow_database import Waiting
 from connect_core.stack.processes import Process
 from connect_core.stack.record import Part
-from connect_core.stack.supervisor import BackOff, could_have_started, to_start
+from connect_core.stack.starting import Look, Patience
+from connect_core.stack.supervisor import BackOff, to_start
 
 
 def starts(back_off: BackOff, seconds: int) -> list[int]:
@@ -84,25 +83,43 @@ def test_a_mend_that_did_not_help_is_not_tried_again_at_once() -> None:
     assert found == [0, 60, 180, 420, 900, 1800, 1860, 1980]
 
 
+def found(queued: int = 1, longest_s: float = 60, running: int = 0, starts: bool = False, busy: int = 0) -> Look:
+    return Look(Waiting(queued, longest_s, running, starts), workers=4, busy=busy)
+
+
+def seen(*looks: Look, pid: int = 1) -> list[float]:
+    """When patience was over, of one look each three seconds."""
+    patience = Patience()
+    return [3.0 * at for at, one in enumerate(looks) if patience.is_over(pid, one, 3.0 * at)]
+
+
+def test_queued_and_nothing_starts_is_noticed_within_half_a_minute() -> None:
+    looks = [found(longest_s=3.0 * at) for at in range(10)]
+    assert seen(*looks)[0] == 21
+
+
 @pytest.mark.parametrize(
-    ("queued", "longest_s", "others_start", "stuck"),
-    [(0, 0.0, True, False), (3, 5.0, True, False), (3, 40.0, True, False), (1, 20.0, False, True)],
+    "one",
+    [
+        found(queued=0),
+        found(starts=True),
+        found(busy=1),
+        found(running=2, busy=3),
+        Look(Waiting(1, 60, 0, False), 0, 0),
+    ],
+    ids=["nothing queued", "others start", "a worker is at it", "one more is at it", "no worker is there yet"],
 )
-def test_queued_and_nothing_starts(queued: int, longest_s: float, others_start: bool, stuck: bool) -> None:
-    assert Waiting(queued, longest_s, others_start).is_stuck is stuck
+def test_what_is_slow_or_begins_is_not_stuck(one: Look) -> None:
+    assert seen(*[one] * 30) == []
 
 
-def test_what_has_just_been_started_had_no_time_to_start_tasks() -> None:
-    """This process is some seconds old."""
-    here = processes.of(os.getpid())
-    assert here is not None
-    young = Part(
-        SCHEDULER, replace(here, started=_ticks(time.clock_gettime(time.CLOCK_BOOTTIME) - 5)), {}, "1", {}, 0.0
-    )
-    assert young.process.age_s == pytest.approx(5, abs=1)
-    assert not could_have_started(young)
-    assert not could_have_started(Part(SCHEDULER, Process(here.pid, 0, here.boot_id), {}, "1", {}, 0.0)), "it is dead"
+def test_workers_whose_tasks_run_are_not_about_to_start_any() -> None:
+    assert seen(*[found(running=3, busy=3)] * 10)
 
 
-def _ticks(seconds: float) -> int:
-    return int(seconds * os.sysconf("SC_CLK_TCK"))
+def test_a_scheduler_that_was_just_started_has_its_own_time() -> None:
+    """It finds what the one before has queued."""
+    patience = Patience()
+    assert not any(patience.is_over(1, found(), at) for at in (0.0, 9.0, 18.0))
+    assert not any(patience.is_over(2, found(), at) for at in (21.0, 30.0, 39.0))
+    assert patience.is_over(2, found(), 42.0)
