@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
@@ -27,8 +27,18 @@ app = typer.Typer(no_args_is_help=True, help="Backfills and replays: what became
 
 _LOOK_EVERY_S = 1.0
 
-Stream = Annotated[str, typer.Argument(help="As `backfills list` names it, or its --id.", metavar="STREAM")]
-OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
+Stream = Annotated[
+    str,
+    typer.Argument(
+        help="As `backfills list` names it, or its --id.", metavar="STREAM", autocompletion=completing.backfills
+    ),
+]
+OptionalName = Annotated[
+    str,
+    typer.Argument(
+        help="Name of a connector; all of them when left out.", metavar="[NAME]", autocompletion=completing.connectors
+    ),
+]
 Id = Annotated[str, typer.Option("--id", help="Names a new one, or goes on with the one of this id.")]
 Sink = Annotated[
     list[str], typer.Option("--sink", help="KEY=VALUE: an option of the sink that differs. May be given several times.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 
@@ -26,7 +26,9 @@ _LEFT_BEHIND = {
     "sink": "its progress was not cleared, and stays at the broker",
 }
 
-Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+Name = Annotated[
+    str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+]
 
 
 @app.command("list")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="The records that were rejected.")
 
-Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+Name = Annotated[
+    str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+]
 
 
 @app.command("list")

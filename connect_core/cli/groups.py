@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import ConfigError
@@ -21,7 +21,12 @@ def root() -> None:
 
 @app.command()
 def translate(
-    name: Annotated[str, typer.Argument(help="A connector from RocketMQ to RocketMQ.", metavar="NAME")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A connector from RocketMQ to RocketMQ.", metavar="NAME", autocompletion=completing.connectors
+        ),
+    ],
     group: Annotated[str, typer.Argument(help="A consumer group of the source.", metavar="GROUP")],
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the offsets to the target; without it, show them.")

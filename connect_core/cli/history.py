@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable, WaybillError
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.ledger import Connector, SettledRange
 
-OptionalName = Annotated[str, typer.Argument(help="Name of a connector; all of them when left out.", metavar="[NAME]")]
+OptionalName = Annotated[
+    str,
+    typer.Argument(
+        help="Name of a connector; all of them when left out.", metavar="[NAME]", autocompletion=completing.connectors
+    ),
+]
 Stream = Annotated[
     str, typer.Option("--stream", help="live, a backfill or a replay as `backfills list` names it, or all.")
 ]

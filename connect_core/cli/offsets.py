@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.consent import Yes, agreed, require_unmoved
 from connect_core.cli.history import Stream, of_stream
@@ -28,8 +28,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Where reading goes on, and moving it by hand.")
 
-Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
-PartitionKey = Annotated[str, typer.Argument(help="Partition, as `offsets show` names it.", metavar="PARTITION")]
+Name = Annotated[
+    str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+]
+PartitionKey = Annotated[
+    str,
+    typer.Argument(
+        help="Partition, as `offsets show` names it.", metavar="PARTITION", autocompletion=completing.partitions
+    ),
+]
 
 
 @app.command()

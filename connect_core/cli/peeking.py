@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError, Unreachable
 
@@ -22,7 +22,14 @@ def register(app: typer.Typer) -> None:
 
 
 def peek(
-    name: Annotated[str, typer.Argument(help="A connector (its target is shown), or a topic.", metavar="NAME|TOPIC")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A connector (its target is shown), or a topic.",
+            metavar="NAME|TOPIC",
+            autocompletion=completing.connectors,
+        ),
+    ],
     last: Annotated[int, typer.Option("--last", min=1, max=10_000, help="How many, the newest.")] = 5,
     topic: Annotated[bool, typer.Option("--topic", help="A topic, even when a connector has this name.")] = False,
     connection: Annotated[str, typer.Option("--connection", help="Where the topic is.")] = "main",

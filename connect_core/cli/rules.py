@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.trying import register as register_try
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="What a connector makes of its records, and where they go.")
 register_try(app)
 
-Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+Name = Annotated[
+    str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+]
 RuleName = Annotated[str, typer.Argument(help="Name of the rule.", metavar="RULE")]
 Filter = Annotated[str | None, typer.Option("--filter", help="MQTT topic filter, with + and #.")]
 When = Annotated[str | None, typer.Option("--when", help="Condition, as \"$.temp > 30 AND topic[1] = 'site'\".")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.history import lag_unit, waiting_lines
 from connect_core.cli.output import JsonFlag, WideFlag
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from connect_core.engine.submitting import Place
     from connect_core.ledger import Connector
 
-Name = Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")]
+Name = Annotated[
+    str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+]
 
 EngineName = Annotated[
     str, typer.Option("--engine", help="Where lanes run: spark, submit, inline or a file of conf/engines.")

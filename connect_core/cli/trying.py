@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import completing, output, session
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
 
@@ -29,7 +29,9 @@ def register(app: typer.Typer) -> None:
 
 
 def try_(
-    name: Annotated[str, typer.Argument(help="Name of the connector.", metavar="NAME")],
+    name: Annotated[
+        str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+    ],
     last: Annotated[int, typer.Option("--last", min=1, max=1000, help="How many, the newest.")] = _LAST,
     payload: Annotated[str | None, typer.Option("--payload", help="A record typed by hand, instead.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Its topic.")] = None,
