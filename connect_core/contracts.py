@@ -73,11 +73,6 @@ class Gap:
         """Whether records are lost, or may be."""
         return not self.warns and (self.end is None or self.end > self.begin)
 
-    @property
-    def ends(self) -> bool:
-        """Whether it says that the partition has ended."""
-        return not self.warns and self.end == self.begin
-
 
 @dataclass(frozen=True)
 class Bounds:
@@ -412,7 +407,8 @@ class Source(Protocol):
         """The topic that all records of the partition carry; empty where there is none, or each has its own. Pure."""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """Driver, before each plan: None stands for a partition never read. Checks what stood at each position."""
+        """Driver, before each plan: None stands for a partition never read. Checks what stood at each position. Some of
+        `known` may be retired or have ended: they are there for what their evidence says of the others."""
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """Driver, to plan a backfill: the first offset stored at or after that moment; the end where there is none yet.

@@ -26,9 +26,13 @@ The number is the exit code of the `waybill` command.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
+
+_ROOT = Path(__file__).parents[1]
 
 
 class WaybillError(Exception):
@@ -169,12 +173,31 @@ class Failure:
             return cls(type(error).__name__, error.what, error.where, error.next_step, family)
         return cls(type(error).__name__, str(error) or repr(error))
 
+    @classmethod
+    def unexpected(cls, error: Exception, doing: str, where: str = "") -> Failure:
+        """Of an error that is none of this tree, raised by a record or a partition. Its own words are left out: they
+        may quote the record."""
+        if isinstance(error, WaybillError):
+            return cls.of(error)
+        advice = "This is a defect: report it with this place"
+        return cls(type(error).__name__, f"an unexpected error in {doing}, at {_place(error)}", where, advice)
+
     def as_error(self) -> WaybillError:
         """The error again, as its family. A class that is not of this tree is `Retriable`: nobody knows better."""
         kind = _TREE[self.family]
         foreign = self.family == "Retriable" and self.kind not in _TREE
         what = f"{self.kind}: {self.what}" if foreign else self.what
         return kind(what, where=self.where, next_step=self.next_step)
+
+
+def _place(error: Exception) -> str:
+    """File and line of the innermost frame of this code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT / "connect_core")]
+    for frame in reversed(ours or frames):
+        path = Path(frame.filename)
+        return f"{path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name}:{frame.lineno}"
+    return "an unknown place"
 
 
 def _tree(root: type[WaybillError]) -> dict[str, type[WaybillError]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import completing, output, session
+from connect_core.cli import aside, completing, output, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable, WaybillError
@@ -164,6 +164,8 @@ def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = Fal
         for sentence in waiting_lines([part["waiting"] for one in told for part in one["partitions"]]):
             output.line(sentence)
         for one in told:
+            for sentence in aside.lines(one["aside"]):
+                output.line(f"{one['connector']}: {sentence}")
             for alert in [word for word in ("late", "silent") if one[word]]:
                 output.notice(f"{one['connector']} is {alert}: last settled {output.cell(one['settled_at'])}")
             if "problem" in one:
@@ -237,9 +239,10 @@ def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
         "late": bool(waiting) and _older(since, alerts.lag),
         "silent": _older(since, alerts.silent),
         "partitions": [
-            {key: getattr(seen, key) for key in ("partition", "committed", "end", "lag", "waiting")}
+            {key: getattr(seen, key) for key in ("partition", "committed", "end", "lag", "waiting", "state")}
             for seen in previews
         ],
+        "aside": aside.of_previews(previews),
     }
 
 
@@ -249,6 +252,7 @@ def _lag_or_why_not(opened: Session, connector: Connector) -> dict[str, Any]:
         return _lag(opened, connector)
     except WaybillError as error:
         unknown: dict[str, Any] = {"lag": None, "settled_at": None, "late": False, "silent": False, "partitions": []}
+        unknown["aside"] = aside.of_states(opened.ledger.partition_states(connector.uid))
         return {"connector": connector.name, **unknown, "unit": lag_unit(connector), "problem": str(error)}
 
 

@@ -101,10 +101,9 @@ class Lifecycle:
         self._heal(partitions)
 
     def told_end(self, items: Sequence[OpenRange]) -> None:
-        """Empty ranges that were settled: those that say that their partition has ended. Whether it is there again is
-        what the next bounds say."""
+        """Empty ranges that were settled: what they tell of has ended, unless the next bounds say that it goes on."""
         told = ((item.range.partition, gap) for item in items for gap in item.range.gaps)
-        self._ending |= {partition: gap.reason for partition, gap in told if gap.ends}
+        self._ending |= {partition: gap.reason for partition, gap in told if not gap.warns}
 
     def conclude(self) -> None:
         """When everything that can be moved is: raises why partitions were put aside."""

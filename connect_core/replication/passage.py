@@ -188,7 +188,7 @@ def concerns_one(error: Exception) -> bool:
 
 def source_failure(error: Exception, where: str) -> Failure:
     """What a source raised while it read."""
-    return Failure.of(error) if isinstance(error, WaybillError) else rejecting.unexpected(error, "reading", where)
+    return Failure.unexpected(error, "reading", where)
 
 
 def _boundary(records: pa.RecordBatch, taken: int) -> int:

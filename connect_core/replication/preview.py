@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from connect_core import systems
 from connect_core.config import Resolved, revealed
 from connect_core.contracts import LIVE, Bounds, Gap, Inbox, Position
-from connect_core.ledger import Connector, Ledger
+from connect_core.ledger import Connector, Ledger, PartitionState
 from connect_core.records import Partition
+from connect_core.replication.lifecycle import RETIRED, without_ended
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Preview:
     """One partition: `committed` is None before its first settle; `lag` = end - begin, in records or bytes, by source.
 
     `open_from` is where a range begins that an earlier attempt left open. `waiting` is what is no whole record yet, in
-    the unit of `lag`, and not part of it: the bytes of a last line without its line feed.
+    the unit of `lag`, and not part of it: the bytes of a last line without its line feed. `state`, `reason` and `since`
+    are those of `ledger.PartitionState`: of one that is retired or has ended nothing is read.
     """
 
     partition: str
@@ -31,21 +34,30 @@ class Preview:
     open_from: int | None
     gaps: tuple[Gap, ...]
     waiting: int = 0
+    state: str = "active"
+    reason: str = ""
+    since: datetime | None = None
 
 
 def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, stream: str = LIVE) -> list[Preview]:
     """Partitions in order of their key. Partitions that the ledger has not seen have no task yet."""
-    shares = ledger.partitions(connector.uid)
+    shares, states = ledger.partitions(connector.uid), ledger.partition_states(connector.uid, stream)
     with ExitStack() as resources:
         source = systems.source(revealed(resolved.source), resources)
-        partitions = sorted(source.partitions(list(shares)))
+        named = set(source.partitions(without_ended(shares, states)))
+        partitions = sorted(named | shares.keys())
         positions = ledger.positions(connector.uid, stream, partitions)
         at_work = isinstance(source, Inbox) and bool(ledger.live_leases(connector.uid, stream))
-        bounds = _as_committed(positions) if at_work else source.bounds(positions)
+        asked = {one: at for one, at in positions.items() if one in named or (at and at.evidence)}
+        bounds = _as_committed(asked) if at_work else source.bounds(asked)
     opened = {item.range.partition: item.range.begin for item in ledger.open_ranges(connector.uid, stream, partitions)}
     previews = []
     for partition in partitions:
-        seen, position = bounds[partition], positions.get(partition)
+        position = positions.get(partition)
+        seen = bounds.get(partition) or _at_rest(position)
+        state = _state_now(states.get(partition, PartitionState("active")), seen, named=partition in named)
+        if state.state in ("retired", "ended") or seen.failure:
+            seen = _at_rest(position)
         previews.append(
             Preview(
                 partition=partition.key,
@@ -58,9 +70,31 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
                 open_from=opened.get(partition),
                 gaps=seen.gaps,
                 waiting=seen.waiting,
+                state=state.state,
+                reason=state.reason,
+                since=state.since,
             )
         )
     return previews
+
+
+def _state_now(stored: PartitionState, seen: Bounds, *, named: bool) -> PartitionState:
+    """As the next run would find it: the document may have changed since the last one, or the source."""
+    if not named:
+        return stored if stored.state in ("retired", "ended") else PartitionState("retired", RETIRED)
+    if seen.failure:
+        reason = str(seen.failure.as_error())
+        return (
+            replace(stored, reason=reason) if stored.state == "quarantined" else PartitionState("quarantined", reason)
+        )
+    there = seen.grows or seen.pushes or seen.end > seen.begin
+    back = stored.state == "retired" or (stored.state == "ended" and there)
+    return PartitionState("active") if back else stored
+
+
+def _at_rest(position: Position | None) -> Bounds:
+    at = position or Position(0, 0)
+    return Bounds(at.incarnation, at.offset, at.offset, at.offset, grows=False)
 
 
 def _as_committed(positions: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:

@@ -7,10 +7,6 @@ never the text of such an error: that may quote the record.
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Sequence
-from pathlib import Path
-
 import pyarrow as pa
 
 from connect_core.contracts import Reject, Sink
@@ -19,9 +15,6 @@ from connect_core.pipeline import Pipeline, Shaped
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 """What is kept of a rejected record."""
-
-_ROOT = Path(__file__).parents[2]
-_ADVICE = "This is a defect: report it with this place. The others go on"
 
 Unfit = tuple[int, str, str]
 
@@ -36,7 +29,7 @@ def shaped(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
         if not len(records):
             raise
         if len(records) == 1:
-            rejected = reject(records, 0, "shape", type(error).__name__, _words(error, "shaping it"))
+            rejected = reject(records, 0, "shape", type(error).__name__, Failure.unexpected(error, "shaping it").what)
             return Shaped(records.slice(0, 0), 1, (rejected,))
     half = len(records) // 2
     first = shaped(pipeline, records.slice(0, half))
@@ -53,7 +46,7 @@ def unfit(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
         if not len(records):
             raise
         if len(records) == 1:
-            return [(0, type(error).__name__, _words(error, "checking it"))]
+            return [(0, type(error).__name__, Failure.unexpected(error, "checking it").what)]
     half = len(records) // 2
     behind = [(row + half, kind, message) for row, kind, message in unfit(sink, records.slice(half))]
     return [*unfit(sink, records.slice(0, half)), *behind]
@@ -70,25 +63,6 @@ def reject(records: pa.RecordBatch, row: int, stage: str, kind: str, message: st
         original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
         topic=records.column("topic")[row].as_py(),
     )
-
-
-def unexpected(error: Exception, doing: str, where: str) -> Failure:
-    """For a partition whose source raised something that is no error of our tree."""
-    return Failure(type(error).__name__, _words(error, doing), where, _ADVICE)
-
-
-def _words(error: Exception, doing: str) -> str:
-    return f"an unexpected error in {doing}, at {_place(error)}"
-
-
-def _place(error: Exception) -> str:
-    """File and line of the innermost frame of this code."""
-    frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT / "connect_core")]
-    for frame in reversed(ours or frames):
-        path = Path(frame.filename)
-        return f"{path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name}:{frame.lineno}"
-    return "an unknown place"
 
 
 def _joined(first: Shaped, second: Shaped) -> Shaped:

@@ -359,7 +359,8 @@ class TaskRun:
         accepted that; so is one that cannot be read."""
         course = self.setting.course
         seen = self._bounds_on(course) if course else self.source.bounds(self.asked())
-        bounds = self.lifecycle.readable(seen, self._failures(seen))
+        meant = {partition: one for partition, one in seen.items() if self.lifecycle.reads(partition)}
+        bounds = self.lifecycle.readable(meant, self._failures(meant))
         self.goals.saw(bounds)
         return bounds
 
@@ -374,8 +375,10 @@ class TaskRun:
         return found
 
     def asked(self) -> dict[Partition, Position | None]:
-        """Where the partitions stand that the document names."""
-        return {one: at for one, at in self.positions().items() if self.lifecycle.reads(one)}
+        """Where the partitions stand that the document names; and those others by whose evidence the source recognises
+        what was read already, whatever it is called now."""
+        positions = self.positions()
+        return {one: at for one, at in positions.items() if self.lifecycle.reads(one) or (at and at.evidence)}
 
     def _bounds_on(self, course: Course) -> dict[Partition, Bounds]:
         """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""

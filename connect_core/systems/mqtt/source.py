@@ -28,6 +28,8 @@ from connect_core.systems.mqtt.standing import Standing
 from connect_core.systems.mqtt.unconfirmed import is_doubtful, left_by
 
 LOST = "the broker has lost the session, and what it held"
+_LEFT = "left"
+"""In the evidence of a position: the filters do not need the session, it is empty and given up, and that was told."""
 _PARTITION = "session-"
 _LOOK_S = 0.1
 _AT_ONCE = 16
@@ -51,7 +53,8 @@ class MqttSource:
     # ------------------------------------------------------------------------------------------------------ the driver
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
-        """Sessions that the filters do not need any more are there until they are emptied: they were subscribed."""
+        """Sessions that the filters do not need any more are there until they are emptied: they were subscribed. Then
+        they have ended, and are not among those known."""
         wanted = [Partition(f"{_PARTITION}{number}") for number in range(len(self._shares))]
         return sorted({*wanted, *known}, key=_number)
 
@@ -86,13 +89,15 @@ class MqttSource:
         if lost:
             gaps.append(Gap(at.incarnation, at.offset, None, LOST))
             standing = standing.without_session()
+        elif not pushes and not at.evidence.get(_LEFT):
+            gaps.append(Gap(at.incarnation, at.offset, at.offset, _LEFT))
         standing = replace(standing, counts_up=self._counts_up(standing), witnessed=partition in self._looked_at)
         return Bounds(
             at.incarnation,
             at.offset,
             at.offset,
             at.offset,
-            evidence=standing.evidence(),
+            evidence=standing.evidence() if pushes else standing.evidence() | {_LEFT: True},
             gaps=tuple(gaps),
             grows=pushes,  # into a session that has ended nothing comes
             pushes=pushes,

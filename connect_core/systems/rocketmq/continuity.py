@@ -20,7 +20,8 @@ _MESSAGE = ("offset", "stored_ms", "crc")
 _AT_END = "at_end"
 """In the evidence of a position: the queue ended there when it was read."""
 _ENDED = "ended"
-"""In the evidence of a position: its topic was deleted, and that was told; nothing of another one has been seen."""
+"""In the evidence of a position: its topic was deleted, or its queue closed, and that was told; nothing was seen of it
+since."""
 
 
 def evidence_of(message: StoredMessage) -> Json:
@@ -110,10 +111,19 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
 
 def closed_bounds(position: Position, end: int) -> Bounds:
     """A queue that nobody may read any more, since its topic has fewer of them now. The broker still
-    knows its `end`: what was not read up to there is a gap, and there is none when all of it was."""
+    knows its `end`: what was not read up to there is a gap. When all of it was, an empty one tells, once, that it has
+    ended."""
     end = max(end, position.offset)
-    gaps = (Gap(position.incarnation, position.offset, end, "closed"),) if end > position.offset else ()
-    return Bounds(position.incarnation, end, end, end, position.evidence, gaps, grows=False)
+    if position.evidence.get(_ENDED) and end == position.offset:
+        return Bounds(position.incarnation, end, end, end, position.evidence, grows=False)
+    gap = Gap(position.incarnation, position.offset, end, "closed")
+    evidence = position.evidence | {_ENDED: True}
+    return Bounds(position.incarnation, end, end, end, evidence, (gap,), grows=False)
+
+
+def never_read(begin: int) -> Position:
+    """Of a queue of which nothing was read, and that is closed: that it has ended is nothing to tell."""
+    return Position(0, begin, {_ENDED: True})
 
 
 def deleted_bounds(position: Position | None) -> Bounds:

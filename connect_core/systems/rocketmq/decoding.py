@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_core.contracts import Reject
-from connect_core.errors import WireFormatError
+from connect_core.errors import Failure, WireFormatError
 from connect_core.records import COORDINATES_PROPERTY, OPERATION_NONE, RECORD_SCHEMA, empty_records
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.wire.stored_message import COMPRESSED, SENDABLE_BITS, unpacked
@@ -55,10 +55,12 @@ def whole_messages(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[
 def sound(
     columns: Columns, topic: str, rows: Callable[[Columns], pa.RecordBatch]
 ) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
-    """What `rows` makes of the messages, and those of which it raises that they cannot be decoded."""
+    """What `rows` makes of the messages, and those for which it raises something."""
     try:
         return rows(columns), ()
-    except (WireFormatError, UnicodeDecodeError):
+    except MemoryError:
+        raise
+    except Exception:
         return _one_by_one(columns, topic, rows)
 
 
@@ -70,7 +72,9 @@ def _one_by_one(
         one = columns.between(row, row + 1)
         try:
             kept.append(rows(one))
-        except (WireFormatError, UnicodeDecodeError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:
             rejects.append(_reject(one, topic, error))
     return pa.concat_batches(kept), tuple(rejects)
 
@@ -129,7 +133,9 @@ def plain_bodies(columns: Columns) -> pa.Array:
 
 
 def _reject(columns: Columns, topic: str, error: Exception) -> Reject:
-    text = error.what if isinstance(error, WireFormatError) else "The properties are not UTF-8"
+    text = "The properties are not UTF-8"
+    if not isinstance(error, UnicodeDecodeError):
+        text = Failure.unexpected(error, "reading it").what
     return Reject(
         offset=int(columns.offsets[0]),
         ordinal=0,

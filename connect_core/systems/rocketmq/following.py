@@ -9,8 +9,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from connect_core import clock
-from connect_core.contracts import Range
-from connect_core.rocketmq import QueueReader, wait_for_any
+from connect_core.contracts import Range, SourceBatch
+from connect_core.errors import Failure, LeaseHeld, Unreachable
+from connect_core.rocketmq import QueueReader, TopicMissing, wait_for_any
+from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.gathering import Gathering
 
 LEAST_RENEWAL_S = 0.01
@@ -23,9 +25,34 @@ class FollowedQueue:
     def __init__(self, reader: QueueReader, wanted: Range, gathering: Gathering) -> None:
         self.reader, self.wanted, self.gathering = reader, wanted, gathering
         self._came, self._quiet_s = -math.inf, 0.0
+        self.failure: Failure | None = None
+        self.over = False
+        """Its failure was handed over."""
+
+    def fail(self, error: Exception) -> None:
+        """What concerns this queue alone; the others are followed on."""
+        if isinstance(error, (TopicMissing, Unreachable, LeaseHeld, MemoryError)):
+            raise error
+        self.failure = Failure.unexpected(error, "reading", self.wanted.partition.key)
 
     def gather(self) -> bool:
         """Takes what has arrived; whether there is anything to hand over or to tell."""
+        if self.failure is None:
+            try:
+                return self._gather()
+            except Exception as error:
+                self.fail(error)
+        return not self.over
+
+    def take(self) -> tuple[Columns, SourceBatch] | None:
+        """What was gathered; None when that is nothing, or cannot be made a batch of."""
+        try:
+            return self.gathering.take() if self.gathering.pending() else None
+        except Exception as error:
+            self.fail(error)
+        return None
+
+    def _gather(self) -> bool:
         gathering = self.gathering
         while not (gathering.full() or gathering.hole or gathering.exhausted()):
             part = self.reader.arrived()
@@ -49,6 +76,8 @@ def following(queues: Sequence[FollowedQueue], until: float, linger_s: float) ->
     while (now := clock.monotonic()) < until:
         if now - came >= linger_s:
             return
+        if all(queue.over for queue in queues):
+            return
         full = [queue for queue in queues if queue.gather()]
         for queue in full:
             yield queue
@@ -56,4 +85,4 @@ def following(queues: Sequence[FollowedQueue], until: float, linger_s: float) ->
         if any(queue.gathering.exhausted() for queue in queues):
             return
         if not full:
-            wait_for_any([queue.reader for queue in queues], min(until, came + linger_s))
+            wait_for_any([queue.reader for queue in queues if not queue.over], min(until, came + linger_s))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Json, Limit, Position, Range, SourceBatch
-from connect_core.errors import ConfigError, OffsetGone, Retriable
+from connect_core.contracts import Bounds, Followed, Json, Limit, Position, Range, SourceBatch
+from connect_core.errors import ConfigError, Failure, LeaseHeld, OffsetGone, Retriable, Unreachable, WaybillError
 from connect_core.records import Partition
 from connect_core.rocketmq import (
     Client,
@@ -35,6 +36,7 @@ from connect_core.systems.rocketmq.continuity import (
     evidence_of,
     evidence_of_last,
     first_bounds,
+    never_read,
     next_bounds,
 )
 from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
@@ -106,13 +108,29 @@ class RocketMQSource:
             raise awaited(error) from None
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        queues = {partition: queue_of(partition.key) for partition in known}
+        """Queues of topics that the document does not name are not asked for."""
+        every = {partition: queue_of(partition.key) for partition in known}
+        queues = {partition: queue for partition, queue in every.items() if self._options.reads(queue.topic)}
+        left = {partition: _untouched(known[partition]) for partition in every.keys() - queues.keys()}
         with self._connecting.client() as client:
             with telling_who_is_away(client, [queue.broker for queue in queues.values()]):
                 seen = self._presence.bounds(client, [queue.topic for queue in queues.values()])
-            return {
-                partition: self._bounds_of(client, queue, known[partition], seen) for partition, queue in queues.items()
+            return left | {
+                partition: self._bounds_or_why_not(client, queue, known[partition], seen)
+                for partition, queue in queues.items()
             }
+
+    def _bounds_or_why_not(
+        self, client: Client, queue: Queue, position: Position | None, seen: Mapping[Queue, QueueBounds]
+    ) -> Bounds:
+        """A queue that cannot be looked at stops no other. A broker that does not answer concerns all of its queues,
+        and a document that cannot be right the whole run."""
+        try:
+            return self._bounds_of(client, queue, position, seen)
+        except (Unreachable, LeaseHeld, ConfigError):
+            raise
+        except WaybillError as error:
+            return replace(_untouched(position), failure=Failure.of(error))
 
     def _bounds_of(
         self, client: Client, queue: Queue, position: Position | None, seen: Mapping[Queue, QueueBounds]
@@ -121,7 +139,7 @@ class RocketMQSource:
             if self._presence.is_deleted(client, queue):
                 return deleted_bounds(position)
             left = QueueBounds(client.offsets.begin(queue), client.offsets.end(queue), 0)
-            return closed_bounds(position or Position(0, self._first_offset(client, queue, left), {}), left.end)
+            return closed_bounds(position or never_read(self._first_offset(client, queue, left)), left.end)
         if position is None:
             wanted = self._named_offset(queue)
             if wanted is not None:
@@ -206,7 +224,7 @@ class RocketMQSource:
                 waiting[queue, end] = client.follow(queue, end, end=end + 1, deadline=math.inf)
             _until_arrived(waiting, until)
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
         """Ends as well when one of the topics was deleted, or created anew: the next plan looks at it."""
         until = clock.monotonic() + limit.quantum_left_s()
         with self._connecting.client() as client, ExitStack() as given_up, suppress(TopicMissing):
@@ -217,16 +235,20 @@ class RocketMQSource:
                 given_up.callback(reader.give_up)
                 followed.append(FollowedQueue(reader, one, self._gathering(one)))
             for queue in following(followed, until, linger_s):
+                if queue.failure:
+                    queue.over = True
+                    yield queue.wanted, queue.failure
+                    continue
                 before = self._last_seen(queue.wanted) if queue.has_waited() else {}
                 look = SecondLook(client, queue.reader.queue, before)
-                taken = queue.gathering.take() if queue.gathering.pending() else None
+                taken = queue.take()
                 if not look.holds():
                     return
                 self._ends[queue.wanted.partition] = queue.reader.queue_end
                 if taken:
                     yield queue.wanted, self._remembered(queue.wanted, *taken)
                 if queue.gathering.hole and not queue.gathering.exhausted():
-                    raise _gone(queue.wanted, queue.gathering.hole)
+                    queue.fail(_gone(queue.wanted, queue.gathering.hole))
 
     def _gathering(self, wanted: Range) -> Gathering:
         """Whole messages for a sink that takes them, else what any system takes."""
@@ -315,6 +337,12 @@ def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) 
                 del waiting[place]
                 return
         wait_for_any(list(waiting.values()), until)
+
+
+def _untouched(position: Position | None) -> Bounds:
+    """Of a queue that nobody looks at: nothing of it is to be read."""
+    at = position or Position(0, 0)
+    return Bounds(at.incarnation, at.offset, at.offset, at.offset, at.evidence, grows=False)
 
 
 def _made_anew(wanted: Range) -> Retriable:

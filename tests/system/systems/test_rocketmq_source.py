@@ -110,8 +110,8 @@ def test_a_queue_that_the_topic_has_no_more_is_done_with_or_a_gap(cluster: Clust
     assert asked.bounds({half: one_read})[half].gaps == ()
     cluster.client.topics.put(TopicConfig(cluster.topic, 2, 2), queues[0].broker)
     seen = asked.bounds({**dict.fromkeys(known), done: all_read, half: one_read})
-    assert seen[done] == Bounds(0, 3, 3, 3, grows=False)
-    assert seen[half] == Bounds(0, 3, 3, 3, gaps=(Gap(0, 1, 3, "closed"),), grows=False)
+    assert replace(seen[done], evidence={}) == Bounds(0, 3, 3, 3, gaps=(Gap(0, 3, 3, "closed"),), grows=False)
+    assert replace(seen[half], evidence={}) == Bounds(0, 3, 3, 3, gaps=(Gap(0, 1, 3, "closed"),), grows=False)
     assert asked.bounds({half: None})[half].gaps == (Gap(0, 0, 3, "closed"),)
     newest = cluster.source(start="latest", uid=uuid.uuid4().hex[:8])
     assert newest.bounds({half: None})[half].gaps == (), "where nothing was to be read nothing is missing"

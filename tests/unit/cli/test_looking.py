@@ -266,3 +266,44 @@ def test_a_path_outside_of_the_roots_is_told_with_the_line_that_allows_it(waybil
     typed = waybill("check", "copy.yaml")
     assert typed.code == 2
     assert f"export WAYBILL_FILES_ROOTS={applied}:/srv/logs" in typed.err
+
+
+def test_partitions_that_are_not_simply_active_are_listed_with_since_when_and_why(
+    waybill: Waybill, applied: Path
+) -> None:
+    """One whose line is too long is quarantined, one that was read and deleted has ended, one is named no more."""
+    logs, document = applied / "logs", applied / "copy.yaml"
+    for name in ("b.log", "c.log", "d.log"):
+        (logs / name).write_text(f"{name}\n")
+    text = document.read_text().replace("path: logs/*.log", "path: logs/*.log, max_line_bytes: 20")
+    document.write_text(text)
+    assert waybill("apply", "copy.yaml").code == 0
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    (logs / "c.log").unlink()
+    with (logs / "b.log").open("a") as file:
+        file.write(f"{'x' * 30}\n")
+    document.write_text(text.replace("logs/*.log", "'logs/[abc].log'"))
+    assert waybill("apply", "copy.yaml").code == 0
+    assert waybill("run", "copy", "--engine", "inline").code == 5
+
+    told = {Path(one["partition"]).name: one for one in waybill("connectors", "show", "copy", "--json").json["aside"]}
+    assert {name: one["state"] for name, one in told.items()} == {
+        "b.log": "quarantined",
+        "c.log": "ended",
+        "d.log": "retired",
+    }
+    assert (told["b.log"]["kind"], told["b.log"]["exit_code"]) == ("TooManyRejects", 5)
+    assert all(one["since"] and one["reason"] for one in told.values())
+    assert "document names it no more" in told["d.log"]["reason"]
+    for words in (("connectors", "show", "copy"), ("plan", "copy"), ("lag", "copy"), ("lag",)):
+        shown = waybill(*words).out
+        assert all(f"{state} since " in shown for state in ("quarantined", "ended", "retired")), words
+        assert "Mend the source" in shown
+    rows = {Path(one["partition"]).name: one for one in waybill("plan", "copy", "--json").json["partitions"]}
+    assert {name: one["state"] for name, one in rows.items()} == {
+        "a.log": "active",
+        "b.log": "quarantined",
+        "c.log": "ended",
+        "d.log": "retired",
+    }
+    assert {name: one["lag"] for name, one in rows.items()} == {"a.log": 0, "b.log": 31, "c.log": 0, "d.log": 0}

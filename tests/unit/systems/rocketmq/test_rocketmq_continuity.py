@@ -10,6 +10,7 @@ from connect_core.rocketmq import Queue, QueueBounds
 from connect_core.systems.rocketmq.continuity import (
     at_end,
     begun_at,
+    closed_bounds,
     deleted_bounds,
     evidence_of,
     first_bounds,
@@ -150,3 +151,13 @@ def test_where_a_queue_ended_says_nothing_of_the_ranges_that_are_planned_behind_
     bounds = next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, Position(0, 10, at_end(LAST)), there.bounds())
     assert bounds.evidence == LAST
     assert deleted_bounds(Position(0, bounds.begin, bounds.evidence)).gaps[0].loses
+
+
+def test_a_queue_that_was_closed_when_it_was_read_tells_once_that_it_has_ended() -> None:
+    read = Position(0, 7, {"offset": 6, "stored_ms": 1, "crc": 2})
+    told = closed_bounds(read, 7)
+    assert (told.gaps, told.grows) == ((Gap(0, 7, 7, "closed"),), False)
+    again = closed_bounds(Position(0, 7, told.evidence), 7)
+    assert (again.gaps, again.begin, again.end) == ((), 7, 7)
+    grown = closed_bounds(Position(0, 7, told.evidence), 9)  # it was opened, written and closed again
+    assert grown.gaps == (Gap(0, 7, 9, "closed"),)

@@ -12,9 +12,9 @@ from connect_core.contracts import Reject
 from connect_core.records import RECORD_SCHEMA
 from connect_core.rocketmq import StoredMessage
 from connect_core.systems.rocketmq.attributes import attribute_columns, attributes
-from connect_core.systems.rocketmq.columns import FEW, columns_of_messages
+from connect_core.systems.rocketmq.columns import FEW, Columns, columns_of_messages
 from connect_core.systems.rocketmq.decoding import record_batch as batch_of_columns
-from connect_core.systems.rocketmq.decoding import without_copies
+from connect_core.systems.rocketmq.decoding import sound, without_copies
 
 
 def stored(
@@ -148,3 +148,17 @@ def test_damaged_messages_are_rejected_and_the_others_kept(damaged: StoredMessag
     (reject,) = rejects
     assert (reject.offset, reject.stage, reject.kind, reject.topic) == (1, "read", kind, "orders")
     assert reject.original == damaged.body
+
+
+def test_a_message_for_which_decoding_raises_what_nobody_expects_is_rejected() -> None:
+    def rows(columns: Columns) -> pa.RecordBatch:
+        if b"secret" in columns.bodies.to_pylist():
+            raise KeyError("secret")
+        return batch_of_columns(columns, "orders")[0]
+
+    columns = columns_of_messages([stored(n, body) for n, body in enumerate((b"one", b"secret", b"three"))])
+    records, (reject,) = sound(columns, "orders", rows)
+    assert records.column("value").to_pylist() == [b"one", b"three"]
+    assert (reject.offset, reject.stage, reject.kind, reject.original) == (1, "read", "KeyError", b"secret")
+    assert "an unexpected error in reading it, at " in reject.message
+    assert "secret" not in reject.message
