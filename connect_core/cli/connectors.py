@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import aside, completing, output, session
+from connect_core.cli import completing, output, partition_states, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 
@@ -67,7 +67,7 @@ def show(
         connector = opened.ledger.connector(name)
         history = opened.ledger.revisions(connector.uid) if revisions else []
         now = _statuses(opened)[name]
-        put_aside = aside.of_states(opened.ledger.partition_states(connector.uid))
+        put_aside = partition_states.of_states(opened.ledger.partition_states(connector.uid))
     told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
     told["aside"] = put_aside
     if revisions:
@@ -79,7 +79,7 @@ def show(
     def for_people() -> None:
         shown = ("name", "uid", "state", "since", "why", "next_step", "switch", "revision", "created_at")
         output.fields((key.replace("_", " "), told[key]) for key in shown)
-        for sentence in aside.lines(put_aside):
+        for sentence in partition_states.lines(put_aside):
             output.line(sentence)
         output.line()
         output.line(yaml.safe_dump(told["document"], sort_keys=False, allow_unicode=True).rstrip("\n"))

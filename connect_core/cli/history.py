@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import aside, completing, output, session
+from connect_core.cli import completing, output, partition_states, session
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable, WaybillError
@@ -164,7 +164,7 @@ def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = Fal
         for sentence in waiting_lines([part["waiting"] for one in told for part in one["partitions"]]):
             output.line(sentence)
         for one in told:
-            for sentence in aside.lines(one["aside"]):
+            for sentence in partition_states.lines(one["aside"]):
                 output.line(f"{one['connector']}: {sentence}")
             for alert in [word for word in ("late", "silent") if one[word]]:
                 output.notice(f"{one['connector']} is {alert}: last settled {output.cell(one['settled_at'])}")
@@ -242,7 +242,7 @@ def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
             {key: getattr(seen, key) for key in ("partition", "committed", "end", "lag", "waiting", "state")}
             for seen in previews
         ],
-        "aside": aside.of_previews(previews),
+        "aside": partition_states.of_previews(previews),
     }
 
 
@@ -252,7 +252,7 @@ def _lag_or_why_not(opened: Session, connector: Connector) -> dict[str, Any]:
         return _lag(opened, connector)
     except WaybillError as error:
         unknown: dict[str, Any] = {"lag": None, "settled_at": None, "late": False, "silent": False, "partitions": []}
-        unknown["aside"] = aside.of_states(opened.ledger.partition_states(connector.uid))
+        unknown["aside"] = partition_states.of_states(opened.ledger.partition_states(connector.uid))
         return {"connector": connector.name, **unknown, "unit": lag_unit(connector), "problem": str(error)}
 
 

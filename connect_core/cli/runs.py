@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connect_core.cli import aside, completing, output, session
+from connect_core.cli import completing, output, partition_states, session
 from connect_core.cli.columns import Column
 from connect_core.cli.history import lag_unit, waiting_lines
 from connect_core.cli.output import JsonFlag, WideFlag
@@ -80,7 +80,7 @@ def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
         previews = plan_connector(opened.ledger, connector, resolved)
     keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "waiting", "open_from", "state")
     rows = [[getattr(preview, key) for key in keys] for preview in previews]
-    unit, put_aside = lag_unit(connector), aside.of_previews(previews)
+    unit, put_aside = lag_unit(connector), partition_states.of_previews(previews)
     columns = (
         Column("PARTITION", least=16),
         Column("TASK", 4),
@@ -100,7 +100,7 @@ def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
             for gap in preview.gaps:
                 end = "?" if gap.end is None else gap.end
                 output.line(f"gap in {preview.partition}: {gap.begin} to {end}: {gap.reason}")
-        for sentence in (*waiting_lines([preview.waiting for preview in previews]), *aside.lines(put_aside)):
+        for sentence in (*waiting_lines([preview.waiting for preview in previews]), *partition_states.lines(put_aside)):
             output.line(sentence)
         if resolved.window_s:
             output.line(f"a scheduled run stays for {show_seconds(resolved.window_s)} and moves what comes meanwhile")
