@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
-from connect_core.errors import Unreachable
+from connect_core.errors import ConfigError, Unreachable
 from connect_core.rocketmq import Client, Queue, TopicMissing
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 
@@ -36,10 +36,24 @@ class Connecting:
         yield self._kept
 
 
-def queue_of(key: str) -> Queue:
-    """The queue that `topic/broker/queueId` names: a source partition's key, a sink's target."""
+def is_queue(key: str) -> bool:
+    """Whether a partition or target is one of RocketMQ, by its key: a sink is told the floors of the sink before it."""
     topic, _, rest = key.partition("/")
     broker, _, number = rest.rpartition("/")
+    return bool(topic and broker) and number.isdecimal()
+
+
+def queue_of(key: str) -> Queue:
+    """The queue that `topic/broker/queueId` names: a source partition's key, a sink's target. Raises ConfigError for
+    anything else: the connector has read, or written, another system under its name."""
+    topic, _, rest = key.partition("/")
+    broker, _, number = rest.rpartition("/")
+    if not is_queue(key):
+        raise ConfigError(
+            f"{key} is no queue of RocketMQ",
+            next_step="Its connector had another system before. Give this document another name, or delete the "
+            "connector and apply it anew",
+        )
     return Queue(topic, broker, int(number))
 
 

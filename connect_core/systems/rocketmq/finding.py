@@ -26,7 +26,7 @@ from connect_core.errors import TargetChanged
 from connect_core.found import Found, Numbers, Piece, parted
 from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue, Slice
-from connect_core.systems.rocketmq.connecting import queue_of
+from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 from connect_core.systems.rocketmq.marking import Mark, Recogniser, Torn
 from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
 
@@ -155,6 +155,8 @@ def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
     for item in search.ranges:
         scanned = item.found.scanned if item.found else {}
         for floor in item.floors:
+            if not is_queue(floor.target):
+                continue
             queue = queue_of(floor.target)
             if queue.topic in by_topic(item.range.pins.target):
                 begin = max(floor.position, scanned.get(floor.target, 0))

@@ -24,7 +24,13 @@ from connect_core.records import Lineage, without_nulls
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
 from connect_core.systems.rocketmq.appending import QueueAppender, Span, uncovered
-from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of, telling_who_is_away
+from connect_core.systems.rocketmq.connecting import (
+    Connecting,
+    check_registered,
+    is_queue,
+    queue_of,
+    telling_who_is_away,
+)
 from connect_core.systems.rocketmq.finding import find, rewound, visible_ends
 from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
@@ -69,7 +75,7 @@ class RocketMQSink:
         return ()
 
     def reaches(self, target: Json, name: str) -> bool:
-        return queue_of(name).topic in by_topic(target)
+        return is_queue(name) and queue_of(name).topic in by_topic(target)
 
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         """What the pins of a range say: its topic, the queues of it there are, and how one of them is chosen; with
@@ -104,7 +110,7 @@ class RocketMQSink:
         return wanted
 
     def _target(self, client: Client, topic: str, partitions: int, floors: Sequence[Floor]) -> Json:
-        mine = [floor for floor in floors if queue_of(floor.target).topic == topic]
+        mine = [floor for floor in floors if is_queue(floor.target) and queue_of(floor.target).topic == topic]
         queues = self._queues(client, topic, partitions, {queue_of(floor.target).broker for floor in mine})
         self._check_message_limit(client, topic, queues)
         self._check_ends(client, mine, queues)

@@ -39,4 +39,7 @@ def test_other_schedules_have_no_ticks() -> None:
 
 def test_the_id_of_a_backfill_comes_from_airflow_s_run() -> None:
     assert names.backfill_id("manual__2026-11-21T22:38:18.502696+00:00") == "manual__2026-11-21T22-38-18.502696-00-00"
-    assert len(names.backfill_id("x" * 200)) == 60
+    first, second = (names.backfill_id("x" * 200 + end) for end in "ab")
+    assert len(first) == len(second) == 60
+    assert first != second, "two runs are two backfills"
+    assert names.backfill_id("x" * 200 + "a") == first
