@@ -287,7 +287,7 @@ def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, wind
 
 
 def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
-    """Its bytes are no lines: it is refused by name."""
+    """Its bytes are no lines: it is refused by name, and the log is read on."""
     row.describe("compressed file that the pattern names", **WHERE)
     copying = Copying(bare_site, source={"path": "logs/app.log*"})
     copying.append(100)
@@ -295,9 +295,11 @@ def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> Non
     packed = copying.log.with_name("app.log.1.gz")
     packed.write_bytes(gzip.compress(b"line of old\n" * 600))
     row.strikes()
+    whole = [*copying.delivered(), *copying.append(100)]
     said = copying.run(code=5)
     assert "compressed (gzip)" in said
     assert str(packed) in said
+    assert copying.delivered() == whole
     packed.unlink()
     copying.append(100)
     copying.run()
