@@ -268,7 +268,7 @@ def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, wind
     copying.append(100)
     if window:
         driver = bare_site.start("run", NAME, "--engine", "inline", "--window", "12s")
-        wait_until(lambda: copying.committed() == copying.log.stat().st_size, 60)
+        assert wait_until(lambda: copying.committed() == copying.log.stat().st_size, 60)
     else:
         copying.run()
     end_of_it = copying.log.stat().st_size
@@ -316,14 +316,14 @@ def test_a_window_over_more_files_than_descriptors(bare_site: Site, row: FaultRo
     few = ("prlimit", "--nofile=300")
     driver = bare_site.start("run", NAME, "--engine", "inline", "--window", "40s", before=few)
     try:
-        wait_until(lambda: len(copying.delivered()) == 1_200, 90)
+        assert wait_until(lambda: len(copying.delivered()) == 1_200, 90)
         row.strikes()
         for path in paths[::50]:
             copying.append(2, path)
         paths[7].rename(f"{paths[7]}.1")
         copying.append(2, paths[7].with_name("007.log.1"))
         copying.append(2, paths[7])
-        wait_until(lambda: len(copying.delivered()) == 1_228, 60)
+        assert wait_until(lambda: len(copying.delivered()) == 1_228, 60)
         row.moves_again()
         out, err = driver.communicate(timeout=LIMIT_S)
     finally:
