@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from connect_core.clock import now_ns
 from connect_core.errors import Failure
@@ -216,7 +218,9 @@ class SourceBatch:
     them; `absent` counts offsets that held no record; `rejects` are records that could not even be read into a row;
     `filtered` are the offsets of those that the source was told to leave out, in order; `doubtful` those of rows that
     may have been delivered before, where nobody can tell, in order: one as often as there are such records that it
-    stands for."""
+    stands for. `places` is int64 of shape (n, 2), in order: where each record that was met begins, rows, rejects and
+    filtered ones alike, and how many positions it takes, as counted from what was read; None where a record takes one
+    position."""
 
     records: pa.RecordBatch
     next_offset: int
@@ -224,6 +228,7 @@ class SourceBatch:
     rejects: tuple[Reject, ...] = ()
     filtered: tuple[int, ...] = ()
     doubtful: tuple[int, ...] = ()
+    places: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -257,7 +262,9 @@ class Receipt:
     A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
     stands for a count that nobody can know, and its digests are empty.
 
-    `floors` are those of targets that were looked through or written for this range, and no others.
+    `floors` are those of targets that were looked through or written for this range, and no others. `covered` is how
+    many positions of the range are accounted for, added up record by record while it was read: those of what was read,
+    and those that held nothing. Settle compares it with `end - begin` and does not store it: None in a stored one.
     """
 
     begin: int
@@ -283,6 +290,7 @@ class Receipt:
     rejects: tuple[Reject, ...] = ()
     gaps: tuple[Gap, ...] = ()
     reconstructed: bool = False
+    covered: int | None = None
 
     def identity_faults(self) -> list[str]:
         """The identities of this receipt that do not hold; empty for a sound one."""
@@ -296,9 +304,16 @@ class Receipt:
             )
         if self.emitted != self.delivered + self.already:
             faults.append(f"emitted {self.emitted} != delivered {self.delivered} + already {self.already}")
+        return faults + self._coverage_faults()
+
+    def _coverage_faults(self) -> list[str]:
+        """A record takes one position at least, whatever positions count."""
         if self.end < self.begin:
-            faults.append(f"end {self.end} is before begin {self.begin}")
-        return faults
+            return [f"end {self.end} is before begin {self.begin}"]
+        length, met = self.end - self.begin, (self.read or 0) + (self.absent or 0)
+        if self.covered is not None and self.covered != length:
+            return [f"{self.covered} positions are accounted for, not the {length} from {self.begin} to {self.end}"]
+        return [f"{met} records in {length} positions, {self.begin} to {self.end}"] if met > length else []
 
 
 @dataclass(frozen=True)
@@ -379,18 +394,14 @@ class Search:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a sink's targets look like when a run starts. A range planned now takes `pins`, or those of its topic, and
-    what its partition adds to them (`by_partition`, by id): where it has gone before (rule 25). Of partitions that are
-    `gone` that is not there any more: nothing of them can be planned."""
+    """What a sink's targets look like when a run starts. A range planned now takes `pins`, or those of its topic."""
 
     pins: Json
     single_lane: bool = False
     by_topic: Mapping[str, Json] = field(default_factory=dict)
-    by_partition: Mapping[str, Json] = field(default_factory=dict)
-    gone: Mapping[str, Failure] = field(default_factory=dict)
 
-    def pins_for(self, topic: str, partition: Partition) -> Json:
-        return {**self.by_topic.get(topic, self.pins), **self.by_partition.get(partition.id, {})}
+    def pins_for(self, topic: str) -> Json:
+        return self.by_topic.get(topic, self.pins)
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
