@@ -58,15 +58,25 @@ _OPEN = (
     )
     .order_by(RANGES.c.id)
 )
-_AHEAD = sa.select(FLOORS.c.partition_id).where(
-    FLOORS.c.uid == sa.bindparam("connector"), FLOORS.c.stream == sa.bindparam("of_stream"), FLOORS.c.ahead
-)
-_NEWEST = (
-    sa.select(sa.func.max(RANGES.c.id))
-    .where(RANGES.c.uid == sa.bindparam("connector"), RANGES.c.stream == sa.bindparam("of_stream"))
-    .where(RANGES.c.partition_id.in_(_AHEAD))
-    .group_by(RANGES.c.partition_id)
-)
+_OF_PARTITION = RANGES.alias("of_partition")
+_NEWEST = sa.select(
+    sa.select(_OF_PARTITION.c.id)
+    .where(
+        _OF_PARTITION.c.uid == FLOORS.c.uid,
+        _OF_PARTITION.c.stream == FLOORS.c.stream,
+        _OF_PARTITION.c.partition_id == FLOORS.c.partition_id,
+    )
+    .order_by(
+        _OF_PARTITION.c.uid.desc(),
+        _OF_PARTITION.c.stream.desc(),
+        _OF_PARTITION.c.partition_id.desc(),
+        _OF_PARTITION.c.id.desc(),
+    )
+    .limit(1)
+    .correlate(FLOORS)
+    .scalar_subquery()
+).where(FLOORS.c.uid == sa.bindparam("connector"), FLOORS.c.stream == sa.bindparam("of_stream"), FLOORS.c.ahead)
+"""For each partition with a floor `ahead`; found by one step in an index, however many ranges the partition has had."""
 _GOES_ON_THERE = (
     (OFFSETS.c.uid == RANGES.c.uid)
     & (OFFSETS.c.stream == RANGES.c.stream)
@@ -165,7 +175,7 @@ class Ranges(Transactions):
         [stream] = {one.stream for one in ranges}
         with self._write() as connection:
             fence(connection, leases)
-            _require_continuous(connection, uid, stream, ranges)
+            require_continuous(connection, uid, stream, ranges)
             moment = now()
             _store_floors(connection, uid, stream, floors)
             common = {"state": "open", "run_id": run_id, "task": task, "epoch": leases[0].epoch}
@@ -284,7 +294,8 @@ def _store_floors(connection: Connection, uid: str, stream: str, floors: Sequenc
     upsert(connection, FLOORS, FLOOR_KEY, [floor_row(uid, stream, floor, moment) for floor in changed])
 
 
-def _require_continuous(connection: Connection, uid: str, stream: str, ranges: Sequence[Range]) -> None:
+def require_continuous(connection: Connection, uid: str, stream: str, ranges: Sequence[Range]) -> None:
+    """Raises DataError when one of them does not go on from where its partition stands."""
     positions = committed(connection, uid, stream, [one.partition for one in ranges])
     for one in ranges:
         fault = continues(positions[one.partition], one)

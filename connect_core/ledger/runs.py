@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.database import Transactions, now
+from connect_core.ledger.rows import Row
 from connect_core.ledger.tables import RANGES, RUNS
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u: read aloud and typed by people
@@ -52,35 +53,39 @@ class Runs(Transactions):
             if not connection.execute(_ENDED, {"run_id": run_id, **ended}).rowcount:
                 raise _no_run(run_id)
             if state == "done":
-                lost = {"run_id": run_id, "state": "lost", "ended_at": ended_at}
-                connection.execute(_OLDER_AND_SILENT, lost)
+                task = _task_of(connection, run_id)
+                connection.execute(_OLDER_AND_SILENT, {**task, "state": "lost", "ended_at": ended_at})
                 if not summary.get("ranges", 1):
-                    _forget_idle_before(connection, run_id)
+                    _forget_idle_before(connection, task)
 
 
-def _older_and_silent() -> sa.Update:
-    this = sa.select(RUNS).where(RUNS.c.id == sa.bindparam("run_id")).subquery()
-    same_task = (
-        sa.tuple_(RUNS.c.uid, RUNS.c.stream, RUNS.c.task)
-        == sa.select(this.c.uid, this.c.stream, this.c.task).scalar_subquery()
-    )
-    return RUNS.update().where(same_task, RUNS.c.state == "running", RUNS.c.id < sa.bindparam("run_id"))
-
+_SAME_TASK = (
+    (RUNS.c.uid == sa.bindparam("of_uid"))
+    & (RUNS.c.stream == sa.bindparam("of_stream"))
+    & (RUNS.c.task == sa.bindparam("of_task"))
+)
+_OLDER = RUNS.c.id < sa.bindparam("run_id")
 
 # Built once: building a statement costs more than running it.
 _ENDED = RUNS.update().where(RUNS.c.id == sa.bindparam("run_id"))
-_OLDER_AND_SILENT = _older_and_silent()
-
-
 _ONE = sa.select(RUNS).where(RUNS.c.id == sa.bindparam("run_id"))
+_BEFORE = (
+    sa.select(RUNS)
+    .where(_SAME_TASK, _OLDER)
+    .order_by(RUNS.c.uid.desc(), RUNS.c.stream.desc(), RUNS.c.task.desc(), RUNS.c.id.desc())
+    .limit(1)
+)
+_OLDER_AND_SILENT = RUNS.update().where(_SAME_TASK, sa.text("state = 'running'"), _OLDER)
 
 
-def _forget_idle_before(connection: Connection, run_id: str) -> None:
-    """Removes the run before this one of its task when that had nothing to do either."""
+def _task_of(connection: Connection, run_id: str) -> Row:
     this = connection.execute(_ONE, {"run_id": run_id}).one()
-    same_task = (RUNS.c.uid == this.uid) & (RUNS.c.stream == this.stream) & (RUNS.c.task == this.task)
-    query = sa.select(RUNS).where(same_task, RUNS.c.id < run_id).order_by(RUNS.c.id.desc()).limit(1)
-    before = connection.execute(query).one_or_none()
+    return {"run_id": run_id, "of_uid": this.uid, "of_stream": this.stream, "of_task": this.task}
+
+
+def _forget_idle_before(connection: Connection, task: Row) -> None:
+    """Removes the run before this one of its task when that had nothing to do either."""
+    before = connection.execute(_BEFORE, task).one_or_none()
     if before is not None and before.state == "done" and (before.summary or {}).get("ranges") == 0:
         ranges = sa.exists().where(RANGES.c.run_id == before.id)
         connection.execute(RUNS.delete().where(RUNS.c.id == before.id, ~ranges))

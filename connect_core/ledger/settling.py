@@ -20,8 +20,17 @@ from connect_core.ledger.database import CommitUnknown, Transactions, now, upser
 from connect_core.ledger.floors import Wanted, moved
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.live import merge_settled
-from connect_core.ledger.ranges import FLOOR_KEY, locked_floors
-from connect_core.ledger.rows import Row, floor_row, gaps_of, position_row, receipt_digest, receipt_row, storable
+from connect_core.ledger.ranges import FLOOR_KEY, locked_floors, require_continuous
+from connect_core.ledger.rows import (
+    Row,
+    floor_row,
+    gaps_of,
+    position_row,
+    range_of,
+    receipt_digest,
+    receipt_row,
+    storable,
+)
 from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
 from connect_core.records import Partition
 
@@ -105,6 +114,9 @@ def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int
         faults = _faults(row, receipts[row.id])
         if faults:
             raise _refused(row, faults)
+    for stream in sorted({row.stream for row in for_closing}):
+        here = [range_of(row) for row in for_closing if row.stream == stream]
+        require_continuous(connection, uid, stream, here)
     return for_closing
 
 
@@ -120,6 +132,8 @@ def _faults(row: Any, receipt: Receipt) -> list[str]:
     if row.state != "open":
         return [f"its range is {row.state} already, with another receipt"]
     faults = receipt.identity_faults()
+    if receipt.covered is None and not receipt.reconstructed:
+        faults.append("it does not say how many positions it accounts for")
     if receipt.begin != row.begin_offset:
         faults.append(f"it begins at {receipt.begin}, its range at {row.begin_offset}")
     if receipt.end > row.planned_end:

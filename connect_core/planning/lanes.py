@@ -16,7 +16,8 @@ def split_lanes(ranges: Sequence[OpenRange], lanes: int) -> list[tuple[OpenRange
     """
     if not ranges:
         return []
-    together = [item for item in ranges if _way(item) == _way(ranges[0])]
+    way = _way(ranges[0])
+    together = [item for item in ranges if _way(item) == way]
     loads: list[tuple[int, list[OpenRange]]] = [(0, []) for _ in range(min(lanes, len(together)))]
     for item in sorted(together, key=lambda i: (i.range.begin - i.range.end, i.range.slot, i.id)):
         lightest = min(range(len(loads)), key=lambda index: (loads[index][0], index))

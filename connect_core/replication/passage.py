@@ -20,7 +20,7 @@ from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import ordinals
 from connect_core.replication import rejecting
 from connect_core.replication.pacing import Pacer
-from connect_core.replication.tally import Portion, Tally, cut, split_at
+from connect_core.replication.tally import Portion, Tally, covered, cut, split_at
 
 _MOMENT_NS = 1_000_000_000
 
@@ -135,6 +135,7 @@ class Passage:
                 filtered=left_out + sum(1 for offset in shaped.filtered if offset < end),
                 rejects=tuple(reject for reject in rejects if reject.offset < end),
                 possible_repeats=sum(1 for offset in batch.doubtful if offset < end),
+                covered=covered(batch, end, rows, absent),
             )
         )
         if failure:

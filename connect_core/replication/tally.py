@@ -36,11 +36,12 @@ class Portion:
     rejects: tuple[Reject, ...]
     left_out: int = 0
     possible_repeats: int = 0
+    covered: int = 0
 
 
 @dataclass
 class Tally:
-    """`end` is the place behind the last record that is accounted for."""
+    """`end` is the place behind the last record that is accounted for; `covered` counts positions without it."""
 
     begin: int
     lineage: Lineage
@@ -52,6 +53,7 @@ class Tally:
     emitted: int = 0
     already: int = 0
     possible_repeats: int = 0
+    covered: int = 0
     bytes_read: int = 0
     rejects: list[Reject] = field(default_factory=list)
 
@@ -70,6 +72,7 @@ class Tally:
         self.emitted += len(portion.kept)
         self.already += portion.already
         self.possible_repeats += portion.possible_repeats
+        self.covered += portion.covered
         self.bytes_read += _value_bytes(portion.read)
         self.rejects.extend(portion.rejects)
         before = self._read_digest.value
@@ -111,6 +114,7 @@ class Tally:
             floors=next_floors(item, delivered, self.end, self.already),
             rejects=tuple(self.rejects),
             gaps=gaps,
+            covered=self.covered,
         )
 
 
@@ -155,6 +159,17 @@ def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:
     return batch.records.slice(0, rows), batch.absent - behind
 
 
+def covered(batch: SourceBatch, end: int, rows: pa.RecordBatch, absent: int) -> int:
+    """How many positions before `end` are accounted for: `rows`, what could not be read or was left out, and `absent`.
+    Each with the positions that it takes by the batch's word, not by the place of the next one."""
+    odd = [one.offset for one in batch.rejects if one.stage == "read" and one.offset < end]
+    odd += [offset for offset in batch.filtered if offset < end]
+    if batch.places is None:
+        return len(rows) + len(odd) + absent
+    met = np.concatenate([rows.column("offset").to_numpy(), np.array(odd, dtype=np.int64)])
+    return int(batch.places[np.isin(batch.places[:, 0], met), 1].sum()) + absent
+
+
 def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]:
     """The first `rows` rows, with what stands before the next one, and the rest; None when that is nothing."""
     if len(batch.records) <= rows:
@@ -172,8 +187,9 @@ def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]
         behind,
         batch.filtered[len(left_out) :],
         batch.doubtful[len(doubtful) :],
+        batch.places,
     )
-    return SourceBatch(first, place, absent, before, left_out, doubtful), rest
+    return SourceBatch(first, place, absent, before, left_out, doubtful, batch.places), rest
 
 
 def _inputs(outputs: pa.RecordBatch) -> int:

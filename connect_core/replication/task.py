@@ -235,7 +235,7 @@ class TaskRun:
         targets = self.targets
         pins = self.pins(Pins(self._revision, "", {}, "", self.setting.resolved.connections))
         limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
-        return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition), partition))
+        return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition)))
 
     def _topics(self) -> dict[str, int]:
         """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""
@@ -246,7 +246,6 @@ class TaskRun:
 
     def open(self, ranges: Sequence[Range]) -> list[OpenRange]:
         """Committed as planned before anything is written; looked for where records may be ahead."""
-        ranges = self._with_a_target(ranges)
         if not ranges:
             return []
         self.reached(Step.BEFORE_PLANNED)
@@ -260,12 +259,6 @@ class TaskRun:
             return [item for item in opened if item.id not in found]
         return [found.get(item.id, item) for item in opened]
 
-    def _with_a_target(self, ranges: Sequence[Range]) -> Sequence[Range]:
-        """Puts partitions aside whose place in the target is not there any more."""
-        gone = self.targets.gone if self.targets else {}
-        self.lifecycle.put_aside({one.partition: gone[one.partition.id] for one in ranges if one.partition.id in gone})
-        return [one for one in ranges if one.partition.id not in gone]
-
     def pins(self, like: Pins) -> Pins:
         """What a range keeps to, whoever finishes it, when it is planned now as `like` was."""
         return replace(like, pipeline=Pipeline(self.resolved_for(like).pipeline).digest(), code=code_version())
@@ -276,7 +269,7 @@ class TaskRun:
         self.settle(empty, [Outcome(item.id, empty_receipt(item)) for item in empty])
         self.lifecycle.told_end(empty)
         self._tell_what_was_noticed(empty)
-        return [item for item in pending if item not in empty]
+        return [item for item in pending if item.range.begin != item.range.end]
 
     def _tell_what_was_noticed(self, items: Sequence[OpenRange]) -> None:
         for item in items:

@@ -108,7 +108,8 @@ class Window:
         kept = [
             item for item in pending if not item.range.live or _is_as_planned(item, bounds.get(item.range.partition))
         ]
-        self._withdraw([item for item in pending if item not in kept])
+        ids = {item.id for item in kept}
+        self._withdraw([item for item in pending if item.id not in ids])
         return kept
 
     def _withdraw(self, items: Sequence[OpenRange]) -> None:

@@ -43,6 +43,7 @@ def line_batch(data: bytes, feeds: NDArray[np.int64], offset: int, rules: LineRu
     starts = np.empty_like(feeds)
     starts[0], starts[1:] = 0, feeds[:-1] + 1
     lengths = feeds - starts
+    places = np.column_stack([starts + offset, lengths + 1])
     if rules.drop_returns and b"\r" in data:
         raw = np.frombuffer(data, dtype=np.uint8)
         lengths -= (raw[feeds - 1] == _CR) & (feeds > 0)
@@ -52,12 +53,12 @@ def line_batch(data: bytes, feeds: NDArray[np.int64], offset: int, rules: LineRu
     records = _records(text, lengths, starts + offset)
     too_long = lengths > rules.max_bytes
     if not too_long.any():
-        return SourceBatch(records, offset + len(data))
+        return SourceBatch(records, offset + len(data), places=places)
     rejects = tuple(
         rejected_line(data[start : min(end, start + MAX_ORIGINAL_BYTES)], offset + start, rules.max_bytes)
         for start, end in zip(starts[too_long].tolist(), feeds[too_long].tolist(), strict=True)
     )
-    return SourceBatch(records.filter(pa.array(~too_long)), offset + len(data), rejects=rejects)
+    return SourceBatch(records.filter(pa.array(~too_long)), offset + len(data), rejects=rejects, places=places)
 
 
 def _records(text: bytes, lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ was cut or written over while it was read raises Retriable, and nobody sees anyt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +62,12 @@ class _Piece:
     def batch(self, rules: LineRules) -> SourceBatch:
         if self.too_long_end is not None:
             reject = rejected_line(self.data, self.offset, rules.max_bytes)
-            return SourceBatch(empty_records(), self.too_long_end, rejects=(reject,))
+            places = np.array([[self.offset, self.too_long_end - self.offset]])
+            return SourceBatch(empty_records(), self.too_long_end, rejects=(reject,), places=places)
         batch = line_batch(self.data, self.feeds, self.offset, rules)
-        return SourceBatch(batch.records, int(self.ends()[-1]), rejects=batch.rejects)
+        if self.padded and batch.places is not None:
+            batch.places[-1, 1] -= 1  # the line feed that is not there
+        return replace(batch, next_offset=int(self.ends()[-1]))
 
     def stands_in(self, file: OpenFile) -> bool:
         """Whether both ends of these bytes are in the file now, as they were read."""

@@ -44,6 +44,8 @@ class Gathering:
         self._begin = self._end = wanted.begin
         self._records_left, self._bytes_left = wanted.max_records, wanted.max_bytes
         self._parts: list[StoredSlice] = []
+        self._left_out: list[tuple[int, int]] = []
+        """From where to where the broker has filtered everything out."""
         self._bytes = 0
         self._since = 0.0
         self._taken = False
@@ -57,6 +59,8 @@ class Gathering:
         elif part.cause != PullStatus.FILTERED.value:
             self.hole = MissingRange(part.begin, part.end, part.cause)
             return
+        else:
+            self._left_out.append((part.begin, part.end))
         self._end = part.end
 
     def pending(self) -> bool:
@@ -85,12 +89,13 @@ class Gathering:
         end = int(gathered.offsets[fitting]) if left_over else self._end
         own, copies = without_copies(messages) if self._leave_out_copies else (messages, ())
         records, rejects = self._decode(own, self._topic)
-        batch = SourceBatch(records, end, end - self._begin - len(messages), rejects, copies)
+        absent = sum(max(min(last, end) - first, 0) for first, last in self._left_out)
+        batch = SourceBatch(records, end, absent, rejects, copies)
         self._records_left = 0 if left_over else self._records_left - len(messages)
         self._bytes_left -= int(lengths[:fitting].sum())
         self._taken = self._taken or len(messages) > 0
         self._begin = self._end = end
-        self._parts, self._bytes = [], 0
+        self._parts, self._left_out, self._bytes = [], [], 0
         return messages, batch
 
     def _decoded(self) -> Columns:

@@ -43,6 +43,7 @@ def receipt(begin: int = 0, end: int = 100, **changes: Any) -> Receipt:
         where={"copy:0": [begin, end]},
         evidence={"last": end - 1},
         floors=(),
+        covered=count,
     )
     return replace(made, **changes)
 

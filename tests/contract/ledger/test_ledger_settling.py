@@ -10,6 +10,9 @@ import pytest
 
 from connect_core.contracts import LIVE, OPEN_END, Floor, FloorMove, Gap, Outcome, Position, Receipt, Reject
 from connect_core.errors import DataError, Failure
+from connect_core.ledger.database import now
+from connect_core.ledger.rows import position_row
+from connect_core.ledger.tables import OFFSETS
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 REJECT = Reject(7, 0, "transform", "ValueError", "not a number", b"\x00\xff", "orders")
@@ -26,7 +29,7 @@ def test_a_receipt_moves_the_position_and_closes_its_range(worker: Worker) -> No
     assert worker.position() == Position(3, 60, {"last": 59})
     assert worker.open_ids() == []
     [one] = worker.ledger.receipts(worker.uid)
-    assert one.receipt == told
+    assert one.receipt == replace(told, covered=None)
     assert (one.id, one.partition, one.incarnation, one.planned_end) == (opened.id, Q0, 3, 100)
     assert (one.run_id, one.task, one.epoch, one.attempts) == (worker.run_id, 0, 1, 1)
     assert one.pins == opened.range.pins
@@ -176,6 +179,17 @@ def test_a_floor_of_a_partition_that_has_moved_since_it_was_planned_is_refused(w
         worker.settle(Outcome(worker.open_ids()[0], receipt(floors=(NOT_AHEAD,))))
 
 
+def test_a_receipt_that_does_not_go_on_from_the_committed_place_is_refused(worker: Worker) -> None:
+    """Plan has looked at that; whatever has moved the place since, nothing is settled over it."""
+    [opened] = worker.plan(planned(Q0, 0, 100))
+    row = position_row(worker.uid, LIVE, Q0, Position(0, 40), now())
+    with worker.ledger._engine.begin() as connection:
+        connection.execute(OFFSETS.insert().values(**row))
+    with pytest.raises(DataError, match="does not go on from the committed offset"):
+        worker.settle(Outcome(opened.id, receipt(0, 100)))
+    assert worker.open_ids() == [opened.id]
+
+
 def test_a_plan_moves_no_floor_that_all_partitions_share(worker: Worker) -> None:
     worker.plan(planned(Q0), floors=[Floor("", "/out", 5)])
     with pytest.raises(DataError, match="would move the floor of /out from 5 to 4"):
@@ -242,6 +256,10 @@ def test_a_record_that_is_rejected_again_is_one_dead_letter(worker: Worker) -> N
         (lambda: receipt(0, 100, filtered=1), "read 100 != filtered 1"),
         (lambda: receipt(0, 100, delivered=99), "emitted 100 != delivered 99"),
         (lambda: receipt(0, -5), "before begin"),
+        (lambda: receipt(0, 100, covered=50), "50 positions are accounted for, not the 100 from 0 to 100"),
+        (lambda: receipt(0, 100, covered=101), "101 positions are accounted for"),
+        (lambda: receipt(0, 100, covered=None), "does not say how many positions it accounts for"),
+        (lambda: receipt(0, 100, absent=1), "101 records in 100 positions"),
     ],
 )
 def test_a_receipt_that_does_not_hold_is_refused_and_nothing_is_settled(
