@@ -29,7 +29,7 @@ _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 4 << 30
 _PAUSE_S = (1.0, 6.0)
 _SETTLE_LIMIT_S = 420.0
 _LOOK_EVERY_S = 5.0
-_FIRST_LIMIT_S = 180.0
+_FIRST_LIMIT_S = 400.0
 _ALL = (FILES_IN, OUT, ACROSS, DEVICES)
 
 
@@ -71,9 +71,7 @@ def attack(world: World, rng: random.Random, seconds: float) -> list[str]:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         attacker.strike()
-        attacker.stopped.go_on(time.monotonic())
         time.sleep(rng.uniform(*_PAUSE_S))
-        attacker.stopped.go_on(time.monotonic())
     attacker.stopped.go_on()
     feeding.end()
     world.log("no more records, no more deeds")

@@ -71,7 +71,7 @@ class Attacker:
 
     def _stand_still(self) -> str:
         kind, pid = self._target()
-        if pid is None or pid in self.stopped.until:
+        if pid is None or pid in self.stopped.timers:
             return f"no {kind} is there"
         seconds = self.rng.uniform(*_STILL_S)
         try:

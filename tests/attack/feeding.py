@@ -17,7 +17,7 @@ import paho.mqtt.client as mqtt
 LINES_PER_S = 300
 TELEGRAMS_PER_S = 40
 _ROUND_S = 0.25
-_KEPT = 6
+_KEPT = 99
 _PADDING = "x" * 60
 
 
@@ -48,7 +48,9 @@ class Files:
     def rename(self) -> str:
         """As logrotate does: app.log becomes app.log.1, that app.log.2, and so on."""
         with self._lock:
-            log = self.folder / "logs" / "app.log"
+            log = self._paths()["renamed"]
+            if not log.exists() or not log.stat().st_size:
+                return "app.log is empty and stays"
             for number in range(_KEPT, 0, -1):
                 older = log.with_name(f"app.log.{number}")
                 if older.exists() and number < _KEPT:

@@ -162,22 +162,27 @@ def _family(pid: int) -> list[psutil.Process]:
         return []
 
 
-@dataclass
 class Stopped:
-    """Processes that stand still, and until when."""
+    """Processes that stand still for a while, each with a timer that lets it go on."""
 
-    until: dict[int, float] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.timers: dict[int, threading.Timer] = {}
 
     def stop(self, pid: int, seconds: float) -> None:
         os.kill(pid, signal.SIGSTOP)
-        self.until[pid] = time.monotonic() + seconds
+        self.timers[pid] = threading.Timer(seconds, self._go_on, (pid,))
+        self.timers[pid].start()
 
-    def go_on(self, now: float = float("inf")) -> None:
-        """Continues those whose time has come; all of them without a time."""
-        for pid in [pid for pid, until in self.until.items() if until <= now]:
-            del self.until[pid]
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+    def go_on(self) -> None:
+        """All of them, now."""
+        for pid, timer in [*self.timers.items()]:
+            timer.cancel()
+            self._go_on(pid)
+
+    def _go_on(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+        self.timers.pop(pid, None)
 
 
 def chosen(rng: random.Random, found: list[psutil.Process]) -> int | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from connect_core import stack
-from connect_core.stack import airflow, airflow_settings, processes
-from connect_core.stack.record import Part, save
+from connect_core.stack import airflow, airflow_settings, ports, processes
+from connect_core.stack.record import Part, save, want
 from tests.unit.cli.conftest import Waybill
 
 Asked = list[tuple[str, ...]]
@@ -76,3 +76,40 @@ def test_the_doctor_does_not_miss_an_airflow_that_is_not_installed(
     assert stack.API_SERVER in subjects  # runs, whatever is installed
     assert stack.SCHEDULER not in subjects
     assert stack.BROKER in subjects
+
+
+def test_what_ran_before_is_asked_for_again(waybill: Waybill, asked: Asked, folder: Path) -> None:
+    (folder / ".waybill").mkdir()
+    want(folder / ".waybill", [stack.MQTT_BROKER])
+    waybill("dev", "up")
+    assert asked == [stack.ALL]
+
+
+def test_engine_status_prints_the_address_and_where_the_token_is(waybill: Waybill, folder: Path) -> None:
+    home = folder / ".waybill"
+    home.mkdir()
+    (home / "engine.token").write_text("very-secret\n")
+    this = processes.of(os.getpid())
+    assert this is not None
+    port = ports.free()
+    part = Part(stack.ENGINE, this, {"grpc": port}, "4", {"token_file": "engine.token"}, 0.0)
+    save(stack.Stack(home, stack.Options()).having(part))
+    address = f"sc://localhost:{port}"
+    typed = waybill("engine", "status")
+    assert typed.code == 3, "this process does not answer as an engine does"
+    assert "not answering" in typed.out
+    assert address in typed.out
+    assert str(home / "engine.token") in typed.out
+    assert "very-secret" not in typed.out
+    assert waybill("engine", "status", "--json").json["address"] == address
+
+
+def test_the_doctor_says_what_to_do_with_a_part_that_does_not_answer(waybill: Waybill, folder: Path) -> None:
+    (folder / ".waybill").mkdir()
+    this = processes.of(os.getpid())
+    assert this is not None
+    part = Part(stack.NAME_SERVER, this, {"remoting": ports.free()}, "5", {}, 0.0)
+    save(stack.Stack(folder / ".waybill", stack.Options()).having(part))
+    (finding,) = [one for one in waybill("doctor", "--json").json["findings"] if one["subject"] == stack.NAME_SERVER]
+    assert (finding["state"], finding["what"]) == ("fault", "not answering")
+    assert finding["next_step"].startswith("`waybill dev down --only name-server`, then `waybill dev up`")
