@@ -2,7 +2,8 @@
 
 `stop` ends the stack of HOME; `clean` also removes what its PostgreSQL keeps outside of HOME. Neither minds a HOME
 that is not there, and both work without the installed packages. A PART (`engine`, or one of Airflow's) becomes that
-server, in the foreground, on its well-known port: what a container runs. There `AIRFLOW__…` variables are obeyed.
+server, in the foreground, on its well-known port: what a container runs. There `AIRFLOW__…` variables are obeyed, and
+the engine has one address for good: no record of a stack says where it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from connect_core.errors import WaybillError
-from connect_core.stack import AIRFLOW_PARTS, ENGINE, Options, down, postgresql
+from connect_core.stack import AIRFLOW_PARTS, ENGINE, Options, airflow_settings, down, postgresql
 from connect_core.stack.lifecycle import KINDS
 from connect_core.stack.parts import Site
 
@@ -45,6 +46,8 @@ def _become(name: str, home: Path) -> None:
     kind = KINDS[name]
     (home / "logs").mkdir(parents=True, exist_ok=True)
     given = {name: value for name, value in os.environ.items() if name.startswith("AIRFLOW__")}
+    if name in AIRFLOW_PARTS:
+        given[airflow_settings.ENGINE_VARIABLE] = airflow_settings.engine_connection(home, KINDS[ENGINE].well_known)
     neighbours = {other.name: other.well_known for other in KINDS.values()}
     site = Site(home, kind.well_known, neighbours, Options(airflow=given))
     kind.prepare(site, print)

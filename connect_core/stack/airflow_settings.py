@@ -17,12 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from connect_core.errors import Unreachable
-from connect_core.stack import jars, java, postgresql, secret
+from connect_core.stack import jars, java, postgresql, secret, spark_connect
 from connect_core.stack.parts import API_SERVER, Site
 from connect_core.stack.rocketmq import settings_of
 
 USER = "admin"
 DATABASE = "airflow"
+ENGINE_VARIABLE = "AIRFLOW_CONN_WAYBILL_ENGINE"
 DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 DAG_FILE = '''"""The DAGs of this Waybill installation, one for each connector of the ledger (airflow dag)."""
 
@@ -116,6 +117,13 @@ def _connections() -> dict[str, str]:
     in an environment it would be the address that the engine had when Airflow was started."""
     submit = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     return {"AIRFLOW_CONN_WAYBILL_SUBMIT": json.dumps(submit)}
+
+
+def engine_connection(home: Path, ports: Mapping[str, int]) -> str:
+    """Of type `spark_connect`, for an Airflow whose engine stays where it is. A secret: it holds the token."""
+    # By number the client would want TLS.
+    place = {"conn_type": "spark_connect", "host": "sc://localhost", "port": ports["grpc"]}
+    return json.dumps(place | {"password": spark_connect.token(home)})
 
 
 def _programs(inherited: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from sqlalchemy import make_url
 
 import connect_core
 from connect_core.stack import airflow, airflow_settings, jars, mqtt_broker, postgresql, rocketmq
+from connect_core.stack.__main__ import main
 from connect_core.stack.lifecycle import KINDS
 from connect_core.stack.parts import Kind
 
@@ -104,3 +107,14 @@ def test_the_lock_has_what_the_project_names() -> None:
     extras = project["optional-dependencies"]
     named = {line.lower() for line in project["dependencies"] + extras["airflow"] + extras["dev"]}
     assert named <= locked
+
+
+def test_tasks_in_containers_find_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No record of a stack says where it is: it is where its container always is."""
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(airflow.Component, "prepare", lambda *_: None)
+    monkeypatch.setattr(os, "execve", lambda _program, _command, environment: started.append(environment))
+    assert main(["scheduler", str(tmp_path)]) == 0
+    told = json.loads(started[0]["AIRFLOW_CONN_WAYBILL_ENGINE"])
+    assert (told["host"], told["port"]) == ("sc://localhost", KINDS["engine"].well_known["grpc"])
+    assert told["password"] == (tmp_path / "engine.token").read_text().strip()
