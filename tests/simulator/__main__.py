@@ -1,8 +1,9 @@
 """Many histories, or one of them again.
 
 `--histories 10000 [--seed N]` runs the seeds N, N + 1 and so on, prints what happened in how many of them, and ends
-with exit code 1 when a rule was broken. Even seeds are histories of one topic that is copied record by record, odd ones
-journeys between files, logs and topics. `--replay SEED` prints one of them step by step.
+with exit code 1 when a rule was broken. Even seeds are histories of one topic that is copied record by record, odd
+ones journeys between files, logs and topics; with `--focus NAME` all are journeys in which one thing happens often.
+`--replay SEED` prints one of them step by step.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from multiprocessing import get_context
 
+from tests.simulator.focus import FOCI
 from tests.simulator.report import table
 from tests.simulator.running import Result, history_of, told_again
 
@@ -25,25 +28,27 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=None, help="the first seed; by default one of the clock")
     parser.add_argument("--replay", type=int, metavar="SEED", help="print this history step by step")
+    parser.add_argument("--focus", choices=sorted(FOCI), help="only journeys about this")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     if options.replay is not None:
-        return _replay(options.replay)
+        return _replay(options.replay, options.focus)
     first = options.seed if options.seed is not None else int(time.time()) * 100_000
     print(f"{options.histories} histories, seeds from {first}", flush=True)
     started = time.monotonic()
-    results = _all(range(first, first + options.histories), options.processes)
+    results = _all(range(first, first + options.histories), options.processes, options.focus)
     print(table(results, time.monotonic() - started))
     broken = [result for result in results if result.problems]
     for result in broken[:_SHOWN]:
-        print(f"step by step: python -m tests.simulator --replay {result.seed}")
+        about = f" --focus {options.focus}" if options.focus else ""
+        print(f"step by step: python -m tests.simulator --replay {result.seed}{about}")
     return 1 if broken else 0
 
 
-def _all(seeds: range, processes: int) -> list[Result]:
+def _all(seeds: range, processes: int, focus: str | None) -> list[Result]:
     pool = get_context("spawn").Pool(processes)
     try:
-        return list(_told(pool.imap(history_of, seeds, chunksize=20)))
+        return list(_told(pool.imap(partial(history_of, focus=focus), seeds, chunksize=20)))
     finally:
         pool.close()
         pool.join()
@@ -59,8 +64,8 @@ def _told(results: Iterable[Result]) -> Iterator[Result]:
         yield result
 
 
-def _replay(seed: int) -> int:
-    trace, result = told_again(seed)
+def _replay(seed: int, focus: str | None) -> int:
+    trace, result = told_again(seed, focus)
     print("\n".join(trace))
     for problem in result.problems:
         print(f"BROKEN: {problem}")

@@ -70,6 +70,7 @@ class Broker:
     looked_ahead: set[str] = field(default_factory=set)
     away_until_ns: int = 0
     _visible_ns: int = 0
+    _places: int = 0
 
     def topic(self, name: str) -> list[Queue]:
         return sorted(queue for queue in self.queues if queue.topic == name)
@@ -128,7 +129,8 @@ class Broker:
                 self.faulty.append(f"lease {writer} wrote {offset} after lease {self.looked[partition_id]} had looked")
             if partition_id and not held:
                 self.begins(partition_id, writer)
-            message = _message(queue, len(log), properties, body)
+            self._places += 1
+            message = _message(queue, len(log), self._places, properties, body)
             log.append(Stored(message, self._visible_ns, partition_id, offset, writer, held))
         self.scheduler.tell(f"stored {[one.offset for one in log[first:]]} at {first} in {queue}", "broker")
         return first
@@ -216,6 +218,11 @@ class SimulatedClient:
         scheduler = self._broker.scheduler
         scheduler.wait((self._broker.visible_from_ns() - scheduler.now_ns) / 1e9)
 
+    def pull(self, queue: Queue, offset: int, *, max_messages: int) -> Pulled:
+        self._broker.ask(f"pulls {queue} at {offset}")
+        end = min(self._broker.end(queue), offset + max_messages)
+        return Pulled([one.message for one in self._broker.queues[queue][offset:end]])
+
     def read(self, queue: Queue, begin: int, end: int, *, deadline: float) -> SimulatedReader:
         for partition_id in self._holder.partition_ids:
             self._broker.begins(partition_id, self._holder.writer)
@@ -223,6 +230,11 @@ class SimulatedClient:
 
     def sender(self, queue: Queue) -> SimulatedSender:
         return SimulatedSender(self._broker, queue, self._holder.writer)
+
+
+@dataclass(frozen=True)
+class Pulled:
+    messages: list[StoredMessage]
 
 
 @dataclass
@@ -303,7 +315,8 @@ class SimulatedSender:
         first = self._broker.store(self._queue, send)
         if send.fault == SEND_UNANSWERED:
             return
-        answer = Acknowledged(self._queue, first, send.batch.count, StoreStatus.OK)
+        last = self._broker.queues[self._queue][first + send.batch.count - 1].message.offset_message_id
+        answer = Acknowledged(self._queue, first, send.batch.count, StoreStatus.OK, last)
         self._scheduler.after(self._scheduler.chance.uniform(0.0002, 0.002), lambda: self._answers(send, answer))
 
     def _answers(self, send: _Send, answer: Acknowledged) -> None:
@@ -311,7 +324,7 @@ class SimulatedSender:
         self._scheduler.wake(send.sender)
 
 
-def _message(queue: Queue, offset: int, properties: bytes, body: bytes) -> StoredMessage:
+def _message(queue: Queue, offset: int, place: int, properties: bytes, body: bytes) -> StoredMessage:
     return StoredMessage(
         total_size=0,
         magic=MAGIC_V1,
@@ -319,7 +332,7 @@ def _message(queue: Queue, offset: int, properties: bytes, body: bytes) -> Store
         queue_id=queue.queue_id,
         flag=0,
         queue_offset=offset,
-        physical_offset=offset,
+        physical_offset=place,
         sys_flag=0,
         born_timestamp_ms=0,
         born_host=_HOST,

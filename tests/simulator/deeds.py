@@ -127,7 +127,7 @@ class Doer:
     def neighbour(self) -> None:
         """Another program writes `a-1.log`, beside `a.log`. No pattern that is read then names it."""
         program = self._program()
-        if program is None or "*" in self.journey.document["source"]["options"]["path"]:
+        if program is None or "*" in self.journey.path:
             return
         path = program.path.with_name(f"{program.path.stem}-1.log")
         if not path.exists():
@@ -159,7 +159,7 @@ class Doer:
         key = str(program.path)
         query = "SELECT next_offset FROM offsets WHERE partition_key = ?"
         rows = database.connection.execute(query, (key,)).fetchall()
-        there = {text for texts in self.journey.arrived().values() for text in texts}
+        there = self.journey.texts()
         complete = all(line.text in there for _, line in program.lines())
         return (
             complete
@@ -175,7 +175,7 @@ class Doer:
         program = self._program()
         if program is None or len(program.files) < 2:
             return
-        there = {text for texts in self.journey.arrived().values() for text in texts}
+        there = self.journey.texts()
         settled = Partition(str(program.path)).id not in self.journey.database.open_ranges()
         first = next(file for file in program.files if file.path is not None)
         if settled and first is not program.files[-1] and all(line.text in there for line in first.lines):
@@ -184,7 +184,8 @@ class Doer:
     def new_log(self) -> None:
         folder = self.journey.folder
         name = f"n{len(folder.programs)}"
-        folder.start(Program(name, folder.folder / f"{name}.log"), self._chance.randint(0, 10))
+        program = Program(name, folder.folder / f"{name}.log", foreign="*" not in self.journey.path)
+        folder.start(program, self._chance.randint(0, 10))
 
     def cut(self) -> None:
         if program := self._known_program():
@@ -213,14 +214,14 @@ class Doer:
         return self._chance.choice(mine) if mine else None
 
     def _known_program(self) -> Program | None:
-        """One of whose log something was planned: what is rotated away before anybody has looked is never found."""
+        """One of whose log something was settled: what is rotated away before anybody has looked is never found."""
         program = self._program()
         return program if program and self._is_known(program) else None
 
     def _is_known(self, program: Program) -> bool:
-        query = "SELECT COUNT(*) FROM ranges WHERE partition_key = ?"
-        ((count,),) = self.journey.database.connection.execute(query, (str(program.path),)).fetchall()
-        return bool(count)
+        names = {str(program.path), *(str(file.path) for file in program.files)}
+        rows = self.journey.database.connection.execute("SELECT partition_key FROM offsets")
+        return any(key in names for (key,) in rows)
 
     # -------------------------------------------------------------------------------------------------- the target
 
@@ -253,6 +254,50 @@ class Doer:
 
     # ------------------------------------------------------------------------------------- the document, the offsets
 
+    def elsewhere(self) -> None:
+        """What an attempt left open is given up where it began, the next records go to another topic, and before all of
+        them have, the first topic is the target again: what stands there ahead is not to be sent once more."""
+        journey = self.journey
+        partition = self._left_open()
+        if partition is None:
+            return
+        begin = journey.database.committed().get(partition.id, 0)
+        sink, limit = journey.document["sink"], journey.document["range_records"]
+        other = sink | {"options": sink["options"] | {"topic": "copy-3"}}
+        self._set_offset(partition, begin, abandon=True)
+        journey.revise(sink=other, range_records=3)
+        self._until(lambda: journey.database.committed().get(partition.id, 0) > begin)
+        journey.alone.set_target_state(UID, "paused", who="operator")
+        self._until(lambda: self._idle() and not journey.database.open_ranges())
+        journey.revise(sink=sink, range_records=limit)
+        journey.alone.set_target_state(UID, "running", who="operator")
+
+    def _left_open(self) -> Partition | None:
+        """A partition with an open range of which records have arrived, when nobody is at work."""
+        found: list[Partition] = []
+
+        def seen() -> bool:
+            there = self.journey.database.open_ranges() if self._idle() else set()
+            found[:] = [one for one in sorted(self.journey.logs) if one.id in there and self._is_ahead(one)]
+            return bool(found)
+
+        self._until(seen)
+        return found[0] if found else None
+
+    def _is_ahead(self, partition: Partition) -> bool:
+        begin = self.journey.database.committed().get(partition.id, 0)
+        there = self.journey.texts()
+        return sum(one.body in there for one in self.journey.logs[partition].entries[begin:]) > 3
+
+    def _idle(self) -> bool:
+        return all(one.ended for one in self.journey.scheduler.actors if one.name.startswith("driver"))
+
+    def _until(self, holds: Callable[[], bool]) -> None:
+        """Or for so long."""
+        until = self.journey.scheduler.now_ns + int(_PATIENCE_S * 1e9)
+        while not holds() and self.journey.scheduler.now_ns < until:
+            self.journey.scheduler.wait(0.004)
+
     def limits(self) -> None:
         self.journey.revise(range_records=self._chance.choice((3, 9, 500)))
 
@@ -271,14 +316,16 @@ class Doer:
     def narrow(self) -> None:
         """Another path: one log instead of all, or all again."""
         source = self.journey.document["source"]
-        all_of_them = "*" in source["options"]["path"]
-        path = str(self.journey.home / (_ONE if all_of_them else _ALL))
+        all_of_them = "*" in self.journey.path
+        path = _ONE if all_of_them else _ALL
         if not all_of_them and any(one.foreign for one in self.journey.folder.programs):
             return  # it would be read from then on
-        self.journey.revise(source=source | {"options": source["options"] | {"path": path}})
+        wanted = self.journey.absolute({"source": source | {"options": source["options"] | {"path": path}}})
+        self.journey.path = path
+        self.journey.revise(**wanted)
         if all_of_them:
             self._until_nothing_is_left_of_before()
-            if self.journey.document["source"]["options"]["path"] == path:
+            if self.journey.path == path:
                 self.journey.narrowed.append((self.journey.scheduler.now_ns / 1e9, path))
 
     def _until_nothing_is_left_of_before(self) -> None:
@@ -321,12 +368,15 @@ class Doer:
         offset = self._place_in(partition)
         if offset is None:
             return None
+        self._set_offset(partition, offset, abandon=abandon)
+        return partition
+
+    def _set_offset(self, partition: Partition, offset: int, *, abandon: bool) -> None:
         ledger = self.journey.ledger
         self._with_leases(
             partition,
             lambda held: ledger.set_offset(held, UID, LIVE, partition, offset, who="operator", why="", abandon=abandon),
         )
-        return partition
 
     def _place_in(self, partition: Partition) -> int | None:
         """Where a record begins."""
@@ -400,6 +450,7 @@ _DEEDS: dict[str, Callable[[Doer], None]] = {
     plans.FOREIGN: Doer.others_write,
     plans.QUEUES: Doer.queues,
     plans.RECREATE: Doer.recreate,
+    plans.ELSEWHERE: Doer.elsewhere,
     plans.LIMITS: Doer.limits,
     plans.TASKS: Doer.tasks,
     plans.TARGET: Doer.target,

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from connect_core import clock, systems
-from connect_core.config.paths import absolute_path
+from connect_core.config.endpoints import _absolute
 from connect_core.config.resolving import Resolved
 from connect_core.contracts import Json, Side, Sink, Source
 from connect_core.errors import (
@@ -35,6 +35,7 @@ from connect_core.records import Partition
 from connect_core.replication import run as running
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.task import TaskRun
+from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 from tests.simulator import faults as kinds
 from tests.simulator import plans
 from tests.simulator.broker import Broker, Holder, SimulatedSink
@@ -42,7 +43,7 @@ from tests.simulator.checker import Given, Told, Verdict, compared
 from tests.simulator.engine import Place, SimulatedEngine
 from tests.simulator.faults import Faults
 from tests.simulator.history import FIND_SLICE_S, TIMES
-from tests.simulator.kernel import installed
+from tests.simulator.kernel import Kernel, installed
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
 from tests.simulator.logfiles import LogFolder, Program
 from tests.simulator.plans import Plan, planned
@@ -100,7 +101,11 @@ class Journey(Stage):
         self.faults = Faults(self.scheduler, self.is_planned.faults)
         self.broker = Broker(self.scheduler, self.faults, self.step)
         self.logs = {Partition(key): Log(list(entries)) for key, entries in self.is_planned.logs.items()}
-        self.folder = LogFolder(self.home / "logs", chance, lambda: self.scheduler.now_ns / 1e9)
+        births: dict[int, int] = {}
+        self.kernel = Kernel(self.scheduler, self.step, births)
+        self.folder = LogFolder(
+            self.home / "logs", chance, lambda: self.scheduler.now_ns / 1e9, births, self.kernel.opened
+        )
         self.unfinished_deeds = len(self.is_planned.deeds)
         self.holders = 0
         self.calm_runs: Counter[int] = Counter()
@@ -122,6 +127,7 @@ class Journey(Stage):
         with self._installed():
             self.alone = self.database.begin_anew()
             self.document = self.absolute(self.is_planned.document)
+            self.path = self.is_planned.document["source"]["options"].get("path", "")
             self.alone.apply(NAME, self.document, who="simulator")
             name_connector(self.database.connection, UID)
             self.settled = SettledFiles(self.database.connection)
@@ -142,7 +148,7 @@ class Journey(Stage):
     def _installed(self) -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(clock.replaced_by(self.scheduler))
-            stack.enter_context(installed(self.scheduler, self.step, self.home, self.folder.born_ns))
+            stack.enter_context(installed(self.kernel, self.scheduler, self.home))
             stack.enter_context(patch.object(systems, "source", lambda side, resources=None: self.source(side)))
             stack.enter_context(patch.object(systems, "sink", lambda side, resources=None: self.sink(side, Holder())))
             stack.enter_context(patch.object(running, "TaskRun", JourneyRun))
@@ -173,13 +179,15 @@ class Journey(Stage):
 
     def absolute(self, document: Json) -> Json:
         """As `apply` stores it."""
-        return document | {side: self._absolute_end(document[side]) for side in ("source", "sink")}
+        return document | {
+            side: self._absolute_end(side, document[side]) for side in ("source", "sink") if side in document
+        }
 
-    def _absolute_end(self, end: Json) -> Json:
+    def _absolute_end(self, role: str, end: Json) -> Json:
         if end["system"] != plans.FILE:
             return end
-        options = end["options"]
-        return end | {"options": options | {"path": absolute_path(options["path"], (self.home,))}}
+        model = FileSourceOptions if role == "source" else FileSinkOptions
+        return end | {"options": _absolute(model, end["options"], (self.home,))[0]}
 
     def resolved(self, document: Json) -> Resolved:
         source, sink = document["source"], document["sink"]
@@ -250,17 +258,21 @@ class Journey(Stage):
             if len(queues) > 1:
                 yield f"{partition.rpartition('/')[2]} stands in the queues {sorted(queues)} of {topic}"
 
-    def arrived(self) -> dict[str, list[bytes]]:
-        """By target file or queue, in the order in which it stands there. What others wrote is left out."""
-        files = {
-            path.name: path.read_bytes().split(b"\n")
-            for path in sorted((self.home / "out").iterdir())
-            if ".unsettled" not in path.name
-        }
-        found = {name: lines[:-1] + [line for line in lines[-1:] if line] for name, lines in files.items()}
+    def arrived(self) -> dict[str, dict[str, list[bytes]]]:
+        """By topic and queue, or file, in the order in which it stands there. What others wrote is left out."""
+        found: dict[str, dict[str, list[bytes]]] = {}
+        for path in sorted((self.home / "out").iterdir()):
+            if ".unsettled" not in path.name:
+                lines = path.read_bytes().split(b"\n")
+                found.setdefault("files", {})[path.name] = lines[:-1] + [line for line in lines[-1:] if line]
         for queue, stored in sorted(self.broker.queues.items()):
-            found[str(queue)] = [one.message.body for one in stored if one.message.body != b"foreign"]
+            bodies = [one.message.body for one in stored if one.message.body != b"foreign"]
+            found.setdefault(queue.topic, {})[str(queue)] = bodies
         return found
+
+    def texts(self) -> set[bytes]:
+        """All that has arrived."""
+        return {text for parts in self.arrived().values() for texts in parts.values() for text in texts}
 
     def given(self) -> Iterator[Given]:
         for partition, log in self.logs.items():
@@ -286,7 +298,7 @@ class Journey(Stage):
                 str(program.path),
                 line.begin,
                 line.text,
-                line.lost,
+                line.lost or ("renamed unseen" if file.unseen else ""),
                 named and not stopped and not self._is_gone(line.text),
                 forbidden=not named and line.at_s > since,
                 nth_file=numbers[id(file)],
@@ -298,10 +310,9 @@ class Journey(Stage):
         return any(text in held for one in self.recreated for held in one.held.values())
 
     def _is_named(self, program: Program) -> tuple[bool, float]:
-        path = self.document["source"]["options"].get("path", "")
-        if "*" in path or path == str(program.path):
+        if "*" in self.path or self.path == f"logs/{program.path.name}":
             return True, 0.0
-        return False, next((since for since, kept in reversed(self.narrowed) if kept == path), float("inf"))
+        return False, next((since for since, kept in reversed(self.narrowed) if kept == self.path), float("inf"))
 
 
 @dataclass
@@ -397,10 +408,17 @@ class Driver:
             say(f"needs a person: {error}")
             self.done = Person(journey).answers(error)
         except WaybillError as error:
-            if isinstance(error, ConfigError) and "is paused" in error.what:
-                say("is paused")
+            if self._is_explained(error):
+                say(f"ends: {error}")
                 return
             journey.problems.append(f"a run fails for good: {type(error).__name__}: {error}")
+
+    def _is_explained(self, error: WaybillError) -> bool:
+        """It is paused, or what it has planned itself is gone with the ledger that was replaced meanwhile."""
+        forgotten = any(words in error.what for words in ("there is no run", "was planned", "refused a row"))
+        return (isinstance(error, ConfigError) and "is paused" in error.what) or (
+            bool(self.journey.restored) and forgotten
+        )
 
     def _attempt(self) -> None:
         journey, ledger = self.journey, self.journey.ledger

@@ -22,8 +22,7 @@ import connect_core.systems.file
 from connect_core import records
 from connect_core.ledger import leases, rows
 from connect_core.planning import assigning
-from connect_core.systems.file import identity
-from tests.simulator.logfiles import STARTED_S
+from tests.simulator.logfiles import unix_ns
 from tests.simulator.scheduler import Scheduler
 
 _LOOKS = 0.06
@@ -34,16 +33,23 @@ _TORN = 0.3
 class Kernel:
     """In place of `os`. `step` lets a moment pass. A caller that is dead reaches nothing any more."""
 
-    def __init__(self, scheduler: Scheduler, step: Callable[[str], None]) -> None:
-        self._scheduler, self._step = scheduler, step
+    def __init__(self, scheduler: Scheduler, step: Callable[[str], None], births: dict[int, int]) -> None:
+        self._scheduler, self._step, self._births = scheduler, step, births
+        self.opened: set[int] = set()
+        """The inodes of all files that were looked into."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
+
+    def born_ns(self, fd: int) -> int:
+        """As the file system tells it; of a file that the product made, when it was first asked for."""
+        return self._births.setdefault(os.fstat(fd).st_ino, unix_ns(self._scheduler.now_ns))
 
     def open(self, path: str, flags: int, mode: int = 0o777, **rest: Any) -> int:
         makes = bool(flags & os.O_CREAT)
         self._before("creates a file" if makes else "", makes)
         fd = os.open(path, flags, mode, **rest)
+        self.opened.add(os.fstat(fd).st_ino)
         try:
             if makes:
                 self._step("has created a file")
@@ -122,10 +128,10 @@ class _Time:
         self._scheduler = scheduler
 
     def time(self) -> float:
-        return STARTED_S + self._scheduler.now_ns / 1e9
+        return unix_ns(self._scheduler.now_ns) / 1e9
 
     def time_ns(self) -> int:
-        return STARTED_S * 1_000_000_000 + self._scheduler.now_ns
+        return unix_ns(self._scheduler.now_ns)
 
 
 class _Hashes:
@@ -142,18 +148,17 @@ class _Hashes:
 
 
 @contextmanager
-def installed(
-    scheduler: Scheduler, step: Callable[[str], None], home: Path, born_ns: Callable[[int], int]
-) -> Iterator[None]:
-    """For the time of one history. `born_ns` says of an open file when it was made, in virtual time."""
-    kernel, hashes = Kernel(scheduler, step), _Hashes(home)
+def installed(kernel: Kernel, scheduler: Scheduler, home: Path) -> Iterator[None]:
+    """For the time of one history."""
+    hashes = _Hashes(home)
     with ExitStack() as patches:
         for module in _file_modules():
             if "os" in vars(module):
                 patches.enter_context(patch.object(module, "os", kernel))
+            if "born_ns" in vars(module):
+                patches.enter_context(patch.object(module, "born_ns", kernel.born_ns))
             if "time" in vars(module):
                 patches.enter_context(patch.object(module, "time", _Time(scheduler)))
-        patches.enter_context(patch.object(identity, "born_ns", born_ns))
         for named in (records, rows, leases, assigning):
             patches.enter_context(patch.object(named, "hashlib", hashes))
         yield

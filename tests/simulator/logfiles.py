@@ -10,13 +10,17 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 STARTED_S = 1_767_225_600
 """The moment 0 of virtual time, in seconds of Unix time."""
 MAX_LINE_BYTES = 64
+
+
+def unix_ns(virtual_ns: int) -> int:
+    return STARTED_S * 1_000_000_000 + virtual_ns
 
 
 @dataclass(eq=False)
@@ -39,10 +43,8 @@ class LogFile:
     path: Path | None
     number: int
     lines: list[Line] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return sum(len(line.text) + line.whole for line in self.lines if line.begin >= 0)
+    unseen: bool = False
+    """It was renamed before anybody had looked into it: nobody can know for sure that it was ever at the path."""
 
 
 @dataclass(eq=False)
@@ -62,7 +64,10 @@ class Program:
 
     @property
     def current(self) -> LogFile | None:
-        return self.files[-1] if self.files and self.files[-1].path is not None else None
+        """None as well while it is renamed, and the next one is not begun."""
+        last = self.files[-1] if self.files else None
+        there = last is not None and last.path is not None and (self.linked or last.path == self.path)
+        return last if there else None
 
     def lines(self) -> Iterator[tuple[LogFile, Line]]:
         """In the order in which they were written."""
@@ -70,14 +75,15 @@ class Program:
 
 
 class LogFolder:
-    """All programs of one history. `now_s` is virtual."""
+    """All programs of one history. `now_s` is virtual; `births` says by inode when a file was made,
+    `opened` which files were looked into."""
 
-    def __init__(self, folder: Path, chance: random.Random, now_s: Callable[[], float]) -> None:
-        self.folder, self._chance, self._now_s = folder, chance, now_s
+    def __init__(
+        self, folder: Path, chance: random.Random, now_s: Callable[[], float], births: dict[int, int], opened: Set[int]
+    ) -> None:
+        self.folder, self._chance, self._now_s, self._births, self._opened = folder, chance, now_s, births, opened
         self.programs: list[Program] = []
-        self.destroyed: list[tuple[float, str, Program]] = []
-        self._opened = 0
-        self._births: dict[int, int] = {}
+        self._count = 0
 
     # ---------------------------------------------------------------------------------------------------- writing
 
@@ -132,13 +138,12 @@ class LogFolder:
         return f"{program.name}:{program.count}:{padding}".encode()
 
     def _begin_file(self, program: Program) -> LogFile:
-        self._opened += 1
+        self._count += 1
         path = program.path
         if program.linked:
-            path = path.with_name(f"{path.stem}-of-{self._opened}.data")
+            path = path.with_name(f"{path.stem}-of-{self._count}.data")
         path.touch(exist_ok=False)
-        self._made(path)
-        self._touch(path)
+        self._born(path)
         if program.linked:
             new = path.with_name(f"{path.name}.link")
             new.symlink_to(path.name)
@@ -159,26 +164,29 @@ class LogFolder:
             former = numbered.get(program.path.with_name(f"{program.path.name}.{number}"))
             if former is not None and former.path is not None:
                 former.path = former.path.rename(program.path.with_name(f"{program.path.name}.{number + 1}"))
-        assert file.path is not None
-        file.path = file.path.rename(program.path.with_name(f"{program.path.name}.1"))
-        return file
+        return self._renamed(file, program.path.with_name(f"{program.path.name}.1"))
 
     def rename_dated(self, program: Program) -> LogFile | None:
         file = program.current
         if file is None or file.path is None or not file.lines or program.linked:
             return None
-        file.path = file.path.rename(program.path.with_name(f"{program.path.name}.202611{20 + len(program.files):02}"))
+        return self._renamed(file, program.path.with_name(f"{program.path.name}.202611{20 + len(program.files):02}"))
+
+    def _renamed(self, file: LogFile, new: Path) -> LogFile:
+        assert file.path is not None
+        file.path, file.unseen = file.path.rename(new), file.number not in self._opened
         return file
 
     def link_on(self, program: Program) -> None:
         """The link leads to a new file."""
         if program.linked and program.current and program.current.lines:
             self.finish(program)
+            program.current.unseen = program.current.number not in self._opened
             self._begin_file(program)
 
     def begin_file(self, program: Program) -> None:
         """The file that takes the place of one that was renamed."""
-        if program.current is not None and program.current.path != program.path and not program.linked:
+        if program.current is None and not program.path.exists():
             self._begin_file(program)
 
     def copy(self, program: Program) -> None:
@@ -189,7 +197,7 @@ class LogFolder:
         copy = program.path.with_name(f"{program.path.name}.20261123{len(self.copies()):02}")
         if not copy.exists():
             shutil.copy2(file.path, copy)
-            self._made(copy)
+            self._births[copy.stat().st_ino] = unix_ns(int(self._now_s() * 1e9))
 
     def copies(self) -> list[Path]:
         return [path for path in self.folder.iterdir() if ".20261123" in path.name]
@@ -218,7 +226,7 @@ class LogFolder:
         file = program.current
         if file is None or file.path is None:
             return
-        self._lose(program, file, "cut")
+        self._lose(file, "cut")
         os.truncate(file.path, 0)
         for line in file.lines:
             line.whole = True
@@ -231,38 +239,30 @@ class LogFolder:
         file = program.current
         if file is None or file.path is None or program.linked:
             return
-        self._lose(program, file, "replaced")
+        self._lose(file, "replaced")
         new = file.path.with_name("new")
         new.touch()
-        self._made(new)
         new.rename(file.path)
         program.files.append(LogFile(file.path, file.path.stat().st_ino))
         file.path = None
-        self._touch(program.path)
+        self._born(program.path)
 
     def delete_unread(self, program: Program) -> None:
         file = program.current
         if file is None or file.path is None or program.linked:
             return
-        self._lose(program, file, "deleted")
+        self._lose(file, "deleted")
         file.path.unlink()
         file.path = None
 
-    def _lose(self, program: Program, file: LogFile, how: str) -> None:
-        self.destroyed.append((self._now_s(), how, program))
+    def _lose(self, file: LogFile, how: str) -> None:
         for line in file.lines:
             line.lost = how
 
-    def born_ns(self, fd: int) -> int:
-        """When the open file was made; 0 of one that is none of these."""
-        return self._births.get(os.fstat(fd).st_ino, 0)
-
-    def _made(self, path: Path) -> None:
-        self._births[path.stat().st_ino] = self._moment_ns()
+    def _born(self, path: Path) -> None:
+        self._touch(path)
+        self._births[path.stat().st_ino] = unix_ns(int(self._now_s() * 1e9))
 
     def _touch(self, path: Path) -> None:
-        moment_ns = self._moment_ns()
+        moment_ns = unix_ns(int(self._now_s() * 1e9))
         os.utime(path, ns=(moment_ns, moment_ns))
-
-    def _moment_ns(self) -> int:
-        return STARTED_S * 1_000_000_000 + int(self._now_s() * 1e9)

@@ -26,6 +26,7 @@ FOREIGN, QUEUES, RECREATE = "others write to the target", "target topic grows", 
 LIMITS, TASKS, TARGET, NARROW = "limits changed", "tasks changed", "target changed", "source narrowed or widened"
 PAUSE, SET, UNDO, ABANDON = "paused", "offset set", "offset undone", "offset set with abandon"
 RESTORE = "ledger restored"
+ELSEWHERE = "given up, elsewhere for a while, and back"
 
 OF_FILES = {
     GROW: 8,
@@ -44,7 +45,7 @@ OF_FILES = {
     DELETE: 1,
 }
 OF_LOGS = {GROW: 8, EXPIRE: 1}
-OF_TOPICS = {FOREIGN: 4, QUEUES: 2, RECREATE: 1}
+OF_TOPICS = {FOREIGN: 4, QUEUES: 2, RECREATE: 1, ELSEWHERE: 1}
 OF_ALL = {LIMITS: 1, TASKS: 2, TARGET: 2, PAUSE: 1, SET: 1, UNDO: 1, ABANDON: 1, RESTORE: 2, BAD: 1}
 
 
@@ -91,7 +92,7 @@ def planned(chance: random.Random) -> Plan:
     return Plan(
         source=source,
         sink=sink,
-        document=_document(chance, source, sink),
+        document=document_of(chance, source, sink, "logs/a.log" if partitions == 1 else "logs/*.log"),
         logs=logs if source == LOG else {},
         writers=tuple(
             Writer(name, lines[n], linked) for n, name in enumerate("abcdefgh"[:partitions]) if source == FILE
@@ -106,9 +107,9 @@ def planned(chance: random.Random) -> Plan:
     )
 
 
-def _document(chance: random.Random, source: str, sink: str) -> Json:
+def document_of(chance: random.Random, source: str, sink: str, path: str) -> Json:
     sources: dict[str, Json] = {
-        FILE: {"path": "logs/*.log", "max_line_bytes": MAX_LINE_BYTES},
+        FILE: {"path": path, "max_line_bytes": MAX_LINE_BYTES},
         LOG: {},
     }
     sinks: dict[str, Json] = {

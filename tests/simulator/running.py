@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
+from tests.simulator.focus import focused
 from tests.simulator.history import History
 from tests.simulator.invariants import faults_of
 from tests.simulator.journey import Journey
@@ -44,13 +45,17 @@ def replayed(seed: int) -> tuple[list[str], Result]:
     return history.scheduler.trace, result
 
 
-def history_of(seed: int) -> Result:
-    """Every other seed is a journey."""
-    return travelled(seed) if seed % 2 else simulated(seed)
+def history_of(seed: int, focus: str | None = None) -> Result:
+    """Every other seed is a journey; with a focus each is one."""
+    if focus is None and seed % 2 == 0:
+        return simulated(seed)
+    return travelled(seed, focused(focus, seed) if focus else None)
 
 
-def told_again(seed: int) -> tuple[list[str], Result]:
-    return travelled_again(seed) if seed % 2 else replayed(seed)
+def told_again(seed: int, focus: str | None = None) -> tuple[list[str], Result]:
+    if focus is None and seed % 2 == 0:
+        return replayed(seed)
+    return travelled_again(seed, focused(focus, seed) if focus else None)
 
 
 def travelled(seed: int, plan: Plan | None = None) -> Result:
