@@ -394,14 +394,18 @@ class Search:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a sink's targets look like when a run starts. A range planned now takes `pins`, or those of its topic."""
+    """What a sink's targets look like when a run starts. A range planned now takes `pins`, or those of its topic, and
+    what its partition adds to them (`by_partition`, by id): where it has gone before (rule 25). Of partitions that are
+    `gone` that is not there any more: nothing of them can be planned."""
 
     pins: Json
     single_lane: bool = False
     by_topic: Mapping[str, Json] = field(default_factory=dict)
+    by_partition: Mapping[str, Json] = field(default_factory=dict)
+    gone: Mapping[str, Failure] = field(default_factory=dict)
 
-    def pins_for(self, topic: str) -> Json:
-        return self.by_topic.get(topic, self.pins)
+    def pins_for(self, topic: str, partition: Partition) -> Json:
+        return {**self.by_topic.get(topic, self.pins), **self.by_partition.get(partition.id, {})}
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
