@@ -235,7 +235,7 @@ class TaskRun:
         targets = self.targets
         pins = self.pins(Pins(self._revision, "", {}, "", self.setting.resolved.connections))
         limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
-        return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition)))
+        return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition), partition))
 
     def _topics(self) -> dict[str, int]:
         """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""
@@ -246,6 +246,7 @@ class TaskRun:
 
     def open(self, ranges: Sequence[Range]) -> list[OpenRange]:
         """Committed as planned before anything is written; looked for where records may be ahead."""
+        ranges = self._with_a_target(ranges)
         if not ranges:
             return []
         self.reached(Step.BEFORE_PLANNED)
@@ -258,6 +259,12 @@ class TaskRun:
             inheriting.without_lost(self, list(found.values()))
             return [item for item in opened if item.id not in found]
         return [found.get(item.id, item) for item in opened]
+
+    def _with_a_target(self, ranges: Sequence[Range]) -> Sequence[Range]:
+        """Puts partitions aside whose place in the target is not there any more."""
+        gone = self.targets.gone if self.targets else {}
+        self.lifecycle.put_aside({one.partition: gone[one.partition.id] for one in ranges if one.partition.id in gone})
+        return [one for one in ranges if one.partition.id not in gone]
 
     def pins(self, like: Pins) -> Pins:
         """What a range keeps to, whoever finishes it, when it is planned now as `like` was."""

@@ -12,9 +12,10 @@ from connect_core.rocketmq import TopicConfig
 from connect_core.rocketmq.wire.commands import PERM_READ, PERM_WRITE
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT, account
-from tests.faults.kit.fixtures import MakeAcross
+from tests.faults.kit.fixtures import MakeAcross, MakeSite
 from tests.faults.kit.journeys import (
     TRY_AGAIN,
+    Inward,
     begun_and_stopped,
     made_up_for,
     numbered,
@@ -25,7 +26,7 @@ from tests.faults.kit.journeys import (
 )
 from tests.faults.kit.processes import ended, wait_for
 from tests.faults.kit.refusals import busy
-from tests.faults.kit.topics import delete, fill
+from tests.faults.kit.topics import JavaReader, delete, fill
 from tests.faults.kit.writers import FOREIGN, client_of, foreign_writer, without_foreign
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
@@ -246,3 +247,29 @@ def test_a_target_topic_that_is_made_anew_between_two_runs(
     target = without_foreign(journey.target())
     joined = {queue: [*mine, *target[queue]] for queue, mine in everything.items()}
     assert account(journey.source(), joined, receipts_of(journey), journey.spans()).into(row) == EXACT
+
+
+def test_partitions_stay_in_their_queues_when_the_topic_gets_more_of_them(
+    site_on: MakeSite, java_reader: JavaReader, rocketmq: RocketMQ, row: FaultRow
+) -> None:
+    """Five files in four queues, then in six: each file is in order as a whole, in one queue. A new one may have one
+    of the new queues."""
+    journey = Inward(site_on("SQLite"), java_reader, partitions=5, sink={"queues": "4"})
+    row.describe("target topic grown from 4 queues to 6, then to 4 again", where=journey.where, database="SQLite")
+    run_until_done(journey)
+    row.strikes()
+    with client_of(rocketmq) as client:
+        client.topics.create(journey.site.topic, 6)
+        journey.partitions = 6
+        (journey.folder / "log-5.log").write_bytes(b"".join(one + b"\n" for one in numbered(5, 0, journey.records)))
+        for number in range(5):
+            with (journey.folder / f"log-{number}.log").open("ab") as file:
+                file.writelines(one + b"\n" for one in numbered(number, journey.records, 2 * journey.records))
+        run_until_done(journey)
+        row.moves_again()
+        assert settled_up(journey, row) == EXACT
+        assert len(journey.target()) == 5
+        client.topics.put(TopicConfig(journey.site.topic, 6, 4), rocketmq.broker_name)
+        with (journey.folder / "log-5.log").open("ab") as file:
+            file.write(b"one more\n")
+        assert "goes to this queue for good" in journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)

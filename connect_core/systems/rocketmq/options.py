@@ -278,8 +278,9 @@ class RocketMQSinkOptions(ClusterOptions):
     create: bool = Field(default=True, description="Create the topic when it is missing", examples=[False])
     on_replaced: Literal["fail", "continue"] = Field(
         default="fail",
-        description="When a queue ends before what was delivered to it, because its topic was made anew or its broker "
-        "lost messages: stop, or go on in the queue as it is now (what it lost is not delivered again)",
+        description="When a queue does not hold what was delivered to it, because its topic was made anew or its "
+        "broker lost messages: stop, or go on in the queue as it is now (what it lost is not delivered again). When "
+        "the topic does not have the queue of a partition any more: stop this partition, or give it another queue",
         examples=["continue"],
         json_schema_extra={"policy": True},
     )

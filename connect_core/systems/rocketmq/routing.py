@@ -1,8 +1,10 @@
 """Which queues the records of a range go to: pure functions of what the range pins, its partition, and each record.
 
-By partition and by queue there is one, for good. By key a record's queue is chosen by a hash among those that the
-range pinned, in their order: a retry routes as the first attempt did, however many queues the topic has by then, on
-any machine and under any version of Python. A record without a key goes to the queue that its partition has anyway.
+By partition and by queue there is one, for good: a partition that was written before goes on in its queue (`home`),
+however many the topic has by then; a new one is dealt out among those that there are now. By key a record's queue is
+chosen by a hash among those that the range pinned, in their order: a retry routes as the first attempt did, however
+many queues the topic has by then, on any machine and under any version of Python. A record without a key goes to the
+queue that its partition has anyway.
 
 Where rules may send a record to other topics, the range pins all of these with their queues (`to`). In each of them
 queues are chosen in the same way.
@@ -10,7 +12,7 @@ queues are chosen in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -19,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.contracts import Json, Range
+from connect_core.contracts import Floor, Json, Range
 from connect_core.records import Partition
 from connect_core.rocketmq import Queue
 from connect_core.rocketmq.wire.properties import SHARDING_KEY
@@ -44,6 +46,28 @@ def pins_of(topic: str, queues: Sequence[Queue], order: str) -> Json:
 def with_rules(pins: Json, topics: Mapping[str, Json]) -> Json:
     """The same where there are rules. `topics` are what would be pinned of each that they name; often none."""
     return pins | {"to": {topic: own["queues"] for topic, own in topics.items()}}
+
+
+def kept_homes(floors: Iterable[Floor], targets: Mapping[str, Json]) -> dict[str, dict[str, Queue]]:
+    """By id of the partition and by topic the queue in which it goes on: the one that it has a floor in. `targets` are
+    the pins of each topic. Of several, as a choice of before leaves them, the one that was written last; where that is
+    not known, none."""
+    known: dict[tuple[str, str], list[Floor]] = {}
+    for floor in floors:
+        topic = queue_of(floor.target).topic
+        if topic in targets and targets[topic].get("order") not in _BY_KEY:
+            known.setdefault((floor.partition_id, topic), []).append(floor)
+    homes: dict[str, dict[str, Queue]] = {}
+    for (partition_id, topic), mine in known.items():
+        newest = max(mine, key=lambda floor: str(floor.evidence.get("id", "")))
+        if len(mine) == 1 or newest.evidence.get("id"):
+            homes.setdefault(partition_id, {})[topic] = queue_of(newest.target)
+    return homes
+
+
+def with_homes(homes: Mapping[str, Queue]) -> Json:
+    """What a partition adds to the pins of its range."""
+    return {"home": {topic: [queue.broker, queue.queue_id] for topic, queue in homes.items()}}
 
 
 def has_rules(target: Json) -> bool:
@@ -74,6 +98,8 @@ def spreads(target: Json) -> bool:
 
 def home_queue(partition: Partition, slot: int, target: Json) -> Queue:
     """Where the records of a partition go in the topic, by key those without one."""
+    if kept := target.get("home", {}).get(target["topic"]):
+        return Queue(target["topic"], *kept)
     queues = _pinned(target)
     if target.get("order") == "queue":
         return _same_queue(queue_of(partition.key), queues)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
-from connect_core.errors import ConfigError, Refused, TargetChanged
+from connect_core.errors import ConfigError, Failure, Refused, TargetChanged
 from connect_core.found import Found
 from connect_core.records import Lineage, without_nulls
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
@@ -36,7 +36,17 @@ from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
 from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
-from connect_core.systems.rocketmq.routing import Router, by_topic, has_rules, pinned, pins_of, queues_of, with_rules
+from connect_core.systems.rocketmq.routing import (
+    Router,
+    by_topic,
+    has_rules,
+    kept_homes,
+    pinned,
+    pins_of,
+    queues_of,
+    with_homes,
+    with_rules,
+)
 from connect_core.systems.rocketmq.standing import evidence_found, replaced, stands, target_replaced
 from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
@@ -85,13 +95,31 @@ class RocketMQSink:
         with self._connecting.client() as client:
             wanted = dict.fromkeys(named, sum(topics.values())) | own
             found = {topic: self._target(client, topic, partitions, floors) for topic, partitions in wanted.items()}
+        kept, gone = self._homes(floors, found)
         pins = found
         if self._options.rule_topics is not None:
             pins = {topic: with_rules(first, {one: found[one] for one in named}) for topic, first in found.items()}
         if self._options.only_rule_topics:
-            return Targets(pins[named[0]])
-        by_topic = {topic: pins[self._options.target_for(topic)] for topic in topics}
-        return Targets(pins.get(self._options.topic, {}), by_topic=by_topic)
+            return Targets(pins[named[0]], by_partition=kept, gone=gone)
+        of_topic = {topic: pins[self._options.target_for(topic)] for topic in topics}
+        return Targets(pins.get(self._options.topic, {}), by_topic=of_topic, by_partition=kept, gone=gone)
+
+    def _homes(
+        self, floors: Sequence[Floor], targets: Mapping[str, Json]
+    ) -> tuple[dict[str, Json], dict[str, Failure]]:
+        """What partitions that were written before pin, by id, and those whose queue is not there any more. Where that
+        is tolerated they are dealt out anew."""
+        there = {queue for target in targets.values() for queue in pinned(target)}
+        kept: dict[str, Json] = {}
+        gone: dict[str, Failure] = {}
+        for partition_id, homes in kept_homes(floors, targets).items():
+            left = {topic: queue for topic, queue in homes.items() if queue in there}
+            lost = sorted(homes.items() - left.items())
+            if lost and self._options.on_replaced == "fail":
+                gone[partition_id] = Failure.of(_queue_gone(lost[0][1]))
+            else:
+                kept[partition_id] = with_homes(left)
+        return kept, gone
 
     def _wanted(self, topics: Mapping[str, int]) -> dict[str, int]:
         """The target topics, and of how many partitions the records come that each has to take. Raises ConfigError for
@@ -324,6 +352,16 @@ def _check_writable_in(client: Client, topic: str, queues: Sequence[Queue]) -> N
         "A queue that an open range was planned for may not be written any more, or the topic has fewer of them",
         where=str(gone[0]),
         next_step="Give the topic its queues back, or give up the open ranges: waybill offsets set --abandon",
+    )
+
+
+def _queue_gone(queue: Queue) -> TargetChanged:
+    return TargetChanged(
+        "The partition goes to this queue for good, so that its records stay in order, and the topic does not have it "
+        "any more",
+        where=str(queue),
+        next_step="Give the topic its queues back, or let the partition be given another queue from here on "
+        "(on_replaced: continue)",
     )
 
 

@@ -13,17 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Bounds, Range
+from connect_core.contracts import Bounds, Floor, Range
 from connect_core.records import Partition, encode_headers
 from connect_core.rocketmq import Queue
 from connect_core.systems.rocketmq.routing import (
     Router,
     has_rules,
     home_queue,
+    kept_homes,
     pinned,
     pins_of,
     places_of,
+    queues_for,
     queues_of,
+    with_homes,
     with_rules,
 )
 from tests.unit.systems.driving import range_of, records
@@ -170,3 +173,38 @@ def test_what_named_a_topic_of_the_sink_stands_in_order_with_what_named_none() -
         (QUEUES[0], [0, 1, 3]),
         (ALARMS[0], [2]),
     ]
+
+
+def floor_in(queue: Queue, partition: str = "p", **evidence: str) -> Floor:
+    return Floor(partition, str(queue), 5, evidence=evidence)
+
+
+@pytest.mark.parametrize("order", ["partition", "queue"])
+def test_a_partition_that_was_written_goes_on_in_its_queue_however_many_there_are(order: str) -> None:
+    """Slot 4 had queue 0 of four. Now there are six."""
+    more = [Queue("out", "broker-a", number) for number in range(6)]
+    source, pins = Partition("in/broker-a/4"), pins_of("out", more, order)
+    homes = kept_homes([floor_in(more[0], source.id)], {"out": pins})
+    assert home_queue(source, 4, pins | with_homes(homes[source.id])) == more[0]
+    assert home_queue(source, 4, pins) == more[4], "a new one is dealt out among all"
+
+
+def test_of_several_queues_the_one_that_was_written_last_is_kept() -> None:
+    pins = pins_of("out", QUEUES, "partition")
+    known = [floor_in(QUEUES[1], id="7F01"), floor_in(QUEUES[3], id="7F03"), floor_in(QUEUES[2])]
+    assert kept_homes(known, {"out": pins}) == {"p": {"out": QUEUES[3]}}
+    assert kept_homes([known[2], floor_in(QUEUES[0])], {"out": pins}) == {}, "nobody knows which"
+
+
+def test_floors_of_other_topics_and_of_keys_are_no_choice() -> None:
+    elsewhere = floor_in(Queue("former", "broker-a", 0))
+    assert kept_homes([elsewhere], {"out": pins_of("out", QUEUES, "partition")}) == {}
+    assert kept_homes([floor_in(QUEUES[1])], {"out": pins_of("out", QUEUES, "key")}) == {}
+
+
+def test_each_topic_that_rules_name_has_its_own_choice() -> None:
+    alarms = [Queue("alarms", "broker-a", number) for number in range(3)]
+    targets = {"out": pins_of("out", QUEUES, "partition"), "alarms": pins_of("alarms", alarms, "partition")}
+    homes = kept_homes([floor_in(QUEUES[2]), floor_in(alarms[0])], targets)
+    pins = with_rules(targets["out"], {"alarms": targets["alarms"]}) | with_homes(homes["p"])
+    assert queues_for(Partition("x"), 1, pins) == [QUEUES[2], alarms[0]]

@@ -124,3 +124,17 @@ def test_a_broker_that_is_away_is_waited_for_and_one_that_has_no_queue_left_is_a
     cluster.registered = {"broker-a": "a:1", "broker-b": "b:1"}
     with pytest.raises(TargetChanged, match="not in the topic's route"):
         Sink(cluster).targets(0, [away], {"": 1})
+
+
+def test_a_partition_whose_queue_is_gone_is_told_apart_and_the_others_go_on() -> None:
+    """So that its records stay in order. A person may let it be given another queue."""
+    gone = Floor(SOURCE.id, str(QUEUES[2]), 0)
+    cluster = topic()
+    cluster.queues[QUEUES[2]] = MemoryQueue([])
+    told = Sink(cluster).targets(0, [gone, Floor("other", str(QUEUES[0]), 0)], {"": 2})
+    assert told.gone.keys() == {SOURCE.id}
+    assert isinstance(told.gone[SOURCE.id].as_error(), TargetChanged)
+    assert told.by_partition == {"other": {"home": {"out": ["broker-a", 0]}}}
+    sink = Sink(cluster)
+    sink._options = sink._options.model_copy(update={"on_replaced": "continue"})
+    assert not sink.targets(0, [gone], {"": 1}).gone
