@@ -268,7 +268,7 @@ def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, wind
     copying.append(100)
     if window:
         driver = bare_site.start("run", NAME, "--engine", "inline", "--window", "12s")
-        wait_until(lambda: copying.committed() == copying.log.stat().st_size, 60)
+        assert wait_until(lambda: copying.committed() == copying.log.stat().st_size, 60)
     else:
         copying.run()
     end_of_it = copying.log.stat().st_size
@@ -287,7 +287,7 @@ def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, wind
 
 
 def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
-    """Its bytes are no lines: it is refused by name."""
+    """Its bytes are no lines: it is refused by name, and the log is read on."""
     row.describe("compressed file that the pattern names", **WHERE)
     copying = Copying(bare_site, source={"path": "logs/app.log*"})
     copying.append(100)
@@ -295,9 +295,11 @@ def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> Non
     packed = copying.log.with_name("app.log.1.gz")
     packed.write_bytes(gzip.compress(b"line of old\n" * 600))
     row.strikes()
+    whole = [*copying.delivered(), *copying.append(100)]
     said = copying.run(code=5)
     assert "compressed (gzip)" in said
     assert str(packed) in said
+    assert copying.delivered() == whole
     packed.unlink()
     copying.append(100)
     copying.run()
@@ -314,14 +316,14 @@ def test_a_window_over_more_files_than_descriptors(bare_site: Site, row: FaultRo
     few = ("prlimit", "--nofile=300")
     driver = bare_site.start("run", NAME, "--engine", "inline", "--window", "40s", before=few)
     try:
-        wait_until(lambda: len(copying.delivered()) == 1_200, 90)
+        assert wait_until(lambda: len(copying.delivered()) == 1_200, 90)
         row.strikes()
         for path in paths[::50]:
             copying.append(2, path)
         paths[7].rename(f"{paths[7]}.1")
         copying.append(2, paths[7].with_name("007.log.1"))
         copying.append(2, paths[7])
-        wait_until(lambda: len(copying.delivered()) == 1_228, 60)
+        assert wait_until(lambda: len(copying.delivered()) == 1_228, 60)
         row.moves_again()
         out, err = driver.communicate(timeout=LIMIT_S)
     finally:
