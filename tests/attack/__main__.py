@@ -16,13 +16,15 @@ import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from connect_core import stack
 from tests.attack.checker import Java, Link, lines_of
 from tests.attack.deeds import Attacker
-from tests.attack.feeding import Devices, Feeding, Files, record
+from tests.attack.feeding import LINES_PER_S, TELEGRAMS_PER_S, Devices, Feeding, Files, record
 from tests.attack.world import ACROSS, COPY, DEVICES, FILES_IN, LINES, OUT, TELEGRAMS, World
 
 _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 4 << 30
@@ -44,7 +46,7 @@ def main() -> int:
     print(f"seed {seed}, {options.seconds} s, in {folder}", flush=True)
     world = World(folder)
     try:
-        faults = attack(world, random.Random(seed), options.seconds)
+        faults = attack(world, seed, options.seconds)
     finally:
         world.end()
     for fault in faults:
@@ -60,22 +62,32 @@ def _in_memory() -> Path | None:
     return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES else None
 
 
-def attack(world: World, rng: random.Random, seconds: float) -> list[str]:
+def attack(world: World, seed: int, seconds: float) -> list[str]:
     """What is wrong in the end; empty when everything is where it belongs."""
     world.start()
     files, devices = Files(world.folder), Devices(lambda: world.port(stack.MQTT_BROKER, "mqtt"))
-    feeding = Feeding(files, devices)
+    lines = Feeding(files.write, LINES_PER_S)
     begin(world)
-    attacker = Attacker(world, files, devices, rng)
+    telegrams = Feeding(devices.publish, TELEGRAMS_PER_S)
+    attacker = Attacker(world, files, devices, random.Random(f"{seed} processes and logs"))
+    person = Attacker(world, files, devices, random.Random(f"{seed} commands"))
     world.log("everything moves: the attack begins")
     until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        attacker.strike()
-        time.sleep(rng.uniform(*_PAUSE_S))
+    typing = threading.Thread(target=_again_and_again, args=(person.operate, person.rng, until))
+    typing.start()
+    _again_and_again(attacker.strike, attacker.rng, until)
     attacker.stopped.go_on()
-    feeding.end()
+    typing.join()
+    lines.end()
+    telegrams.end()
     world.log("no more records, no more deeds")
     return settle(world, files, devices)
+
+
+def _again_and_again(act: Callable[[], None], rng: random.Random, until: float) -> None:
+    while time.monotonic() < until:
+        act()
+        time.sleep(rng.uniform(*_PAUSE_S))
 
 
 def begin(world: World) -> None:
@@ -86,9 +98,21 @@ def begin(world: World) -> None:
             raise SystemExit(f"{name} could not be applied: {out}")
         world.log(f"applied {name}")
         if name == FILES_IN:
-            until = time.monotonic() + _FIRST_LIMIT_S
-            while not world.json("receipts", name).get("receipts") and time.monotonic() < until:
-                time.sleep(1)
+            _await(lambda: bool(world.json("receipts", FILES_IN).get("receipts")), "the first receipt")
+    # What is published before the first run has made its session is kept for nobody.
+    _await(lambda: any(run["state"] == "done" for run in _runs(world, DEVICES)), "a session of devices-in")
+
+
+def _await(there: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + _FIRST_LIMIT_S
+    while not there():
+        if time.monotonic() > until:
+            raise SystemExit(f"not within {_FIRST_LIMIT_S:g} s: {what}")
+        time.sleep(1)
+
+
+def _runs(world: World, name: str) -> list[dict]:  # type: ignore[type-arg]
+    return list(world.json("runs", name).get("runs", []))
 
 
 def settle(world: World, files: Files, devices: Devices) -> list[str]:
@@ -105,35 +129,52 @@ def settle(world: World, files: Files, devices: Devices) -> list[str]:
         if (not faults and said == before) or time.monotonic() > until:
             break
         before = said
+        world.log(f"not yet: {'; '.join(faults) or 'seen once'}")
         time.sleep(_LOOK_EVERY_S)
     for line in said:
         world.log(line)
+    faults += _miscounted(world, links)
     if faults:
         _evidence(world)
     return faults
 
 
 def compared(world: World, files: Files, devices: Devices) -> list[Link]:
-    broker = world.pid(stack.BROKER)
-    if broker is None:
-        return [Link("the broker", {}, {}, (), lost=["everything: it does not run"])]
-    java = Java(broker, f"127.0.0.1:{world.port(stack.NAME_SERVER, 'remoting')}", world.folder / "java")
-    lines, copy, telegrams = java.topic(LINES), java.topic(COPY), java.topic(TELEGRAMS)
+    java = _java(world)
+    lines, copy, telegrams = java.topics(LINES, COPY, TELEGRAMS)
     written = {origin: [record(origin, number) for number in range(count)] for origin, count in files.counts.items()}
     sure = {"device": [record("device", number) for number in sorted(devices.sure)]}
     unsure = frozenset(record("device", number) for number in range(devices.sent) if number not in devices.sure)
-    out = lines_of(path for path in (world.folder / "out").glob("lines*.txt"))
+    # Backfills and replays have files of their own; bytes that were set aside belong to nobody.
+    out = lines_of(path for path in (world.folder / "out").glob("lines*") if ".unsettled-" not in path.name)
     links = [
         Link(FILES_IN, written, lines, _receipts(world, FILES_IN)),
         Link(OUT, lines, out, _receipts(world, OUT)),
         Link(ACROSS, lines, copy, _receipts(world, ACROSS)),
         Link(DEVICES, sure, telegrams, _receipts(world, DEVICES), unsure),
     ]
-    for topic, read in ((LINES, lines), (COPY, copy), (TELEGRAMS, telegrams)):
-        counted = java.stored(topic)
-        if counted != sum(map(len, read.values())):
-            world.log(f"{topic}: the admin tool counts {counted}, the client read {sum(map(len, read.values()))}")
     return [link.compare() for link in links]
+
+
+def _miscounted(world: World, links: list[Link]) -> list[str]:
+    """Topics of which the admin tool counts another number than the client has read."""
+    read = {link.name: sum(map(len, link.there.values())) for link in links}
+    java = _java(world)
+    counted = {name: java.stored(topic) for name, topic in ((FILES_IN, LINES), (ACROSS, COPY), (DEVICES, TELEGRAMS))}
+    return [
+        f"{name}: the admin tool counts {count} messages in its topic, the client has read {read[name]}"
+        for name, count in counted.items()
+        if count != read[name]
+    ]
+
+
+def _java(world: World) -> Java:
+    until = time.monotonic() + _SETTLE_LIMIT_S
+    while (broker := world.pid(stack.BROKER)) is None:
+        if time.monotonic() > until:
+            raise SystemExit("the broker does not come back")
+        time.sleep(1)
+    return Java(broker, f"127.0.0.1:{world.port(stack.NAME_SERVER, 'remoting')}", world.folder / "java")
 
 
 def _receipts(world: World, name: str) -> list[dict]:  # type: ignore[type-arg]

@@ -37,17 +37,17 @@ class Java:
         self._name_server = name_server
         self._folder = folder
 
-    def topic(self, topic: str) -> dict[str, list[str]]:
-        """The bodies of each queue, in the order of their offsets; empty while the topic cannot be read."""
-        done = self._run([str(READER), self._name_server], topic + "\n")
-        found: dict[str, list[str]] = {}
-        lines = done.stdout.splitlines()
-        if not lines or lines[-1] != ".":
-            return {}
-        for line in lines[:-1]:
+    def topics(self, *topics: str) -> list[dict[str, list[str]]]:
+        """Of each topic the bodies of each queue, in the order of their offsets; none while it cannot be read."""
+        done = self._run([str(READER), self._name_server], "".join(f"{topic}\n" for topic in topics))
+        found: list[dict[str, list[str]]] = [{}]
+        for line in done.stdout.splitlines():
+            if line == "." or line.startswith("!"):
+                found.append({})
+                continue
             broker, queue, _, body = line.split(" ")
-            found.setdefault(f"{broker}/{queue}", []).append(base64.b64decode(body).decode())
-        return found
+            found[-1].setdefault(f"{broker}/{queue}", []).append(base64.b64decode(body).decode())
+        return [*found, *({} for _ in topics)][: len(topics)]
 
     def stored(self, topic: str) -> int:
         """How many messages of a topic the admin tool counts."""

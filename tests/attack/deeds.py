@@ -30,19 +30,15 @@ class Attacker:
     stopped: Stopped = field(default_factory=Stopped)
 
     def strike(self) -> None:
-        """One deed."""
-        weights = {
-            self._kill: 6,
-            self._stand_still: 5,
-            self._pause: 1,
-            self._apply: 2,
-            self._backfill: 1,
-            self._replay: 1,
-            self._move_offset: 1,
-            self._rename: 2,
-            self._switch_link: 2,
-        }
-        deed: Callable[[], str] = self.rng.choices([*weights], [*weights.values()])[0]
+        """Something happens to a process or to a log."""
+        self._do({self._kill: 4, self._stand_still: 4, self._rename: 1, self._switch_link: 1})
+
+    def operate(self) -> None:
+        """Somebody types a command, or several."""
+        self._do({self._pause: 1, self._apply: 2, self._backfill: 1, self._replay: 1, self._move_offset: 2})
+
+    def _do(self, weights: dict[Callable[[], str], int]) -> None:
+        deed = self.rng.choices([*weights], [*weights.values()])[0]
         self.world.log(f"{deed.__name__.strip('_')}: {deed()}")
 
     def _target(self) -> tuple[str, int | None]:

@@ -127,22 +127,18 @@ class Devices:
 
 
 class Feeding:
-    """Both, until it is ended, each in a thread of its own: a broker that stands still holds no log up."""
+    """Gives so many a second until it is ended, in a thread of its own."""
 
-    def __init__(self, files: Files, devices: Devices) -> None:
+    def __init__(self, give: Callable[[int], None], each_second: int) -> None:
+        self._give, self._count = give, int(each_second * _ROUND_S)
         self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(files.write, LINES_PER_S), daemon=True),
-            threading.Thread(target=self._run, args=(devices.publish, TELEGRAMS_PER_S), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
     def end(self) -> None:
         self._over.set()
-        for thread in self._threads:
-            thread.join()
+        self._thread.join()
 
-    def _run(self, give: Callable[[int], None], each_second: int) -> None:
+    def _run(self) -> None:
         while not self._over.wait(_ROUND_S):
-            give(int(each_second * _ROUND_S))
+            self._give(self._count)

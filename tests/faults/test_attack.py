@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def test_a_minute_of_everything(worker_folder: Path, row: FaultRow) -> None:
     folder.mkdir()
     world = World(folder, time.monotonic())
     try:
-        faults = attack(world, random.Random(SEED), SECONDS)
+        faults = attack(world, SEED, SECONDS)
     finally:
         world.end()
     assert faults == []
