@@ -51,7 +51,7 @@ class LiveRanges(Transactions):
             fence(connection, leases)
             for range_id, end in ends.items():
                 if connection.execute(_OPEN_LIVE, {"range_id": range_id, "reached": end}).rowcount != 1:
-                    raise _not_live(range_id)
+                    raise _cannot_change(range_id)
 
     def withdraw(self, leases: Sequence[Lease], range_ids: Sequence[int]) -> None:
         """Takes back open ranges of which nothing is in a target: live ones, or ones that no later attempt has adopted.
@@ -62,11 +62,14 @@ class LiveRanges(Transactions):
                 own = (RANGES.c.planned_end >= OPEN_END) | (RANGES.c.attempts == 1)
                 withdrawn = (RANGES.c.id == range_id) & (RANGES.c.state == "open") & own
                 if connection.execute(RANGES.delete().where(withdrawn)).rowcount != 1:
-                    raise _not_live(range_id)
+                    raise _cannot_change(range_id)
 
 
-def _not_live(range_id: int) -> DataError:
-    return DataError(f"range {range_id} is not open, or has an end", next_step="Read the open ranges again")
+def _cannot_change(range_id: int) -> DataError:
+    return DataError(
+        f"range {range_id} is not open, or not as it was: it has an end, or was adopted",
+        next_step="Read the open ranges again",
+    )
 
 
 def merge_settled(connection: Connection, run_id: str) -> None:

@@ -133,10 +133,19 @@ def test_an_open_one_is_taken_back_without_a_trace(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize("settled", [True, False])
-def test_one_with_an_end_or_a_receipt_is_not_taken_back(worker: Worker, settled: bool) -> None:
+def test_one_that_is_settled_or_adopted_is_not_taken_back(worker: Worker, settled: bool) -> None:
     range_id = worker.move(Q0, 0, 100) if settled else worker.plan(planned(Q0, 0, 100))[0].id
+    if not settled:
+        worker.ledger.adopt([worker.lease], worker.run_id, [range_id])
     with pytest.raises(DataError):
         worker.ledger.withdraw([worker.lease], [range_id])
+
+
+def test_one_with_an_end_is_taken_back_by_the_attempt_that_planned_it(worker: Worker) -> None:
+    [opened] = worker.plan(planned(Q0, 0, 100))
+    worker.ledger.withdraw([worker.lease], [opened.id])
+    assert worker.open_ids() == []
+    worker.plan(planned(Q0, 0, 100))
 
 
 def test_who_lost_its_lease_changes_nothing(worker: Worker) -> None:
