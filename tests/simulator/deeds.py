@@ -206,7 +206,11 @@ class Doer:
             self.journey.folder.write(program, self._chance.randint(1, 10))
 
     def expire(self) -> None:
-        log = self.journey.logs[self._chance.choice(sorted(self.journey.logs))]
+        """Only where something was settled: what had expired before the first look was never there to be read."""
+        partition = self._chance.choice(sorted(self.journey.logs))
+        if partition.id not in self.journey.database.committed():
+            return
+        log = self.journey.logs[partition]
         log.oldest = max(log.oldest, self._chance.randint(0, log.end))
 
     def _program(self) -> Program | None:
