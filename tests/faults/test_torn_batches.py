@@ -92,6 +92,7 @@ def _killed_with_a_batch_unanswered(
 
 
 @pytest.mark.fault(costly=True)
+@pytest.mark.timeout(7_200)
 def test_brokers_killed_at_any_moment_of_a_batch_lose_nothing_and_repeat_nothing_unseen(
     request: pytest.FixtureRequest,
     spark_remote: str,
