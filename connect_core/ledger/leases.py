@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -43,7 +43,8 @@ class LeaseState:
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease that was taken. `counter` is how many the ledger of that id had given out by then (rule 12)."""
+    """A lease that was taken. `counter` is how often leases of the ledger of that id had been taken and renewed by then
+    (rule 12)."""
 
     id: str
     epoch: int
@@ -139,10 +140,12 @@ class Leases(Transactions):
                 epoch = _replace(connection, lease_id, seen, holder)
             return Lease(lease_id, epoch, holder, *_raised_counter(connection))
 
-    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> None:
-        """Shows that the holder lives, and keeps the last deadline that it gave to a lane. Raises Fenced."""
+    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> Lease:
+        """Shows that the holder lives, and keeps the last deadline that it gave to a lane. Gives the lease with the
+        counter of now. Raises Fenced."""
         with self._write() as connection:
             _touch(connection, lease, boot_id=boot_id, deadline_ns=deadline_ns)
+            return replace(lease, counter=_raised_counter(connection)[0])
 
     def release(self, lease: Lease) -> None:
         """Gives the lease back: anyone may take it at once. Raises Fenced when it was not held any more."""

@@ -18,7 +18,7 @@ from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 from connect_core.replication.place import place
-from connect_core.replication.restoring import remember
+from connect_core.replication.restoring import remember, restored_at_work
 
 _WATCH_EVERY_S = 0.2
 
@@ -36,19 +36,27 @@ class Times:
 
 @dataclass
 class Held:
-    """The leases of one task's run and the locks that prove that it is alive."""
+    """The leases of one task's run and the locks that prove that it is alive. `counter` is the ledger's when it was
+    asked last."""
 
     ledger: Ledger
     times: Times
     home: Path
     leases: list[Lease]
     locks: list[EpochLock]
+    counter: int = 0
 
     def renew(self) -> int:
-        """Renews every lease; returns the deadline (CLOCK_BOOTTIME, ns) of whatever is started under it."""
+        """Renews every lease; returns the deadline (CLOCK_BOOTTIME, ns) of whatever is started under it. The ledger's
+        counter is remembered before anything is written: a backup of before this moment is noticed when it comes back
+        (rule 12). Raises Retriable when one has come back since the last time."""
         deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
-        for lease in self.leases:
-            self.ledger.renew(lease, boot_id=place(self.home), deadline_ns=deadline)
+        here = place(self.home)
+        renewed = [self.ledger.renew(lease, boot_id=here, deadline_ns=deadline) for lease in self.leases]
+        if any(lease.counter <= self.counter for lease in renewed):
+            raise restored_at_work(self.ledger, self.home, self.leases[0].holder)
+        remember(self.home, renewed)
+        self.counter = max(lease.counter for lease in renewed)
         return deadline
 
     def release(self) -> None:

@@ -1,7 +1,8 @@
 """Noticing that the ledger was restored from a backup, by what its drivers remember of it (rule 12).
 
-The home keeps, for each ledger, the highest counter that one of its leases was given: `ledger.seen`. A run reads it
-before the ledger's own, which only grows: one that is lower is older than its targets. Then every connector looks in
+The home keeps, for each ledger, the highest counter that one of its leases was given when it was taken or renewed:
+`ledger.seen`. A run renews its lease before each execution, so nothing is written that a backup of before can hide: it
+counts less, or the range is open in it. A run reads the file before the ledger's own counter, which only grows: one that is lower is older than its targets. Then every connector looks in
 its targets before it writes, and nobody begins before the lanes of the leases that were forgotten are over.
 """
 
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from connect_core import clock
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Lease, Ledger
 
 SEEN_FILE = "ledger.seen"
@@ -42,6 +43,16 @@ def recognise(ledger: Ledger, home: Path, *, holder: str, ttl_s: float, say: Cal
 def told_restored(ledger: Ledger, home: Path, who: str, why: str = "it knows less than its drivers remember") -> int:
     """Marks the ledger as restored, with the counter that this home has seen. Returns the number of floors."""
     return ledger.mark_restored(counter=_seen(home).get(ledger.identity().id, 0), who=who, why=why)
+
+
+def restored_at_work(ledger: Ledger, home: Path, who: str, where: str = "") -> Retriable:
+    """Marks a ledger that a run saw come back while it was at work; for that run to raise."""
+    told_restored(ledger, home, who)
+    return Retriable(
+        "the ledger was restored from a backup while this run was at work",
+        where=where,
+        next_step="Nothing was written on what it says; the next run looks in the targets first",
+    )
 
 
 def remember(home: Path, leases: Sequence[Lease]) -> None:

@@ -51,7 +51,7 @@ from connect_core.replication.looked import Looked
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
 from connect_core.replication.refusals import records_gone, target_taken
-from connect_core.replication.restoring import told_restored
+from connect_core.replication.restoring import restored_at_work
 from connect_core.replication.setting import Progress, Setting, shares_of
 from connect_core.replication.summary import TaskSummary
 from connect_core.replication.tally import empty_receipt
@@ -418,12 +418,8 @@ class TaskRun:
         for partition, settled in self.settled.items():
             at = positions.get(partition)
             if at is None or (at.incarnation, at.offset) < settled:
-                told_restored(self.ledger, self.setting.home, self.setting.holder)
-                raise Retriable(
-                    "the ledger was restored from a backup while this run was at work",
-                    where=f"{self.where()}, partition {partition.key}",
-                    next_step="Nothing was written on what it says; the next run looks in the targets first",
-                )
+                where = f"{self.where()}, partition {partition.key}"
+                raise restored_at_work(self.ledger, self.setting.home, self.setting.holder, where)
         return positions
 
     def gaps_accepted(self) -> bool:

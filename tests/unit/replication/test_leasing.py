@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -143,9 +143,10 @@ class SlowLedger:
     told: Told
     deadlines: list[int] = field(default_factory=list)
 
-    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> None:
+    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> Lease:
         self.deadlines.append(deadline_ns)
         self.told.sleep(3)
+        return replace(lease, counter=lease.counter + 1)
 
 
 def test_lanes_end_a_margin_before_their_lease_counted_from_before_it_was_renewed(tmp_path: Path, told: Told) -> None:

@@ -187,6 +187,24 @@ def test_a_run_under_which_the_ledger_is_restored_notices(world: World, backup: 
     world.check()
 
 
+def test_a_backup_of_under_the_same_lease_is_noticed(world: World, backup: Callable[[], Backup]) -> None:
+    """No lease was taken between the backup and its return: the run that was at work ended, or was killed."""
+    kept: list[Backup] = []
+    settled = iter([lambda: kept.append(backup())])
+    setting = world.setting()
+    small = replace(setting.resolved, range_records=50)
+    listener = Listener(world.said.append, lambda _: next(settled, lambda: None)())
+    setting = replace(setting, resolved=small, resolve=lambda _: small, listener=listener)
+    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    kept[0].bring_back()
+    with clock.replaced_by(Standing()):
+        look(world)
+    world.run()
+    world.check()
+    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES) - 50
+
+
 def test_the_highest_counter_of_each_ledger_is_remembered(tmp_path: Path) -> None:
     remember(tmp_path, [Lease("a", 1, "h", 7, "one"), Lease("b", 1, "h", 6, "one")])
     remember(tmp_path, [Lease("a", 1, "h", 3, "two")])
