@@ -56,8 +56,10 @@ class Story:
 
     @cached_property
     def given_up(self) -> Counter[int]:
-        """How many ranges that a person gave up cover each offset: each may have delivered it once."""
-        return Counter(offset for begin, end in self.abandoned for offset in range(begin, end))
+        """How many ranges that a person gave up cover each offset: each may have delivered it once. A live one has no
+        end, but delivered nothing that is not in the log."""
+        spans = [(begin, min(end, self.log.end)) for begin, end in self.abandoned]
+        return Counter(offset for begin, end in spans for offset in range(begin, end))
 
     @cached_property
     def copies(self) -> Counter[int]:
