@@ -146,7 +146,7 @@ def _way_back(start: Neighbour, every: Sequence[Neighbour]) -> list[Neighbour]:
 
 
 def _feeds(writer: Neighbour, reader: Neighbour) -> bool:
-    """Whether one reads what the other writes, as far as its name is fixed."""
+    """Whether one reads what the other writes, and does not leave out copies, as far as its name is fixed."""
     sink, source = writer.sink, reader.source
     if sink.system != source.system:
         return False
@@ -156,7 +156,8 @@ def _feeds(writer: Neighbour, reader: Neighbour) -> bool:
     if "{" in topic:
         return False
     if sink.system == "rocketmq":
-        return same_cluster(source, sink) and read_by(source).reads(topic)
+        passed_on = source.options.get("copies") != "leave_out"
+        return passed_on and same_cluster(source, sink) and read_by(source).reads(topic)
     return (
         sink.system == "mqtt" and same_broker(source, sink) and any(overlap(one, topic) for one in filters_of(source))
     )

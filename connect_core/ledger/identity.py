@@ -1,4 +1,5 @@
-"""Who this ledger is (rule 12): a random id, a counter that every lease raises when it is taken or renewed, and the server that it is on.
+"""Who this ledger is (rule 12): a random id, a counter that every lease raises when it is taken or renewed,
+and the server that it is on.
 
 A driver remembers the counter outside the database; a ledger that comes back with a lower one was restored from a
 backup and knows less than its targets. So was one that is on another server than it was, or on another timeline of it.
@@ -35,8 +36,8 @@ _LAST_RESTORED = _LAST_DEED.with_only_columns(AUDIT.c.done_at).where(AUDIT.c.act
 
 @dataclass(frozen=True)
 class LedgerIdentity:
-    """`id` was made with the tables; `counter` is how often leases were taken and renewed. `server` is where it is now, and
-    `known_server` where it was when somebody looked last; both are empty where that cannot be told."""
+    """`id` was made with the tables; `counter` is how often leases were taken and renewed. `server` is where it
+    is now, and `known_server` where it was when somebody looked last; both are empty where that cannot be told."""
 
     id: str
     counter: int

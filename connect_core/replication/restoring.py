@@ -2,8 +2,9 @@
 
 The home keeps, for each ledger, the highest counter that one of its leases was given when it was taken or renewed:
 `ledger.seen`. A run renews its lease before each execution, so nothing is written that a backup of before can hide: it
-counts less, or the range is open in it. A run reads the file before the ledger's own counter, which only grows: one that is lower is older than its targets. Then every connector looks in
-its targets before it writes, and nobody begins before the lanes of the leases that were forgotten are over.
+counts less, or the range is open in it. A run reads the file before the ledger's own counter, which only grows: one
+that is lower is older than its targets. Then every connector looks in its targets before it writes, and nobody begins
+before the lanes of the leases that were forgotten are over.
 """
 
 from __future__ import annotations

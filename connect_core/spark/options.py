@@ -19,7 +19,7 @@ from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue
 from connect_core.spark.ranges import Wanted
 from connect_core.systems.rocketmq.clusters import ClusterOptions, as_list
-from connect_core.systems.rocketmq.connecting import queue_of
+from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 from connect_core.systems.rocketmq.options import TargetTopic, Topic
 
 COLUMNS = ("topic", "queue", "offset", "key", "tags", "value", "headers", "timestamp", "stored_at")
@@ -46,13 +46,9 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _queue(name: str) -> Queue:
-    try:
-        queue = queue_of(name)
-    except ValueError:
-        queue = Queue("", "", 0)
-    if not queue.topic or not queue.broker:
+    if not is_queue(name):
         raise ValueError(f"{name!r} is no queue: {_AS_BOUNDS}")
-    return queue
+    return queue_of(name)
 
 
 def _pair(name: str, pair: object) -> tuple[int | None, int | None]:

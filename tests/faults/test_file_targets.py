@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -201,11 +202,16 @@ def test_a_folder_that_is_not_there(bare_site: Site, row: FaultRow, moment: str)
 
 
 def second(copying: Copying) -> None:
-    """Another connector with another log and the same target."""
+    """Another connector with another log and the same target, as a ledger of before has it: `apply` refuses that."""
     other = copying.site.folder / "logs" / "other.log"
     other.write_bytes(b"a line of the other log\n" * 100)
-    sink = {"file": {"path": "out/lines.txt"}}
+    sink = {"file": {"path": "out/elsewhere.txt"}}
     copying.site.apply("other", {"source": {"file": {"path": "logs/other.log"}}, "sink": sink})
+    document = copying.site.folder / "other.yaml"
+    document.write_text(document.read_text().replace("elsewhere", "lines"))
+    assert "is written by connector" in copying.site.waybill("apply", "other.yaml", code=2)
+    with closing(sqlite3.connect(copying.site.folder / ".waybill" / "ledger.db")) as ledger, ledger:
+        ledger.execute("UPDATE connector_revisions SET document = replace(document, 'elsewhere.txt', 'lines.txt')")
 
 
 @pytest.mark.parametrize("first", ["at work", "done", "killed"])

@@ -192,7 +192,7 @@ def queues(tmp_path: Path, rocketmq: RocketMQ) -> Any:
     with Client(ClientOptions(name_servers=tuple(rocketmq.name_servers))) as client:
         made = Queues(site, client)
         made.send(b"first")
-        source = {"rocketmq": {"name_servers": servers, "topic": site.topic}}
+        source = {"rocketmq": {"name_servers": servers, "topics": [site.topic]}}
         site.apply("queues", {"source": source, "sink": {"file": {"path": "out/lines.txt"}}})
         yield made
         client.topics.delete(site.topic)

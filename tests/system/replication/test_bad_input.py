@@ -11,11 +11,11 @@ pytestmark = pytest.mark.server
 MEGABYTE = 1024 * 1024
 
 
-def _lines_in(site: Site, content: bytes, **errors: object) -> None:
+def _lines_in(site: Site, content: bytes, *, binary: bool = False, **errors: object) -> None:
     (site.folder / "logs").mkdir()
     (site.folder / "logs" / "odd.log").write_bytes(content)
     document = {
-        "source": {"file": {"path": "logs/*.log"}},
+        "source": {"file": {"path": "logs/*.log", "binary": binary}},
         "sink": {"rocketmq": {"connection": "main", "topic": site.topic, "queues": 1}},
     }
     site.apply("odd", {**document, **({"errors": errors} if errors else {})})
@@ -24,7 +24,9 @@ def _lines_in(site: Site, content: bytes, **errors: object) -> None:
 def test_odd_lines_arrive_as_they_are(site: Site) -> None:
     """Empty lines, bytes that are no UTF-8, a carriage return before the line feed; the unterminated end waits."""
     _lines_in(
-        site, b"\nplain\n\xff\xfe\x00\n" + "naïve – 漢字\n".encode() + b"windows\r\n\n" + b"x" * MEGABYTE + b"\nnot yet"
+        site,
+        b"\nplain\n\xff\xfe\x00\n" + "naïve – 漢字\n".encode() + b"windows\r\n\n" + b"x" * MEGABYTE + b"\nnot yet",
+        binary=True,
     )
     site.waybill("run", "odd")
     expected = [b"", b"plain", b"\xff\xfe\x00", "naïve – 漢字".encode(), b"windows", b"", b"x" * MEGABYTE]

@@ -16,7 +16,8 @@ import pytest
 
 from connect_core.cli.probing import probe_side
 from connect_core.contracts import Search, Side
-from connect_core.rocketmq import Client, PermissionRefused, encode_batch
+from connect_core.errors import Refused
+from connect_core.rocketmq import Client, encode_batch
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from connect_core.systems.rocketmq.source import RocketMQSource
@@ -180,7 +181,7 @@ def test_who_lacks_one_right_of_those_listed_is_told_the_resource(
         (told,) = [str(one["what"]) for one in seen if not one["ok"]]
         assert "at least once" in told
     else:
-        with pytest.raises(PermissionRefused) as refused:
+        with pytest.raises(Refused) as refused:
             moved(cluster, source)
         told = str(refused.value)
     assert f"user {user}" in told

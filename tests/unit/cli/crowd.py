@@ -95,5 +95,6 @@ def _receipt(planned: Range, number: int) -> Receipt:
         evidence=planned.evidence,
         floors=(),
         rejects=rejects,
+        covered=planned.end - planned.begin,
         gaps=(Gap(0, 1_300_000, 1_400_000, "the file was cut to less than what had been read of it"),),
     )

@@ -67,4 +67,5 @@ def _receipt(end: int, records: int, rejects: tuple[Reject, ...], evidence: dict
         evidence=evidence,
         floors=(),
         rejects=rejects,
+        covered=end,
     )
