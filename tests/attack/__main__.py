@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from connect_core import stack
 from tests.attack.checker import Java, Link, lines_of
@@ -31,6 +32,7 @@ _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 4 << 30
 _PAUSE_S = (1.0, 6.0)
 _SETTLE_LIMIT_S = 420.0
 _LOOK_EVERY_S = 5.0
+_WAIT_S = 1.0
 _FIRST_LIMIT_S = 400.0
 _ALL = (FILES_IN, OUT, ACROSS, DEVICES)
 
@@ -108,10 +110,10 @@ def _await(there: Callable[[], bool], what: str) -> None:
     while not there():
         if time.monotonic() > until:
             raise SystemExit(f"not within {_FIRST_LIMIT_S:g} s: {what}")
-        time.sleep(1)
+        time.sleep(_WAIT_S)
 
 
-def _runs(world: World, name: str) -> list[dict]:  # type: ignore[type-arg]
+def _runs(world: World, name: str) -> list[dict[str, Any]]:
     return list(world.json("runs", name).get("runs", []))
 
 
@@ -173,11 +175,11 @@ def _java(world: World) -> Java:
     while (broker := world.pid(stack.BROKER)) is None:
         if time.monotonic() > until:
             raise SystemExit("the broker does not come back")
-        time.sleep(1)
+        time.sleep(_WAIT_S)
     return Java(broker, f"127.0.0.1:{world.port(stack.NAME_SERVER, 'remoting')}", world.folder / "java")
 
 
-def _receipts(world: World, name: str) -> list[dict]:  # type: ignore[type-arg]
+def _receipts(world: World, name: str) -> list[dict[str, Any]]:
     found = world.json("receipts", name, "--stream", "all", "--last", "100000")
     return list(found.get("receipts", []))
 

@@ -8,16 +8,33 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import psutil
 
 from connect_core import stack
 from tests.attack.feeding import Devices, Files
 from tests.attack.world import ACROSS, DEVICES, FILES_IN, OUT, Stopped, World, chosen
 
-PARTS = (stack.SCHEDULER, stack.ENGINE, stack.BROKER, stack.MQTT_BROKER, stack.POSTGRESQL, stack.API_SERVER)
+PARTS = (
+    stack.SCHEDULER,
+    stack.DAG_PROCESSOR,
+    stack.TRIGGERER,
+    stack.API_SERVER,
+    stack.ENGINE,
+    stack.POSTGRESQL,
+    stack.NAME_SERVER,
+    stack.BROKER,
+    stack.MQTT_BROKER,
+)
 _UNSAVED_S = 4.0
 """Mosquitto saves what it keeps every second or two; on a crowded machine later."""
 _STILL_S = (1.0, 14.0)
 """How long a process stands still: shorter and longer than a lease's time to live less its margin."""
+_BEFORE_ITS_END_S = 3.0
+"""So long one stands still, at most, before it is killed there."""
+_PAUSED_S = (0.0, 8.0)
 _LIVE = (FILES_IN, OUT, ACROSS)
 
 
@@ -49,12 +66,12 @@ class Attacker:
             "busy executor worker": lambda: chosen(self.rng, self._supervisors()),
             "task process": lambda: chosen(self.rng, [one for it in self._supervisors() for one in it.children()]),
             "Spark worker": lambda: chosen(self.rng, world.below(stack.ENGINE, "pydaemon")),
-            **{part: lambda part=part: world.pid(part) for part in PARTS},  # type: ignore[misc]
+            **{part: partial(world.pid, part) for part in PARTS},
         }
         kind = self.rng.choice([*kinds])
         return kind, kinds[kind]()
 
-    def _supervisors(self) -> list:  # type: ignore[type-arg]
+    def _supervisors(self) -> list[psutil.Process]:
         return self.world.below(stack.SCHEDULER, "airflow worker -- LocalExecutor", but="<idle>")
 
     def _kill(self) -> str:
@@ -76,22 +93,22 @@ class Attacker:
             return f"{kind} had just ended"
         killed = self.rng.random() < 0.3
         if killed and kind != stack.MQTT_BROKER:
-            time.sleep(min(seconds, 3))
+            time.sleep(min(seconds, _BEFORE_ITS_END_S))
             _signal(pid, signal.SIGKILL)
         return f"{kind} ({pid}) for {seconds:.1f} s{', killed there' if killed else ''}"
 
     def _pause(self) -> str:
         name = self.rng.choice((*_LIVE, DEVICES))
         paused, _ = self.world.command("connectors", "pause", name)
-        time.sleep(self.rng.uniform(0, 8))
+        time.sleep(self.rng.uniform(*_PAUSED_S))
         resumed, _ = self.world.command("connectors", "resume", name)
         return f"{name} and resumed: exit codes {paused}, {resumed}"
 
     def _apply(self) -> str:
         name = self.rng.choice((*_LIVE, DEVICES))
-        changed = {"limits": {"range_records": self.rng.choice((500, 2_000, 10_000))}}
+        changed: dict[str, Any] = {"limits": {"range_records": self.rng.choice((500, 2_000, 10_000))}}
         if name in (OUT, ACROSS):
-            changed["tasks"] = self.rng.choice((1, 2, 3))  # type: ignore[assignment]
+            changed["tasks"] = self.rng.choice((1, 2, 3))
         code, _ = self.world.apply(name, **changed)
         return f"{name} {changed}: exit code {code}"
 
