@@ -215,20 +215,24 @@ class Reject:
 @dataclass(frozen=True)
 class SourceBatch:
     """Records of RECORD_SCHEMA in offset order, each with one output. `next_offset` is the place to read on behind
-    them; `absent` counts offsets that held no record; `rejects` are records that could not even be read into a row;
-    `filtered` are the offsets of those that the source was told to leave out, in order; `doubtful` those of rows that
-    may have been delivered before, where nobody can tell, in order: one as often as there are such records that it
-    stands for. `places` is int64 of shape (n, 2), in order: where each record that was met begins, rows, rejects and
-    filtered ones alike, and how many positions it takes, as counted from what was read; None where a record takes one
-    position."""
+    them; `holes` are the stretches `[begin, end)` of offsets that held no record, in order, as the source met them;
+    `rejects` are records that could not even be read into a row; `filtered` are the offsets of those that the source
+    was told to leave out, in order; `doubtful` those of rows that may have been delivered before, where nobody can
+    tell, in order: one as often as there are such records that it stands for. `places` is int64 of shape (n, 2), in
+    order: where each record that was met begins, rows, rejects and filtered ones alike, and how many positions it
+    takes, as counted from what was read; None where a record takes one position."""
 
     records: pa.RecordBatch
     next_offset: int
-    absent: int = 0
+    holes: tuple[tuple[int, int], ...] = ()
     rejects: tuple[Reject, ...] = ()
     filtered: tuple[int, ...] = ()
     doubtful: tuple[int, ...] = ()
     places: NDArray[np.int64] | None = None
+
+    def absent_before(self, end: int) -> int:
+        """How many offsets before `end` held no record."""
+        return sum(min(behind, end) - begin for begin, behind in self.holes if begin < end)
 
 
 @dataclass(frozen=True)
@@ -264,7 +268,8 @@ class Receipt:
 
     `floors` are those of targets that were looked through or written for this range, and no others. `covered` is how
     many positions of the range are accounted for, added up record by record while it was read: those of what was read,
-    and those that held nothing. Settle compares it with `end - begin` and does not store it: None in a stored one.
+    and those that held nothing. Settle compares it with `end - begin`. None where nobody knows: in receipts that were
+    reconstructed, or settled before it was stored.
     """
 
     begin: int

@@ -148,15 +148,11 @@ def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 
 
 def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:
     """The rows of a batch before offset `end`, and how many offsets before `end` held no record."""
+    absent = batch.absent_before(end)
     if end >= batch.next_offset:
-        return batch.records, batch.absent
+        return batch.records, absent
     offsets = batch.records.column("offset").to_numpy()
-    rows = int(np.searchsorted(offsets, end))
-    if not batch.absent:
-        return batch.records.slice(0, rows), 0
-    unread = sum(1 for reject in batch.rejects if reject.offset >= end) + sum(1 for one in batch.filtered if one >= end)
-    behind = batch.next_offset - end - (len(offsets) - rows) - unread  # holes: offsets count records here
-    return batch.records.slice(0, rows), batch.absent - behind
+    return batch.records.slice(0, int(np.searchsorted(offsets, end))), absent
 
 
 def covered(batch: SourceBatch, end: int, rows: pa.RecordBatch, absent: int) -> int:
@@ -175,21 +171,22 @@ def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]
     if len(batch.records) <= rows:
         return batch, None
     place = int(batch.records.column("offset")[rows].as_py())
-    first, absent = split_at(batch, place)
+    first, _ = split_at(batch, place)
     before = tuple(reject for reject in batch.rejects if reject.offset < place)
     behind = tuple(reject for reject in batch.rejects if reject.offset >= place)
     left_out = tuple(offset for offset in batch.filtered if offset < place)
     doubtful = tuple(offset for offset in batch.doubtful if offset < place)
+    holes = tuple((begin, min(end, place)) for begin, end in batch.holes if begin < place)
     rest = SourceBatch(
         batch.records.slice(rows),
         batch.next_offset,
-        batch.absent - absent,
+        tuple((max(begin, place), end) for begin, end in batch.holes if end > place),
         behind,
         batch.filtered[len(left_out) :],
         batch.doubtful[len(doubtful) :],
         batch.places,
     )
-    return SourceBatch(first, place, absent, before, left_out, doubtful, batch.places), rest
+    return SourceBatch(first, place, holes, before, left_out, doubtful, batch.places), rest
 
 
 def _inputs(outputs: pa.RecordBatch) -> int:

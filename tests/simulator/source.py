@@ -139,5 +139,5 @@ def _batch(log: Log, begin: int, end: int) -> SourceBatch:
         for n in range(begin, end)
         if log.entries[n].kind == UNREADABLE
     )
-    absent = sum(1 for n in range(begin, end) if log.entries[n].kind == HOLE)
-    return SourceBatch(log.records(log.readable(begin, end)), end, absent, unreadable)
+    holes = tuple((n, n + 1) for n in range(begin, end) if log.entries[n].kind == HOLE)
+    return SourceBatch(log.records(log.readable(begin, end)), end, holes, unreadable)

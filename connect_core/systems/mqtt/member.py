@@ -73,7 +73,7 @@ class Member:
             self._subscribed = self._filters or self._standing.subscribed
 
     def batch(self) -> SourceBatch | None:
-        """What has come; None when nothing has. Packets that are there already are counted as absent."""
+        """What has come; None when nothing has. The numbers of packets that are there already are holes."""
         packets = self.session.receive()
         self._hear()
         self._confirm()
@@ -88,7 +88,7 @@ class Member:
         return SourceBatch(
             records,
             self._reception.next,
-            len(packets) - len(arrivals),
+            tuple((number, number + 1) for number in self._reception.dropped()),
             rejects,
             doubtful=(*elsewhere, *(one.number for one in arrivals if one.doubtful)),
         )
@@ -130,7 +130,8 @@ class Member:
         self._told = True
         if leaves:
             self._emptied, self._subscribed = True, ()
-        return SourceBatch(empty_records(), self._reception.passed_over(), absent=1, doubtful=elsewhere)
+        number, behind = self._reception.next, self._reception.passed_over()
+        return SourceBatch(empty_records(), behind, ((number, behind),), doubtful=elsewhere)
 
     def _awaits_broker(self) -> bool:
         """Whether silence does not show that the session is empty: the broker has to hear or to answer something."""

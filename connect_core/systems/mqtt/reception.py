@@ -46,13 +46,19 @@ class Reception:
         self._largest_window = largest_window
         self._owed: deque[_Owed] = deque()
         self._durable = begin
+        self._dropped: list[int] = []
         self._unpinged: list[tuple[int, int]] = []
         self._pinged: deque[list[tuple[int, int]]] = deque()
 
     def take(self, packets: Sequence[Packet]) -> list[Arrival]:
-        """Those that are records, in order; `next` has moved behind all of them."""
+        """Those that are records, in order; `next` has moved behind all of them, also of those `dropped`."""
+        self._dropped = []
         taken = [self._numbered(packet) for packet in packets]
         return [one for one in taken if one is not None]
+
+    def dropped(self) -> Sequence[int]:
+        """The numbers of those that were taken last and are no records: they were sent again."""
+        return self._dropped
 
     def _numbered(self, packet: Packet) -> Arrival | None:
         number, self.next = self.next, self.next + 1
@@ -70,6 +76,7 @@ class Reception:
         self._owed.append(_Owed(number, packet.packet_id, verdict is Verdict.AGAIN))
         if verdict is Verdict.AGAIN:
             self._unconfirmed.came_again(number, packet.packet_id)
+            self._dropped.append(number)
             return None
         self._unconfirmed.written(number, trace)
         return Arrival(number, packet, trace, verdict is Verdict.DOUBTFUL)

@@ -89,8 +89,8 @@ class Gathering:
         end = int(gathered.offsets[fitting]) if left_over else self._end
         own, copies = without_copies(messages) if self._leave_out_copies else (messages, ())
         records, rejects = self._decode(own, self._topic)
-        absent = sum(max(min(last, end) - first, 0) for first, last in self._left_out)
-        batch = SourceBatch(records, end, absent, rejects, copies)
+        holes = tuple((first, min(last, end)) for first, last in self._left_out if first < end)
+        batch = SourceBatch(records, end, holes, rejects, copies)
         self._records_left = 0 if left_over else self._records_left - len(messages)
         self._bytes_left -= int(lengths[:fitting].sum())
         self._taken = self._taken or len(messages) > 0

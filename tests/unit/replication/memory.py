@@ -111,8 +111,8 @@ class MemorySource:
             odd = tuple(
                 Reject(n, 0, "read", "Odd", "it is odd", b"") for n in range(begin, end) if n in self.unreadable
             )
-            absent = end - begin - len(here) - len(odd) - len(left_out)
-            yield SourceBatch(records(here), end, absent, odd, left_out)
+            holes = tuple((n, n + 1) for n in sorted(self.holes) if begin <= n < end)
+            yield SourceBatch(records(here), end, holes, odd, left_out)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         return {"before": end - 1}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from connect_core.contracts import Bounds, Limit, Range, Receipt, SourceBatch
@@ -16,7 +17,7 @@ from connect_core.replication.lane import move
 from connect_core.replication.tally import covered, cut, split_at
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
-from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range
+from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.world import World
 from tests.unit.systems.driving import range_of
 
@@ -52,6 +53,27 @@ def test_a_record_that_is_passed_over_is_not_accounted_for(change: Change) -> No
     receipt = move(lane_of(open_range(0, 50)), source, MemorySink())[0].receipt
     assert receipt is not None
     assert "positions are accounted for, not the 50 from 0 to 50" in "".join(receipt.identity_faults())
+
+
+@pytest.mark.parametrize(("lost", "room", "accounted"), [(7, 5, 6), (2, 4, 5)])
+def test_where_a_batch_is_cut_each_side_accounts_for_its_own(lost: int, room: int, accounted: int) -> None:
+    """The time is over at record 6, behind a hole. What the source passed over is missing on its own side."""
+    source = Careless(BODIES, batch=40, holes=frozenset({4}))
+    source.change = lambda batch: replace(batch, records=batch.records.filter(pc.field("offset") != lost))
+    receipt = move(lane_of(open_range(0, 50)), source, MemorySink(room=room))[0].receipt
+    assert receipt is not None
+    assert (receipt.end, receipt.absent, receipt.covered) == (6, 1, accounted)
+    assert len(receipt.identity_faults()) == (6 - accounted)
+
+
+def test_the_pieces_of_a_batch_have_its_holes() -> None:
+    whole = SourceBatch(records(dict.fromkeys((0, 4, 5, 9), b"x")), 12, ((1, 4), (6, 9), (10, 12)))
+    pieces, rest = [], whole
+    for _ in range(4):
+        piece, following = cut(rest, 1)
+        pieces.append((piece.next_offset, piece.holes))
+        rest = following or rest
+    assert pieces == [(4, ((1, 4),)), (5, ()), (9, ((6, 9),)), (12, ((10, 12),))]
 
 
 def test_a_run_that_passes_records_over_settles_nothing(world: World) -> None:
@@ -108,8 +130,8 @@ def test_lines_that_are_passed_over_are_not_accounted_for(tmp_path: Path) -> Non
     assert len(receipt.identity_faults()) == 1
 
 
-@pytest.mark.parametrize("rows", [1, 7, 4000])
-def test_pieces_account_for_as_much_as_the_whole(tmp_path: Path, rows: int) -> None:
+@pytest.mark.parametrize("size", [1, 7, 4000])
+def test_pieces_account_for_as_much_as_the_whole(tmp_path: Path, size: int) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"".join(b"line %d\r\n" % n for n in range(300)))
     source = FileSource(FileSourceOptions(path=str(path)))
@@ -118,9 +140,9 @@ def test_pieces_account_for_as_much_as_the_whole(tmp_path: Path, rows: int) -> N
     for batch in source.read(wanted, lane_limit()):
         rest: SourceBatch | None = batch
         while rest is not None:
-            piece, rest = cut(rest, rows)
-            records, absent = split_at(piece, piece.next_offset)
-            total += covered(piece, piece.next_offset, records, absent)
+            piece, rest = cut(rest, size)
+            rows, absent = split_at(piece, piece.next_offset)
+            total += covered(piece, piece.next_offset, rows, absent)
     assert total == path.stat().st_size
 
 

@@ -206,6 +206,17 @@ def test_acknowledgements_go_in_the_order_of_arrival() -> None:
     assert reception.due() == [4]
 
 
+def test_every_number_is_a_record_or_one_that_was_dropped() -> None:
+    """What came again has a number and no record: by it the receipt accounts for it."""
+    before = Reception(10, Unconfirmed((), counts_up=True), 4096)
+    before.take([packet(1), packet(2, b"y")])
+    after = Reception(12, Unconfirmed(before.entries(12), counts_up=True), 4096)
+    arrivals = after.take([packet(1, dup=True), packet(2, b"y", dup=True), packet(3), packet(0, qos=0)])
+    assert ([one.number for one in arrivals], [*after.dropped()], after.next) == ([14, 15], [12, 13], 16)
+    after.take([packet(4)])
+    assert [*after.dropped()] == []
+
+
 def test_an_answer_confirms_what_was_sent_before_its_ping() -> None:
     reception = Reception(0, Unconfirmed(), 100)
     reception.take([packet(1), packet(2)])

@@ -38,7 +38,7 @@ def test_answers_are_put_together() -> None:
     gathered.add(part(8, 12))
     messages, batch = gathered.take()
     assert batch.records.column("offset").to_pylist() == messages.offsets.tolist() == list(range(5, 12))
-    assert (batch.next_offset, batch.absent, gathered.hole, gathered.pending()) == (12, 0, None, False)
+    assert (batch.next_offset, batch.holes, gathered.hole, gathered.pending()) == (12, (), None, False)
 
 
 def test_what_the_broker_filtered_out_is_absent() -> None:
@@ -47,7 +47,7 @@ def test_what_the_broker_filtered_out_is_absent() -> None:
     gathered.add(without(2, 10, PullStatus.FILTERED))
     gathered.add(part(10, 12))
     _, batch = gathered.take()
-    assert (len(batch.records), batch.next_offset, batch.absent, gathered.hole) == (4, 12, 8, None)
+    assert (len(batch.records), batch.next_offset, batch.absent_before(12), gathered.hole) == (4, 12, 8, None)
 
 
 def test_nothing_is_taken_behind_an_offset_without_a_message() -> None:
@@ -55,7 +55,7 @@ def test_nothing_is_taken_behind_an_offset_without_a_message() -> None:
     gathered.add(part(0, 3))
     gathered.add(part(3, 9, 3, 4, 7, 8))
     _, batch = gathered.take()
-    assert (len(batch.records), batch.next_offset, batch.absent) == (5, 5, 0)
+    assert (len(batch.records), batch.next_offset, batch.holes) == (5, 5, ())
     assert gathered.hole == MissingRange(5, 7, HOLE)
 
 
