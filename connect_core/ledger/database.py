@@ -184,6 +184,15 @@ class Transactions:
     def _write(self) -> AbstractContextManager[Connection]:
         return write(self._engine)
 
+    def _stores_covered(self) -> bool:
+        """Whether ranges have the column: the tables of the version before have not."""
+        if not getattr(self, "_has_covered", False):
+            with self._read() as connection:
+                self._has_covered = any(
+                    one["name"] == "covered" for one in sa.inspect(connection).get_columns("ranges")
+                )
+        return self._has_covered
+
 
 def among(column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
     """`column IN values`, or no condition when there are too many for a statement: the caller picks what it wants."""

@@ -17,7 +17,7 @@ from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.rows import position_of, receipt_of
-from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
+from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGE_COLUMNS, RANGES, RUNS
 from connect_core.records import Partition
 
 
@@ -165,7 +165,7 @@ class History(Transactions):
         self, uid: str, run_id: str | None = None, stream: str | None = None, limit: int | None = 50
     ) -> list[SettledRange]:
         """Settled ranges, newest first; `limit` None: all of them."""
-        query = _settled(uid, stream).order_by(RANGES.c.closed_at.desc(), RANGES.c.id.desc()).limit(limit)
+        query = self._settled(uid, stream).order_by(RANGES.c.closed_at.desc(), RANGES.c.id.desc()).limit(limit)
         if run_id is not None:
             query = query.where(RANGES.c.run_id == run_id)
         with self._read() as connection:
@@ -176,7 +176,7 @@ class History(Transactions):
     ) -> tuple[SettledRange, list[SettledRange]] | None:
         """Of the live stream: the newest settled range of a partition, and of its incarnation those next to `offset`
         that delivered something, in order. None when nothing was ever settled."""
-        mine = _settled(uid, LIVE).where(RANGES.c.partition_id == partition.id)
+        mine = self._settled(uid, LIVE).where(RANGES.c.partition_id == partition.id)
         newest = mine.order_by(RANGES.c.incarnation.desc(), RANGES.c.end_offset.desc(), RANGES.c.id.desc()).limit(1)
         with self._read() as connection:
             row = connection.execute(newest).one_or_none()
@@ -193,7 +193,7 @@ class History(Transactions):
         then of all its tasks and attempts."""
         elsewhere = (RUNS.c.attempt_of == run) | RUNS.c.attempt_of.endswith(f" {run}", autoescape=True)
         ids = sa.select(RUNS.c.id).where(RUNS.c.uid == uid, (RUNS.c.id == run) | elsewhere)
-        query = _settled(uid).where(RANGES.c.run_id.in_(ids)).order_by(RANGES.c.closed_at, RANGES.c.id)
+        query = self._settled(uid).where(RANGES.c.run_id.in_(ids)).order_by(RANGES.c.closed_at, RANGES.c.id)
         with self._read() as connection:
             return [_settled_of(row) for row in connection.execute(query)]
 
@@ -213,7 +213,7 @@ class History(Transactions):
     ) -> list[OffsetStep]:
         """The newest `limit` moves of committed positions, in the order in which they were made. The settled ranges
         are the history; what people changed stands between them."""
-        settled, changed = _settled(uid, stream), sa.select(OFFSET_CHANGES).where(OFFSET_CHANGES.c.uid == uid)
+        settled, changed = self._settled(uid, stream), sa.select(OFFSET_CHANGES).where(OFFSET_CHANGES.c.uid == uid)
         if stream is not None:
             changed = changed.where(OFFSET_CHANGES.c.stream == stream)
         if partition is not None:
@@ -265,10 +265,10 @@ class History(Transactions):
                 for row in connection.execute(query)
             ]
 
-
-def _settled(uid: str, stream: str | None = None) -> sa.Select[Any]:
-    query = sa.select(RANGES).where(RANGES.c.uid == uid, RANGES.c.state == "settled")
-    return query if stream is None else query.where(RANGES.c.stream == stream)
+    def _settled(self, uid: str, stream: str | None = None) -> sa.Select[Any]:
+        columns = tuple(RANGES.c) if self._stores_covered() else RANGE_COLUMNS
+        query = sa.select(*columns).where(RANGES.c.uid == uid, RANGES.c.state == "settled")
+        return query if stream is None else query.where(RANGES.c.stream == stream)
 
 
 def _run_of(row: Any) -> Run:

@@ -119,9 +119,11 @@ def floor_row(uid: str, stream: str, floor: Floor, moment: datetime) -> Row:
     }
 
 
-def receipt_row(receipt: Receipt) -> Row:
-    """The columns of a receipt; floors and rejects have tables of their own."""
+def receipt_row(receipt: Receipt, *, covered: bool = True) -> Row:
+    """The columns of a receipt; floors and rejects have tables of their own. Without `covered` where the tables have no
+    such column."""
     return {
+        **({"covered": receipt.covered} if covered else {}),
         **{name: getattr(receipt, name) for name in PLAIN_FIELDS},
         "end_offset": receipt.end,
         "delivered_where": receipt.where,
@@ -132,7 +134,7 @@ def receipt_row(receipt: Receipt) -> Row:
 
 
 def receipt_of(row: Any) -> Receipt:
-    """The receipt of a settled range, without its floors and rejects."""
+    """The receipt of a settled range, without floors and rejects, and without `covered` where that was not asked for."""
     return Receipt(
         begin=row.begin_offset,
         end=row.end_offset,
@@ -140,6 +142,7 @@ def receipt_of(row: Any) -> Receipt:
         evidence=row.end_evidence,
         gaps=gaps_of(row.end_gaps),
         floors=(),
+        covered=getattr(row, "covered", None),
         **{name: getattr(row, name) for name in PLAIN_FIELDS},
     )
 

@@ -20,7 +20,7 @@ from sqlalchemy.engine import URL
 from connect_core.errors import ConfigError
 from connect_core.ledger.database import engine_for, parse_url, read, shown, sqlite_path, write
 
-WORKS_WITH = ("0006", "0005", "0004", "0003")
+WORKS_WITH = ("0007", "0006", "0005", "0004", "0003")
 """The schema versions that this code can work with, newest first: the first is what `upgrade` makes."""
 
 _VERSION = sa.table("alembic_version", sa.column("version_num", sa.String))

@@ -226,11 +226,15 @@ RANGES = sa.Table(
     sa.Column("end_evidence", _JSON),
     sa.Column("end_gaps", _JSON),
     sa.Column("receipt_digest", sa.String(32)),
+    _count("covered"),
     sa.Index(None, "uid", "closed_at"),
     sa.Index("ix_ranges_open", "uid", "stream", sqlite_where=_OPEN, postgresql_where=_OPEN),
     sa.Index("ix_ranges_newest", "uid", "stream", "partition_id", "id"),
     sa.Index(None, "run_id"),
 )
+
+RANGE_COLUMNS = tuple(column for column in RANGES.c if column.name != "covered")
+"""Those that ranges have in the tables of the version before, too: `covered` is asked for where it is known."""
 
 OFFSETS = sa.Table(
     "offsets",

@@ -115,7 +115,7 @@ class Model:
 
     def _close(self, place: Place, closed: Opened, receipt: Receipt, epoch: int, run: str) -> None:
         wanted = closed.range
-        bare = replace(receipt, floors=(), rejects=(), covered=None)
+        bare = replace(receipt, floors=(), rejects=())
         self.settled.append((closed.id, place, wanted.end, wanted.pins, run, epoch, closed.attempts, bare))
         after = Position(wanted.incarnation, receipt.end, receipt.evidence)
         self.steps.append(Step("settled", place, (wanted.incarnation, wanted.begin), after))

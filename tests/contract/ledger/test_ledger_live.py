@@ -41,8 +41,8 @@ def told(worker: Worker) -> list[Receipt]:
 def test_receipts_that_adjoin_become_one_beside_the_newest(worker: Worker) -> None:
     ids = follow(worker, part(0, 10), part(10, 30), part(30, 31), part(31, 50))
     merged, newest = told(worker)
-    assert newest == part(31, 50, covered=None)
-    assert merged == part(0, 31, evidence={"last": 30}, seconds=0.75, covered=None)
+    assert newest == part(31, 50)
+    assert merged == part(0, 31, evidence={"last": 30}, seconds=0.75)
     assert merged.identity_faults() == []
     assert [one.id for one in worker.ledger.receipts(worker.uid)] == [ids[3], ids[0]]
     assert worker.position().offset == 50  # type: ignore[union-attr]
