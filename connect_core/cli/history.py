@@ -288,6 +288,7 @@ def _receipt(settled: SettledRange) -> dict[str, Any]:
         "begin": receipt.begin,
         "end": receipt.end,
         **{name: getattr(receipt, name) for name in COUNTS},
+        "covered": receipt.covered,
         "bytes_read": receipt.bytes_read,
         "bytes_written": receipt.bytes_written,
         "seconds": receipt.seconds,

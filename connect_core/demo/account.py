@@ -54,6 +54,9 @@ def _identity_faults(receipt: Receipt) -> list[str]:
         faults.append(f"{where}: read is not filtered + rejected + passed")
     if receipt["emitted"] != receipt["delivered"] + receipt["already"]:
         faults.append(f"{where}: emitted is not delivered + already")
+    covered, length = receipt["covered"], int(receipt["end"]) - int(receipt["begin"])
+    if covered is not None and covered != length:
+        faults.append(f"{where}: {covered} positions are accounted for, not {length}")
     if receipt["surplus"]:
         faults.append(f"{where}: {receipt['surplus']} surplus")
     return faults

@@ -119,6 +119,8 @@ def _identity_faults(receipt: Told) -> Iterator[str]:
         yield f"{where}: read {receipt['read']} is not filtered + rejected + passed"
     if receipt["emitted"] != receipt["delivered"] + receipt["already"]:
         yield f"{where}: emitted {receipt['emitted']} is not delivered + already"
+    if not receipt["reconstructed"] and receipt["covered"] != receipt["end"] - receipt["begin"]:
+        yield f"{where}: {receipt['covered']} positions are accounted for"
 
 
 def _joints(partition: str, stretches: Sequence[Told], span: Span | None) -> Iterator[str]:

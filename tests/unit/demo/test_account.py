@@ -22,7 +22,7 @@ _SOUND = {
 
 
 def _receipt(begin: int, end: int, partition: str = "a.log", **changes: int) -> dict[str, Any]:
-    return {"partition": partition, "begin": begin, "end": end, **_SOUND, **changes}
+    return {"partition": partition, "begin": begin, "end": end, "covered": end - begin, **_SOUND, **changes}
 
 
 def test_sound_receipts_add_up_in_any_order() -> None:
@@ -45,6 +45,7 @@ def test_a_receipt_of_nothing_adjoins_the_one_that_goes_on_from_it() -> None:
         ({"passed": 9}, "read is not filtered + rejected + passed"),
         ({"delivered": 8}, "emitted is not delivered + already"),
         ({"surplus": 1}, "1 surplus"),
+        ({"covered": 499}, "499 positions are accounted for, not 500"),
     ],
 )
 def test_a_receipt_that_does_not_hold_is_told(changes: dict[str, int], told: str) -> None:

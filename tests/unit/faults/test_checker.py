@@ -12,7 +12,7 @@ SPANS = {"a": Span(0, 3), "b": Span(0, 2)}
 
 def told(partition: str, begin: int, end: int, **other: int) -> dict[str, object]:
     count = end - begin
-    counts = {"read": count, "filtered": 0, "rejected": 0, "passed": count, "emitted": count}
+    counts = {"read": count, "filtered": 0, "rejected": 0, "passed": count, "emitted": count, "covered": count}
     return {
         "partition": partition,
         "incarnation": 0,
@@ -23,6 +23,7 @@ def told(partition: str, begin: int, end: int, **other: int) -> dict[str, object
         "already": 0,
     } | {
         "surplus": 0,
+        "reconstructed": False,
         **other,
     }
 
@@ -57,6 +58,7 @@ def test_what_is_wrong_with_the_records_is_counted(target: dict[str, list[bytes]
 @pytest.mark.parametrize(
     ("receipts", "fault"),
     [
+        ([told("a", 0, 3, covered=2), told("b", 0, 2)], "a 0-3: 2 positions are accounted for"),
         ([told("a", 0, 2), told("b", 0, 2)], "a: the receipts end at 2, the partition at 3"),
         ([told("a", 0, 1), told("b", 0, 2), told("a", 2, 3)], "a: a receipt begins at 2, the one before it ended at 1"),
         ([told("a", 0, 2), told("b", 0, 2), told("a", 1, 3)], "a: a receipt begins at 1, the one before it ended at 2"),

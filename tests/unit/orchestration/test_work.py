@@ -56,6 +56,16 @@ def test_a_receipt_whose_identity_does_not_hold_is_told(world: World, monkeypatc
         reconcile(world.ledger, world.connector, OF)
 
 
+def test_a_receipt_that_does_not_cover_its_range_is_told(world: World) -> None:
+    """By what is stored, whatever the counts say."""
+    world.run()
+    assert [one.receipt.covered for one in world.ledger.receipts(world.connector.uid)] == [200]
+    with world.ledger._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE ranges SET covered = 199")
+    with pytest.raises(DataError, match="199 positions are accounted for, not the 200 from 0 to 200"):
+        reconcile(world.ledger, world.connector, OF)
+
+
 def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
     uid, ledger = world.connector.uid, world.ledger
     silent = ledger.begin_run(uid, "live", task=0, engine="spark", attempt_of=OF)
