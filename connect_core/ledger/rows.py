@@ -134,7 +134,7 @@ def receipt_row(receipt: Receipt, *, covered: bool = True) -> Row:
 
 
 def receipt_of(row: Any) -> Receipt:
-    """The receipt of a settled range, without floors and rejects, and without `covered` where that was not asked for."""
+    """The receipt of a settled range, without its floors and rejects; `covered` only where that was asked for."""
     return Receipt(
         begin=row.begin_offset,
         end=row.end_offset,
