@@ -40,6 +40,11 @@ class Runs(Transactions):
             connection.execute(RUNS.insert().values(**row, state="running", started_at=started_at))
         return run_id
 
+    def knows_run(self, run_id: str) -> bool:
+        """Whether there is such a run."""
+        with self._read() as connection:
+            return connection.execute(_ONE, {"run_id": run_id}).one_or_none() is not None
+
     def end_run(self, run_id: str, *, state: Literal["done", "failed"], failure: Failure | None, summary: Json) -> None:
         """Raises ConfigError when there is no such run.
 

@@ -13,11 +13,11 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from connect_core import clock
-from connect_core.errors import ConfigError, Retriable
+from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.ledger import Lease, Ledger
 
 SEEN_FILE = "ledger.seen"
@@ -49,11 +49,63 @@ def told_restored(ledger: Ledger, home: Path, who: str, why: str = "it knows les
 def restored_at_work(ledger: Ledger, home: Path, who: str, where: str = "") -> Retriable:
     """Marks a ledger that a run saw come back while it was at work; for that run to raise."""
     told_restored(ledger, home, who)
+    return _came_back(where)
+
+
+def _came_back(where: str) -> Retriable:
     return Retriable(
         "the ledger was restored from a backup while this run was at work",
         where=where,
         next_step="Nothing was written on what it says; the next run looks in the targets first",
     )
+
+
+def _another_ledger(where: str) -> Retriable:
+    return Retriable(
+        "another ledger stands where the one was with which this run began",
+        where=where,
+        next_step="See that WAYBILL_DATABASE_URL and the database are the right ones; the next run goes by that ledger",
+    )
+
+
+class Watch:
+    """What a run knew of its ledger when it began: by it an error is recognised that only a ledger which was replaced
+    under the run can have brought about. `run_id` is set when the run has one."""
+
+    run_id = ""
+
+    def __init__(self, ledger: Ledger, home: Path, who: str, where: str) -> None:
+        self._ledger, self._home, self._who, self._where = ledger, home, who, where
+        self._id, self._restored_at = ledger.identity().id, ledger.restored_at()
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """An error of the block becomes Retriable when the ledger of now is not the one with which the run began, or is
+        older."""
+        try:
+            yield
+        except Retriable:
+            raise
+        except WaybillError as error:
+            replaced = self._replaced()
+            if replaced is None:
+                raise
+            raise replaced from error
+
+    def _replaced(self) -> Retriable | None:
+        with suppress(WaybillError):  # a ledger that does not answer says nothing of that
+            seen = _seen(self._home)  # before the ledger's own: a neighbour raises that one first
+            now = self._ledger.identity()
+            if now.id != self._id:
+                return _another_ledger(self._where)
+            if now.counter < seen.get(now.id, 0):
+                return restored_at_work(self._ledger, self._home, self._who, self._where)
+            if self._ledger.restored_at() != self._restored_at or not self._knows_run():
+                return _came_back(self._where)
+        return None
+
+    def _knows_run(self) -> bool:
+        return not self.run_id or self._ledger.knows_run(self.run_id)
 
 
 def remember(home: Path, leases: Sequence[Lease]) -> None:

@@ -51,7 +51,7 @@ from connect_core.replication.looked import Looked
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
 from connect_core.replication.refusals import records_gone, target_taken
-from connect_core.replication.restoring import restored_at_work
+from connect_core.replication.restoring import Watch, restored_at_work
 from connect_core.replication.setting import Progress, Setting, shares_of
 from connect_core.replication.summary import TaskSummary
 from connect_core.replication.tally import empty_receipt
@@ -99,29 +99,36 @@ class TaskRun:
     def run(self) -> TaskSummary:
         """Raises what stopped it, or what put partitions aside, after everything that was durable has been settled and
         the leases are let go."""
-        setting = self.setting
-        run_id = self.ledger.begin_run(
-            self.uid, self.stream, task=self.task, engine=setting.engine.described, attempt_of=setting.attempt_of
-        )
+        setting, engine = self.setting, self.setting.engine.described
+        watch = Watch(self.ledger, setting.home, setting.holder, self.where())
+        with watch.telling():
+            run_id = watch.run_id = self.ledger.begin_run(
+                self.uid, self.stream, task=self.task, engine=engine, attempt_of=setting.attempt_of
+            )
         self.summary = TaskSummary(self.task, run_id)
         try:
-            with self.summary.timed("lease"):
-                self.held = self._acquire()
-            try:
-                self.reached(Step.LEASED)
-                self._move()
-            finally:
-                with self.summary.timed("release"):
-                    self.held.release()
+            with watch.telling():
+                self._move_with_leases()
         except BaseException as error:
             with suppress(ConfigError):  # a ledger that was restored may not know this run: what stopped it is the news
                 self.ledger.end_run(run_id, state="failed", failure=Failure.of(error), summary=self.summary.totals())
             noted(error)
             raise
-        self.ledger.end_run(self.summary.run_id, state="done", failure=None, summary=self.summary.totals())
+        with watch.telling():
+            self.ledger.end_run(run_id, state="done", failure=None, summary=self.summary.totals())
         return self.summary
 
     # ------------------------------------------------------------------------------------------------ the order of it
+
+    def _move_with_leases(self) -> None:
+        with self.summary.timed("lease"):
+            self.held = self._acquire()
+        try:
+            self.reached(Step.LEASED)
+            self._move()
+        finally:
+            with self.summary.timed("release"):
+                self.held.release()
 
     def _move(self) -> None:
         self.lifecycle.begin()

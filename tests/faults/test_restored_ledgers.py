@@ -6,7 +6,9 @@ copy of the SQLite file, a dump of the PostgreSQL database, or a whole server re
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -24,7 +26,7 @@ from connect_core.stack import postgresql
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import WAYS, Journey, begun_and_stopped, database_of, made_up_for, run_until_done
-from tests.faults.kit.processes import ended, kill
+from tests.faults.kit.processes import ended, kill, stopped_at
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
 from tests.site import Site, new_site
@@ -138,6 +140,31 @@ def test_a_range_that_was_open_in_the_backup_is_finished(journey: Journey, backu
     run_until_done(journey)
     row.strikes()
     backup.bring_back()
+    assert made_up_for(journey, row) == EXACT
+    assert _times_restored(journey.site) == 1
+
+
+@pytest.mark.parametrize("journey", [("in", "SQLite"), ("out", "PostgreSQL")], indirect=True, ids=["in", "out"])
+def test_a_run_under_which_the_ledger_is_brought_back_may_be_tried_again(
+    journey: Journey, backup: Backup, row: FaultRow
+) -> None:
+    """The backup knows its lease and none of its ranges: what it wrote cannot be settled, and that is no defect."""
+    row.describe(
+        "ledger restored under a run that has written and not settled",
+        where=journey.where,
+        database=database_of(journey.site),
+    )
+    driver, there = begun_and_stopped(journey, "leased")
+    backup.keep()
+    journey.site.fault("executed", "stop")
+    os.kill(there, signal.SIGCONT)
+    there = stopped_at(journey.site, "executed", driver) or pytest.fail("the run ended before it had executed")
+    row.strikes()
+    backup.bring_back()
+    os.kill(there, signal.SIGCONT)
+    _, told = driver.communicate(timeout=120)
+    assert driver.returncode == 1, told
+    assert "the ledger was restored from a backup while this run was at work" in told
     assert made_up_for(journey, row) == EXACT
     assert _times_restored(journey.site) == 1
 

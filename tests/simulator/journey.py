@@ -414,11 +414,8 @@ class Driver:
             journey.problems.append(f"a run fails for good: {type(error).__name__}: {error}")
 
     def _is_explained(self, error: WaybillError) -> bool:
-        """It is paused, or what it has planned itself is gone with the ledger that was replaced meanwhile."""
-        forgotten = any(words in error.what for words in ("there is no run", "was planned", "refused a row"))
-        return (isinstance(error, ConfigError) and "is paused" in error.what) or (
-            bool(self.journey.restored) and forgotten
-        )
+        """It is paused."""
+        return isinstance(error, ConfigError) and "is paused" in error.what
 
     def _attempt(self) -> None:
         journey, ledger = self.journey, self.journey.ledger

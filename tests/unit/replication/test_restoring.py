@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import Floor, Range
-from connect_core.errors import ConfigError, Fenced, Retriable
-from connect_core.ledger import Lease, target_lease_id
+from connect_core.contracts import Bounds, Floor, Lane, Outcome, Position, Range
+from connect_core.errors import ConfigError, DataError, Fenced, Retriable
+from connect_core.ledger import Lease, target_lease_id, upgrade
+from connect_core.records import Partition
 from connect_core.replication.leasing import Wanted, acquire
-from connect_core.replication.restoring import SEEN_FILE, recognise, remember
+from connect_core.replication.restoring import SEEN_FILE, recognise, remember, told_restored
 from connect_core.replication.setting import Listener
 from connect_core.replication.task import TaskRun
 from tests.unit.replication.memory_inbox import MemoryInbox
@@ -31,13 +32,13 @@ class Backup:
 
     def __init__(self, ledger_file: Path) -> None:
         self._ledger_file, self._copy = ledger_file, ledger_file.with_suffix(".backup")
-        self._copied(self._ledger_file, self._copy)
+        self.copied(self._ledger_file, self._copy)
 
     def bring_back(self) -> None:
-        self._copied(self._copy, self._ledger_file)
+        self.copied(self._copy, self._ledger_file)
 
     @staticmethod
-    def _copied(source: Path, target: Path) -> None:
+    def copied(source: Path, target: Path) -> None:
         with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
             old.backup(new)
 
@@ -185,6 +186,103 @@ def test_a_run_under_which_the_ledger_is_restored_notices(world: World, backup: 
         look(world)
     world.run()
     world.check()
+
+
+def test_ranges_that_the_ledger_has_forgotten_are_no_defect(
+    world: World, backup: Callable[[], Backup], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brought back between the write and settle, as it was before the plan: it knows the lease, and no such range."""
+    kept: list[Backup] = []
+    targets, execute = world.sink.targets, world.engine.execute
+
+    def kept_first(*asked: object) -> object:
+        kept.append(backup())
+        return targets(*asked)  # type: ignore[arg-type]
+
+    def brought_back(lanes: Sequence[Lane]) -> list[Outcome]:
+        outcomes = execute(lanes)
+        kept[0].bring_back()
+        return outcomes
+
+    monkeypatch.setattr(world.sink, "targets", kept_first)
+    monkeypatch.setattr(world.engine, "execute", brought_back)
+    with pytest.raises(Retriable, match="restored from a backup while") as told:
+        world.run()
+    assert told.value.exit_code == 1
+    assert "no range" in str(told.value.__cause__)
+    monkeypatch.undo()
+    with clock.replaced_by(Standing()):
+        look(world)
+    world.run()
+    world.check()
+    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES)
+
+
+def test_a_run_that_the_ledger_has_forgotten_is_no_fault_of_the_document(
+    world: World, backup: Callable[[], Backup], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had nothing to do: only when it says how it ended there is no such run."""
+    world.run()
+    kept = backup()
+    bounds = world.source.bounds
+
+    def brought_back(known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        kept.bring_back()
+        return bounds(known)
+
+    monkeypatch.setattr(world.source, "bounds", brought_back)
+    with pytest.raises(Retriable, match="restored from a backup while") as told:
+        world.run()
+    assert "there is no run" in str(told.value.__cause__)
+    assert [deed.action for deed in world.ledger.audit()].count("restored") == 1
+
+
+def test_who_is_fenced_by_what_another_has_noticed_says_why(
+    world: World, backup: Callable[[], Backup], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is marked once: the leases that others have taken since stay theirs."""
+    world.run()
+    world.source.bodies = [*BODIES, b"one more"]
+    execute = world.engine.execute
+
+    def told_by_a_person(lanes: Sequence[Lane]) -> list[Outcome]:
+        outcomes = execute(lanes)
+        told_restored(world.ledger, world.home, "ann")
+        return outcomes
+
+    monkeypatch.setattr(world.engine, "execute", told_by_a_person)
+    with pytest.raises(Retriable, match="restored from a backup while") as told:
+        world.run()
+    assert isinstance(told.value.__cause__, Fenced)
+    assert [deed.action for deed in world.ledger.audit()].count("restored") == 1
+
+
+def test_another_ledger_in_its_place_is_told(
+    world: World, backup: Callable[[], Backup], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.db"
+    upgrade(f"sqlite:///{other}")
+    targets = world.sink.targets
+
+    def replaced(*asked: object) -> object:
+        Backup.copied(other, tmp_path / "ledger.db")
+        return targets(*asked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world.sink, "targets", replaced)
+    with pytest.raises(Retriable, match="another ledger stands where") as told:
+        world.run()
+    assert told.value.exit_code == 1
+
+
+def test_a_defect_with_the_ledger_that_there_was_stays_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgets(lanes: Sequence[Lane]) -> list[Outcome]:
+        return [Outcome(999, receipt) for receipt in (one.receipt for one in execute(lanes))]
+
+    execute = world.engine.execute
+    monkeypatch.setattr(world.engine, "execute", forgets)
+    with pytest.raises(DataError, match="no range 999 was planned"):
+        world.run()
+    assert world.ledger.restored_at() is None
 
 
 def test_a_backup_of_under_the_same_lease_is_noticed(world: World, backup: Callable[[], Backup]) -> None:
