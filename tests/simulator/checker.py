@@ -114,7 +114,8 @@ Places = Mapping[str, Mapping[str, Sequence[bytes]]]
 """What stands in the targets, in its order there: by topic or path, and there by queue or file."""
 
 
-def compared(given: Sequence[Given], arrived: Places, told: Told) -> Verdict:
+def compared(given: Sequence[Given], arrived: Places, told: Told, ordered: Places) -> Verdict:
+    """`ordered` are those of the targets in which order is asked for."""
     verdict = Verdict()
     by_target = {
         target: Counter(text for texts in parts.values() for text in texts) for target, parts in arrived.items()
@@ -132,7 +133,7 @@ def compared(given: Sequence[Given], arrived: Places, told: Told) -> Verdict:
             verdict.faults.append(f"{text!r} is in the target {count} times and was never given")
     if told.repeats > verdict.doubled:
         verdict.faults.append(f"{told.repeats} repeats are told, {verdict.doubled} are there")
-    verdict.faults += _out_of_order(given, arrived, told)
+    verdict.faults += _out_of_order(given, ordered, told)
     return verdict
 
 

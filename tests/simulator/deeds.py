@@ -7,17 +7,14 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from connect_core.contracts import LIVE
 from connect_core.errors import WaybillError
-from connect_core.ledger import Lease, task_lease_id
 from connect_core.records import Partition
-from connect_core.replication.leasing import Wanted, acquire
 from tests.simulator import plans
 from tests.simulator.checker import Told
-from tests.simulator.history import TIMES
 from tests.simulator.journey import Journey, Recreated
 from tests.simulator.ledger import NAME, UID
 from tests.simulator.logfiles import LogFile, Program
+from tests.simulator.offsets import set_offset, undo_offset
 from tests.simulator.scenario import Deed, entry
 from tests.simulator.source import UNREADABLE, Entry
 
@@ -247,11 +244,13 @@ class Doer:
         broker = self.journey.broker
         topic = self.journey.document["sink"]["options"]["topic"]
         queues = broker.topic(topic)
+        self._until(lambda: not broker.busy())
         if not queues or broker.busy():
             return
-        held = {str(one): {m.message.body for m in broker.queues[one] if m.partition_id} for one in queues}
+        held = {one: {m.message.body for m in broker.queues[one] if m.partition_id} for one in queues}
         lengths = {one: len(broker.queues[one]) for one in queues}
-        self.journey.recreated.append(Recreated(topic, self.journey.scheduler.now_ns / 1e9, held))
+        said = self.journey.document["sink"]["options"]["on_replaced"] == "continue"
+        self.journey.recreated.append(Recreated(topic, held, said))
         for queue in queues:
             broker.queues[queue] = []
             broker.store_foreign(queue, lengths[queue] + self._chance.choice((-2, 0, 1, 5, 30)))
@@ -268,7 +267,7 @@ class Doer:
         begin = journey.database.committed().get(partition.id, 0)
         sink, limit = journey.document["sink"], journey.document["range_records"]
         other = sink | {"options": sink["options"] | {"topic": "copy-3"}}
-        self._set_offset(partition, begin, abandon=True)
+        set_offset(journey, journey.ledger.assignment(UID), partition, begin, abandon=True)
         journey.revise(sink=other, range_records=3)
         self._until(lambda: journey.database.committed().get(partition.id, 0) > begin)
         journey.alone.set_target_state(UID, "paused", who="operator")
@@ -361,26 +360,18 @@ class Doer:
         partition = self._change(abandon=False)
         self._wait(0.01, 1)
         if partition:
-            ledger = self.journey.ledger
-            self._with_leases(partition, lambda held: ledger.undo_offset(held, UID, LIVE, partition, who="operator"))
+            undo_offset(self.journey, self.journey.ledger.assignment(UID), partition)
 
     def _change(self, abandon: bool) -> Partition | None:
-        shares = sorted(self.journey.ledger.assignment(UID).shares)
-        if not shares:
+        assignment = self.journey.ledger.assignment(UID)
+        if not assignment.shares:
             return None
-        partition = self._chance.choice(shares)
+        partition = self._chance.choice(sorted(assignment.shares))
         offset = self._place_in(partition)
         if offset is None:
             return None
-        self._set_offset(partition, offset, abandon=abandon)
+        set_offset(self.journey, assignment, partition, offset, abandon=abandon)
         return partition
-
-    def _set_offset(self, partition: Partition, offset: int, *, abandon: bool) -> None:
-        ledger = self.journey.ledger
-        self._with_leases(
-            partition,
-            lambda held: ledger.set_offset(held, UID, LIVE, partition, offset, who="operator", why="", abandon=abandon),
-        )
 
     def _place_in(self, partition: Partition) -> int | None:
         """Where a record begins."""
@@ -390,24 +381,6 @@ class Doer:
         if program is None or len(program.files) != 1 or program.closed or not program.files[0].lines:
             return None
         return self._chance.choice([line.begin for line in program.files[0].lines])
-
-    def _with_leases(self, partition: Partition, change: Callable[[list[Lease]], object]) -> None:
-        """As `waybill offsets` does it: with the lease of the task that has the partition."""
-        journey = self.journey
-        assignment = journey.ledger.assignment(UID)
-        lease_id = task_lease_id(UID, LIVE, assignment.version, assignment.shares[partition].task)
-        held = acquire(
-            journey.ledger,
-            [Wanted(lease_id, UID, LIVE, assignment.version)],
-            holder=journey.holder(),
-            home=journey.home,
-            times=TIMES,
-            say=journey.scheduler.tell,
-        )
-        try:
-            change(held.leases)
-        finally:
-            held.release()
 
     def restore(self) -> None:
         """A backup of now comes back after a while; the document of then is applied again."""

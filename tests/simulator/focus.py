@@ -37,8 +37,10 @@ def a_window_and_rotated_logs(chance: random.Random, plan: Plan) -> Plan:
 
 
 def a_target_topic_made_anew(chance: random.Random, plan: Plan) -> Plan:
+    """Where everything is slow it happens while a range is written."""
     wanted = _route(chance, plan, chance.choice((FILE, LOG)), TOPIC, chance.randint(1, 3), tasks=1)
-    return _happening(chance, wanted, [plans.GROW] * 4 + [plans.RECREATE])
+    wanted = _happening(chance, wanted, [plans.GROW] * 4 + [plans.RECREATE] * chance.choice((1, 2)))
+    return replace(wanted, pace=chance.choice((1, 30)), source_batch=3)
 
 
 def a_link_that_moves_on(chance: random.Random, plan: Plan) -> Plan:

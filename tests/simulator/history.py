@@ -14,12 +14,12 @@ from pathlib import Path
 
 from connect_core import clock
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import LIVE, Search
+from connect_core.contracts import Search
 from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooManyRejects, WaybillError
-from connect_core.ledger import Lease, task_lease_id
 from connect_core.observe import Step
+from connect_core.planning import Assignment
 from connect_core.records import Partition
-from connect_core.replication.leasing import Times, Wanted, acquire, end_older_versions
+from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.task import TaskRun
 from tests.simulator import faults as kinds
@@ -29,13 +29,13 @@ from tests.simulator.engine import Place, SimulatedEngine
 from tests.simulator.faults import Faults
 from tests.simulator.floors import above_unsettled
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
+from tests.simulator.offsets import TIMES, set_offset, undo_offset
 from tests.simulator.processes import drop_locks
 from tests.simulator.scenario import Deed, Scenario, by_key, drawn, entry, resolved, revised
 from tests.simulator.scheduler import Actor, Scheduler
 from tests.simulator.source import Log, SimulatedSource
 from tests.simulator.stage import Stage
 
-TIMES = Times(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, linger_s=0.15)
 FIND_SLICE_S = 0.5
 MAX_ATTEMPTS = 60
 
@@ -327,21 +327,23 @@ class Operator:
 
     def undo(self) -> None:
         """A change, and after a while the change of the change."""
-        partition, log = self._log()
-        with_leases(self.history, partition, lambda leases: self._set(leases, partition, log, abandon=False))
+        partition = self._change(abandon=False)
         self.history.scheduler.wait(self._chance().uniform(0.01, 1))
-        with_leases(self.history, partition, lambda leases: self._undone(leases, partition))
+        undo_offset(self.history, self._assignment(), partition)
 
-    def _undone(self, leases: list[Lease], partition: Partition) -> None:
-        self.history.ledger.undo_offset(leases, UID, LIVE, partition, who="operator")
-
-    def _change(self, abandon: bool) -> None:
+    def _change(self, abandon: bool) -> Partition:
         partition, log = self._log()
-        with_leases(self.history, partition, lambda leases: self._set(leases, partition, log, abandon))
-
-    def _set(self, leases: list[Lease], partition: Partition, log: Log, abandon: bool) -> None:
         offset = self._chance().randint(0, log.end)
-        self.history.ledger.set_offset(leases, UID, LIVE, partition, offset, who="operator", why="", abandon=abandon)
+        set_offset(self.history, self._assignment(), partition, offset, abandon=abandon)
+        return partition
+
+    def _assignment(self) -> Assignment:
+        """Made when no run has made one yet."""
+        ledger = self.history.ledger
+        assignment = ledger.assignment(UID)
+        if assignment.version:
+            return assignment
+        return ledger.assign(UID, sorted(self.history.logs), self.history.newest().tasks)
 
     def _chance(self) -> random.Random:
         return self.history.scheduler.chance
@@ -361,26 +363,6 @@ _DEEDS: dict[str, Callable[[Operator], None]] = {
     deeds.ABANDON: Operator.abandon,
     deeds.UNDO: Operator.undo,
 }
-
-
-def with_leases(history: History, partition: Partition, change: Callable[[list[Lease]], object]) -> None:
-    """As `waybill offsets` does it: with the lease of the task that has the partition."""
-    assignment = history.ledger.assignment(UID)
-    if not assignment.version:
-        assignment = history.ledger.assign(UID, sorted(history.logs), history.newest().tasks)
-    lease_id = task_lease_id(UID, LIVE, assignment.version, assignment.shares[partition].task)
-    held = acquire(
-        history.ledger,
-        [Wanted(lease_id, UID, LIVE, assignment.version)],
-        holder=history.holder(),
-        home=history.home,
-        times=TIMES,
-        say=history.scheduler.tell,
-    )
-    try:
-        change(held.leases)
-    finally:
-        held.release()
 
 
 @dataclass

@@ -35,6 +35,7 @@ from connect_core.records import Partition
 from connect_core.replication import run as running
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.task import TaskRun
+from connect_core.rocketmq import Queue
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 from tests.simulator import faults as kinds
 from tests.simulator import plans
@@ -42,10 +43,11 @@ from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.checker import Given, Told, Verdict, compared
 from tests.simulator.engine import Place, SimulatedEngine
 from tests.simulator.faults import Faults
-from tests.simulator.history import FIND_SLICE_S, TIMES
+from tests.simulator.history import FIND_SLICE_S
 from tests.simulator.kernel import Kernel, installed
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
 from tests.simulator.logfiles import LogFolder, Program
+from tests.simulator.offsets import TIMES, set_offset
 from tests.simulator.plans import Plan, planned
 from tests.simulator.processes import drop_locks
 from tests.simulator.scheduler import Actor, Scheduler
@@ -239,9 +241,9 @@ class Journey(Stage):
 
     def verdict(self) -> Verdict:
         told = Told.by(self.database.connection).and_before(self.told_before)
-        verdict = compared(list(self.given()), self.arrived(), told)
-        for one in self.recreated:
-            verdict.faults += one.faults(self)
+        arrived, anew = self.arrived(), {one.topic for one in self.recreated if one.said}
+        ordered = {target: parts for target, parts in arrived.items() if target not in anew}
+        verdict = compared(list(self.given()), arrived, told, ordered)
         if self.document["sink"]["options"].get("order") == "partition" and not self.recreated:
             verdict.faults += self._spread()
         return verdict
@@ -307,7 +309,7 @@ class Journey(Stage):
 
     def _is_gone(self, text: bytes) -> bool:
         """It had arrived in a topic that others deleted."""
-        return any(text in held for one in self.recreated for held in one.held.values())
+        return any(one.excuses(text, self.broker) for one in self.recreated)
 
     def _is_named(self, program: Program) -> tuple[bool, float]:
         if "*" in self.path or self.path == f"logs/{program.path.name}":
@@ -317,20 +319,18 @@ class Journey(Stage):
 
 @dataclass
 class Recreated:
-    """A target topic that others deleted, made anew and filled. `held` is what of ours stood there, by queue."""
+    """A target topic that others deleted, made anew and filled. `held` is what of ours stood there, by queue. `said`:
+    a run has said that it is gone, or a person had said before that it is to go on; then nor is order asked for, since
+    what is there in part is made whole behind what came since."""
 
     topic: str
-    at_s: float
-    held: dict[str, set[bytes]]
+    held: dict[Queue, set[bytes]]
     said: bool = False
 
-    def faults(self, journey: Journey) -> Iterator[str]:
+    def excuses(self, text: bytes, broker: Broker) -> bool:
         """Whoever writes on there must have said first what is missing."""
-        if self.said:
-            return
-        for queue, stored in journey.broker.queues.items():
-            if queue.topic == self.topic and self.held.get(str(queue)) and any(one.partition_id for one in stored):
-                yield f"{queue} was made anew, what we had in it is gone, and it was written on without a word"
+        queues = [queue for queue, texts in self.held.items() if text in texts]
+        return any(self.said or all(one.partition_id == "" for one in broker.queues[queue]) for queue in queues)
 
 
 _source, _sink = systems.source, systems.sink
@@ -483,8 +483,7 @@ class Person:
         for one in journey.recreated:
             one.said = True
         if journey.recreated:
-            sink = journey.document["sink"]
-            journey.revise(sink=sink | {"options": sink["options"] | {"on_replaced": "continue"}})
+            self._goes_on_in_what_is_there()
         elif journey.restored:
             for path in (journey.home / "out").iterdir():
                 if ".unsettled" not in path.name and str(path) in error.where:
@@ -492,3 +491,14 @@ class Person:
         else:
             journey.problems.append(f"called though nobody touched the target: {error}")
         return False
+
+    def _goes_on_in_what_is_there(self) -> None:
+        """A range that cannot be finished then is given up where it began."""
+        journey = self.journey
+        sink = journey.document["sink"]
+        if sink["options"]["on_replaced"] == "continue":
+            assignment, there = journey.ledger.assignment(UID), journey.database.open_ranges()
+            for partition in sorted(one for one in assignment.shares if one.id in there):
+                begin = journey.database.committed().get(partition.id, 0)
+                set_offset(journey, assignment, partition, begin, abandon=True)
+        journey.revise(sink=sink | {"options": sink["options"] | {"on_replaced": "continue"}})

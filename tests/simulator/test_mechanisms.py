@@ -32,7 +32,8 @@ from tests.simulator.faults import (
     ZOMBIE_WORKER,
     FaultPlan,
 )
-from tests.simulator.running import simulated
+from tests.simulator.focus import focused as focused_journey
+from tests.simulator.running import simulated, travelled
 from tests.simulator.scenario import REVISE, Deed, Scenario, drawn
 
 FIRST_SEED, MOST = 1_000_000, 120
@@ -166,3 +167,17 @@ def broken_rules(seed: int, trial: Trial) -> tuple[str, ...]:
 def test_a_mechanism_that_is_missing_is_noticed(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     trial.take_out(monkeypatch)
     assert found_at(trial) is not None
+
+
+SIGHTS = {
+    "a_target_topic_made_anew": range(1, 20),
+}
+"""Seeds of a focus among which each mechanism that a guard takes out and that this focus is about shows its absence."""
+
+
+@pytest.mark.parametrize("name", sorted(SIGHTS))
+def test_a_focus_shows_what_is_missing(name: str) -> None:
+    """Nothing is, unless a guard has taken it out."""
+    for seed in SIGHTS[name]:
+        found = travelled(seed, focused_journey(name, seed)).problems
+        assert found == (), f"step by step: python -m tests.simulator --focus {name} --replay {seed}"

@@ -3,7 +3,9 @@
 At most one batch is outstanding, and none follows one whose outcome is unknown: what a range has in a queue is always
 the first of what was to go there. Every acknowledgement is compared with the offset that was expected: what got in
 between is read back before a `flush` returns, and messages of this lineage among it are surplus: a request of an
-attempt that is dead, which its broker had kept back (delivery rule 4).
+attempt that is dead, which its broker had kept back (delivery rule 4). A topic that is made anew while a range is
+written takes with it what stood there: so a queue that goes back, or holds something else where ours stood, ends the
+range before it is settled (delivery rule 7).
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from connect_core import clock
-from connect_core.contracts import Json, Limit
+from connect_core.contracts import Floor, Json, Limit
 from connect_core.errors import OffsetGone, Retriable
 from connect_core.records import Lineage
 from connect_core.rocketmq import Acknowledged, Client, Queue, StoreStatus
+from connect_core.systems.rocketmq.finding import rewound
 from connect_core.systems.rocketmq.marking import Recogniser
 from connect_core.systems.rocketmq.parcels import Parcel
-from connect_core.systems.rocketmq.standing import evidence_of
+from connect_core.systems.rocketmq.standing import evidence_of, gone, target_replaced
 
 _POLL_S = 0.005
 
@@ -33,6 +36,7 @@ class QueueAppender:
     def __init__(self, client: Client, queue: Queue, lineage: Lineage, expected: int, send_timeout_s: float) -> None:
         self.queue = queue
         self._client = client
+        self._lineage = lineage
         self._recogniser = Recogniser([lineage])
         self._send_timeout_s = send_timeout_s
         self._sender = client.sender(queue)
@@ -47,6 +51,8 @@ class QueueAppender:
         """What of ours stands last in the queue; empty where nothing was written nor found."""
         self.others: Callable[[], Sequence[Span]] = tuple
         """Where other writers of the same lane have written to this queue by now."""
+        self.anchors: list[Floor] | None = None
+        """What must stand in the queue when the range ends; None where what a queue has lost is tolerated."""
 
     def send(self, parcel: Parcel, limit: Limit) -> None:
         """Waits until the one before it is stored, then hands this one over."""
@@ -71,7 +77,10 @@ class QueueAppender:
         return {status.name: [(begin, end) for begin, end in spans] for status, spans in self._unsure.items()}
 
     def look(self, limit: Limit) -> None:
-        """Counts the surplus among what others wrote between our batches."""
+        """Counts the surplus among what others wrote between our batches. Raises TargetChanged when what stood there
+        before is gone."""
+        if lost := gone(self._client, self.queue, self.anchors or ()):
+            raise target_replaced(lost)
         deadline = clock.monotonic() + limit.left_s()
         if not self._foreign:
             return
@@ -87,6 +96,7 @@ class QueueAppender:
     def _count(self, stored: Acknowledged | None) -> None:
         if stored is None:
             return
+        self._check_goes_on(stored)
         if stored.first_offset > self.expected:
             self._foreign.append((self.expected, stored.first_offset))
         _extend(self._written, stored)
@@ -95,6 +105,15 @@ class QueueAppender:
         self.expected = stored.next_offset
         self.stands = evidence_of(stored)
         self.records += stored.count
+
+    def _check_goes_on(self, stored: Acknowledged) -> None:
+        if self.anchors is None:
+            return
+        if stored.first_offset < self.expected:
+            raise rewound(self.queue, self.expected, stored.first_offset)
+        if not self._written:
+            evidence = evidence_of(stored)
+            self.anchors.append(Floor(self._lineage.partition_id, str(self.queue), self.expected, evidence=evidence))
 
     def _surplus_in(self, begin: int, end: int, deadline: float) -> int:
         """Messages of this lineage in [begin, end): whatever record they are of, this writer has not sent them."""

@@ -47,7 +47,14 @@ from connect_core.systems.rocketmq.routing import (
     with_homes,
     with_rules,
 )
-from connect_core.systems.rocketmq.standing import evidence_found, replaced, stands, target_replaced
+from connect_core.systems.rocketmq.standing import (
+    anchors,
+    evidence_found,
+    gone,
+    oldest_gone,
+    replaced,
+    target_replaced,
+)
 from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 LOOK_BACK = 10_000
@@ -190,7 +197,12 @@ class RocketMQSink:
         return self._ends[queue]
 
     def find(self, search: Search) -> dict[int, Found]:
+        """Places of a topic that is gone say nothing of the one that is there now, whatever is tolerated: a range that
+        was planned with them is not finished."""
+        known = [one for item in search.ranges for queue in queues_of(item.range) for one in anchors(item, queue)]
         with self._connecting.client() as client:
+            for floor in oldest_gone(client, known):
+                raise target_replaced(floor)
             return find(client, search, self._options.on_unknown)
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
@@ -229,6 +241,8 @@ class RocketMQSink:
             appender.others = lambda: [*own, *(span for one in side_by_side for span in one.written())]
             side_by_side.append(appender)
             appender.stands = evidence_found(wanted).get(str(queue), {})
+            if self._options.on_replaced == "fail":
+                appender.anchors = anchors(wanted, queue)
         try:
             yield appender
         finally:
@@ -237,11 +251,11 @@ class RocketMQSink:
 
     def _check_still_there(self, client: Client, queue: Queue, wanted: OpenRange) -> None:
         """Once a lane: in a window the driver has looked long ago."""
-        floor = next((one for one in wanted.floors if one.target == str(queue)), None)
-        if floor is None or queue in self._still_there or self._options.on_replaced == "continue":
+        known = anchors(wanted, queue)
+        if not known or queue in self._still_there or self._options.on_replaced == "continue":
             return
-        if not stands(client, queue, floor):
-            raise target_replaced(floor)
+        if lost := gone(client, queue, known):
+            raise target_replaced(lost)
         self._still_there.add(queue)
 
     def _new_appender(self, client: Client, queue: Queue, lineage: Lineage, expected: int) -> QueueAppender:
@@ -300,6 +314,9 @@ class RocketMQSink:
                 raise target_replaced(floor)
             self._replaced.add((floor.partition_id, floor.target))
             self._shorter[floor.target] = client.offsets.end(queue_of(floor.target))
+        if self._options.on_replaced == "fail":
+            for floor in oldest_gone(client, floors):
+                raise target_replaced(floor)
 
     def _check_message_limit(self, client: Client, topic: str, queues: Sequence[Queue]) -> None:
         """A message between the broker's limit and ours would stop the connector instead of being rejected."""

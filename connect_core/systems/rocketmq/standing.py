@@ -25,6 +25,17 @@ def evidence_of(stored: Acknowledged) -> Json:
     return at | {_ID: stored.last_id} if stored.last_id else at
 
 
+def anchors(item: OpenRange, queue: Queue) -> list[Floor]:
+    """What of a range's partition stood in a queue before anything was written: what was settled last, and the first
+    message that was found of the range."""
+    known = [floor for floor in item.floors if floor.target == str(queue) and _AT in floor.evidence]
+    if item.found is not None and str(queue) in item.found.targets:
+        hits = item.found.hits
+        there = hits[hits[:, 2] == item.found.targets.index(str(queue)), 3]
+        known += [Floor(item.range.partition.id, str(queue), 0, evidence={_AT: int(there.min())})] if len(there) else []
+    return known
+
+
 def evidence_found(item: OpenRange) -> Mapping[str, Json]:
     """For each queue the newest message of the range that was found there."""
     if item.found is None:
@@ -53,14 +64,42 @@ def replaced(client: Client, floors: Iterable[Floor]) -> Iterator[Floor]:
         yield from (floor for floor in others if not stands(client, queue, floor))
 
 
+def oldest_gone(client: Client, floors: Iterable[Floor]) -> Iterator[Floor]:
+    """For each queue the oldest message that any of the floors keeps, where another one is in its place: a partition
+    that is idle is not asked for again when another one has written to the queue since it was made anew."""
+    by_queue: dict[Queue, list[Floor]] = {}
+    for floor in floors:
+        by_queue.setdefault(queue_of(floor.target), []).append(floor)
+    for queue, known in by_queue.items():
+        if lost := gone(client, queue, known):
+            yield lost
+
+
+def gone(client: Client, queue: Queue, known: Iterable[Floor]) -> Floor | None:
+    """The oldest of these that still tells anything decides for all behind it: it is returned when something else
+    stands in its place."""
+    kept = sorted((floor for floor in known if _AT in floor.evidence), key=lambda floor: int(floor.evidence[_AT]))
+    begin = client.offsets.begin(queue) if len(kept) > 1 else 0
+    for floor in kept:
+        there = _is_there(client, queue, floor) if floor.evidence[_AT] >= begin else None
+        if there is not None:
+            return None if there else floor
+    return None
+
+
 def stands(client: Client, queue: Queue, floor: Floor) -> bool:
     """Whether what a floor keeps is still there, or nobody can tell."""
+    return _is_there(client, queue, floor) is not False
+
+
+def _is_there(client: Client, queue: Queue, floor: Floor) -> bool | None:
+    """None when nobody can tell: it has expired, or cannot be seen yet."""
     at = floor.evidence.get(_AT)
     if at is None:
-        return True
+        return None
     messages = client.pull(queue, at, max_messages=1).messages
     if not messages or messages[0].queue_offset != at:
-        return True
+        return None
     return _is_that(messages[0], floor)
 
 
@@ -77,5 +116,6 @@ def target_replaced(floor: Floor) -> TargetChanged:
         "was deleted and created anew, and others have filled it since",
         where=floor.target,
         next_step="Restore the topic, or let the sink go on in what is there now (on_replaced: continue); what went "
-        "with the former topic is delivered again only when the offsets are moved back (waybill offsets set)",
+        "with the former topic is delivered again only when the offsets are moved back (waybill offsets set). A range "
+        "that is open has to be given up for that (waybill offsets set --abandon)",
     )

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import Floor, OpenRange
+from connect_core.clock import now_ns
+from connect_core.contracts import Floor, Limit, OpenRange, Search, Side
 from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
 from connect_core.rocketmq import Acknowledged, StoreStatus
+from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
@@ -50,6 +52,9 @@ class Topic(MemoryCluster):
 
     def settings(self, broker: str) -> dict[str, str]:
         return {}
+
+    def sender(self, queue: Any) -> None:
+        """Nothing is sent here."""
 
 
 def topic(*messages: Any, begin: int = 0) -> Topic:
@@ -106,6 +111,75 @@ def test_where_that_is_tolerated_only_what_was_delivered_before_begins_anew() ->
 
 def replace_partition(floor: Floor, partition_id: str) -> Floor:
     return floor._replace(partition_id=partition_id)
+
+
+def test_a_partition_that_was_idle_is_told_of_when_another_one_has_written_since() -> None:
+    """The newest message of the queue stands, the older one of another partition does not."""
+    cluster = topic(*(stored(n, b"of others") for n in range(9)), ours(9, log=1))
+    idle, busy = replace_partition(floor_at(3, ours(2)), SOURCE.id), floor_at(10, ours(9, log=1))
+    with pytest.raises(TargetChanged, match="another message at 2 than the one that was delivered"):
+        Sink(cluster).targets(0, [idle, busy], {"": 2})
+    there = topic(*map(ours, range(3)), *(stored(n, b"of others") for n in range(3, 9)), ours(9, log=1))
+    Sink(there).targets(0, [idle, busy], {"": 2})
+    expired = topic(*(stored(n, b"of others") for n in range(5, 9)), ours(9, log=1), begin=5)
+    Sink(expired).targets(0, [idle, busy], {"": 2})
+
+
+def lane_of(cluster: Topic, item: OpenRange, on_replaced: str = "fail") -> QueueAppender:
+    """What a lane writes with, as the sink opens it for a range of one queue."""
+    sink = Sink(cluster)
+    sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
+    with sink._appender(cluster.client, QUEUES[0], lineage(item), item) as appender:
+        return appender
+
+
+def settled_at(message: Any) -> OpenRange:
+    return replace(ITEM, floors=(floor_at(message.queue_offset + 1, message),))
+
+
+def in_time() -> Limit:
+    return Limit(now_ns() + 60_000_000_000, now_ns() + 60_000_000_000)
+
+
+def test_a_topic_that_is_made_anew_while_a_range_is_written_ends_it() -> None:
+    """What was settled before, what was found of the range, and the first of what was written: each tells."""
+    found = replace(ITEM, found=Found().merged([(0, 0, str(QUEUES[0]), 1)], {str(QUEUES[0]): 3}, True))
+    for item in (settled_at(ours(2)), found):
+        cluster = topic(*map(ours, range(3)))
+        appender = lane_of(cluster, item)
+        appender.look(in_time())
+        cluster.queues[QUEUES[0]] = MemoryQueue([stored(n, b"of others") for n in range(9)])
+        with pytest.raises(TargetChanged, match="another message"):
+            appender.look(in_time())
+        lane_of(cluster, item, "continue").look(in_time())
+
+
+@pytest.mark.parametrize("on_replaced", ["fail", "continue"])
+def test_an_open_range_of_a_topic_that_was_made_anew_is_not_looked_for_in_the_new_one(on_replaced: str) -> None:
+    """Its floor is a place of the former topic: what was written since may stand before it."""
+    sink = Sink(topic(*(stored(n, b"of others") for n in range(9))))
+    sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
+    with pytest.raises(TargetChanged, match="another message at 2"):
+        sink.find(Search("u", Side("rocketmq", {}), (settled_at(ours(2)),), 5.0, ""))
+
+
+def test_what_was_written_first_must_stand_when_the_range_ends() -> None:
+    cluster = topic(*map(ours, range(3)))
+    appender = lane_of(cluster, replace(ITEM, found=None))
+    appender._count(Acknowledged(QUEUES[0], 3, 1, StoreStatus.OK, ours(3).offset_message_id))
+    cluster.queues[QUEUES[0]] = MemoryQueue([stored(n, b"of others") for n in range(9)])
+    appender._count(Acknowledged(QUEUES[0], 9, 1, StoreStatus.OK))
+    appender._foreign = []
+    with pytest.raises(TargetChanged, match="another message at 3"):
+        appender.look(in_time())
+
+
+def test_a_queue_that_goes_back_while_it_is_written_ends_the_range() -> None:
+    appender = lane_of(topic(*map(ours, range(3))), settled_at(ours(2)))
+    with pytest.raises(TargetChanged, match="ends at 1, before 3"):
+        appender._count(Acknowledged(QUEUES[0], 1, 1, StoreStatus.OK))
+    tolerant = lane_of(topic(*map(ours, range(3))), settled_at(ours(2)), "continue")
+    tolerant._count(Acknowledged(QUEUES[0], 1, 1, StoreStatus.OK))
 
 
 def test_what_was_found_is_recognised_later_too() -> None:

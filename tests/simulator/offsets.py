@@ -1,0 +1,61 @@
+"""Moves offsets as `waybill offsets` does it: with the lease of the task that has the partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from connect_core.contracts import LIVE
+from connect_core.ledger import Lease, Ledger, task_lease_id
+from connect_core.planning import Assignment
+from connect_core.records import Partition
+from connect_core.replication.leasing import Times, Wanted, acquire
+from tests.simulator.ledger import UID
+from tests.simulator.scheduler import Scheduler
+
+TIMES = Times(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, linger_s=0.15)
+
+
+class World(Protocol):
+    """The part of a history that a person needs."""
+
+    home: Path
+    scheduler: Scheduler
+    ledger: Ledger
+
+    def holder(self) -> str: ...
+
+
+def with_leases(
+    world: World, assignment: Assignment, partition: Partition, change: Callable[[list[Lease]], object]
+) -> None:
+    lease_id = task_lease_id(UID, LIVE, assignment.version, assignment.shares[partition].task)
+    held = acquire(
+        world.ledger,
+        [Wanted(lease_id, UID, LIVE, assignment.version)],
+        holder=world.holder(),
+        home=world.home,
+        times=TIMES,
+        say=world.scheduler.tell,
+    )
+    try:
+        change(held.leases)
+    finally:
+        held.release()
+
+
+def set_offset(
+    world: World, assignment: Assignment, partition: Partition, offset: int, *, abandon: bool = False
+) -> None:
+    def change(leases: list[Lease]) -> None:
+        world.ledger.set_offset(leases, UID, LIVE, partition, offset, who="operator", why="", abandon=abandon)
+
+    with_leases(world, assignment, partition, change)
+
+
+def undo_offset(world: World, assignment: Assignment, partition: Partition) -> None:
+    def change(leases: list[Lease]) -> None:
+        world.ledger.undo_offset(leases, UID, LIVE, partition, who="operator")
+
+    with_leases(world, assignment, partition, change)
