@@ -7,7 +7,7 @@ Plain frozen values and small protocols; imports only the vocabulary. Positions 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -514,6 +514,20 @@ class Writer(Protocol):
     def flush(self, limit: Limit) -> Delivered:
         """Everything taken is durable when this returns, and told of. Raises when that cannot be said of all of it. May
         be called again when more was taken."""
+
+
+OnRefused: TypeAlias = Callable[[pa.RecordBatch, str, str], None]
+"""Takes one row that was refused, the class of the refusal, and a message without anything of the record. Raises
+TooManyRejects where that is not tolerated: then nothing behind the row may be written."""
+
+
+@runtime_checkable
+class Refusable(Protocol):
+    """A writer whose target may refuse a single record for good, whatever `unfit` said of it. Nothing of a row that was
+    refused is in the target, and it is none of those that `flush` tells of."""
+
+    on_refused: OnRefused | None
+    """Who is told, in `write` or `flush`, of rows that were taken. While it is None a refusal is raised."""
 
 
 class Sink(Protocol):
