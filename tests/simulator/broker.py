@@ -13,9 +13,19 @@ from dataclasses import dataclass, field
 
 from connect_core.errors import Unreachable
 from connect_core.records import COORDINATES_PROPERTY
-from connect_core.rocketmq import Acknowledged, Batch, NoAnswer, Queue, SendUnknown, Slice, StoredMessage, StoreStatus
+from connect_core.rocketmq import (
+    Acknowledged,
+    Batch,
+    NoAnswer,
+    Queue,
+    SendUnknown,
+    Slice,
+    StoredMessage,
+    StoredSlice,
+    StoreStatus,
+)
 from connect_core.rocketmq.wire.batch_entries import decode_entries
-from connect_core.rocketmq.wire.stored_message import MAGIC_V1
+from connect_core.rocketmq.wire.stored_message import MAGIC_V1, encode_message
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from tests.simulator.faults import BROKER_AWAY, SEND_HELD, SEND_LOST, SEND_ORPHANED, SEND_UNANSWERED, Faults
@@ -256,6 +266,10 @@ class SimulatedReader:
                 return
             self.position = last
             yield Slice(begin, last, [one.message for one in self.broker.queues[self.queue][begin:last]])
+
+    def stored(self) -> Iterator[StoredSlice]:
+        for part in self:
+            yield StoredSlice(part.begin, part.end, memoryview(b"".join(map(encode_message, part.messages))))
 
 
 class SimulatedSender:

@@ -13,7 +13,7 @@ what was to go there, since no batch follows one that is not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -22,12 +22,14 @@ import numpy as np
 
 from connect_core import clock
 from connect_core.contracts import OpenRange, Search
-from connect_core.errors import TargetChanged
+from connect_core.errors import TargetChanged, WireFormatError
 from connect_core.found import Found, Numbers, Piece, parted
 from connect_core.records import Lineage
-from connect_core.rocketmq import Client, PermissionRefused, Queue, Slice
+from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueReader, StoredSlice
+from connect_core.systems.rocketmq.columns import Columns, columns_of
 from connect_core.systems.rocketmq.connecting import is_queue, queue_of
-from connect_core.systems.rocketmq.marking import Mark, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import Mark, Torn
+from connect_core.systems.rocketmq.recognising import ColumnRecogniser
 from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
 
 BARRIER_S = 5.0
@@ -35,7 +37,10 @@ SEND_QUEUE_S = 0.25
 """Longer than a broker keeps a send that it has not begun (`waitTimeMillsInSendQueue`, 200 ms): a request of a worker
 that was killed is stored or dropped by then, so that what the barrier shows is all there will be (rule 4)."""
 OnUnknown = Literal["fail", "redeliver"]
-_ROWS_AT_ONCE = 65_536
+_ROWS_AT_ONCE, _PIECES_AT_ONCE = 65_536, 1_024
+_BYTES_AT_ONCE = 512 * 1024
+"""Of a queue so much is looked at together: brokers may give few messages in an answer."""
+_NO_ROWS = np.empty((0, 5), dtype=np.int64)
 _AGAIN = "Or let it be delivered again, and be told how many of its records may be there twice: on_unknown: redeliver"
 _OUT_OF_ORDER = "Later ones of it are left, so that delivering it again would change its order"
 
@@ -54,22 +59,24 @@ class _Sought:
     late: int = 0
     unclear: int = 0
     """Torn messages that may be of this range or of anything else."""
-    rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    rows: list[Numbers] = field(default_factory=list)
     kept: list[Numbers] = field(default_factory=list)
     further: list[Piece] = field(default_factory=list)
 
-    def take(self, mark: Mark, target: str) -> None:
-        if mark.position < self.begin:
+    def take(self, rows: Numbers, target: str) -> None:
+        """`rows` are those of `Marks`."""
+        rows = rows[np.searchsorted(rows[:, 2], self.begin) :]
+        if not len(rows):
             return
-        if self.doubtful and (mark.offset, mark.ordinal) > (self.item.range.begin, 0):
+        if self.doubtful and (int(rows[0, 0]), int(rows[0, 1])) > (self.item.range.begin, 0):
             raise _unknowable(target, self, _OUT_OF_ORDER)
         self.doubtful = 0
-        if mark.offset >= self.item.range.begin:
-            self.rows.append((mark.offset, mark.ordinal, mark.position, mark.trace, mark.outputs))
-            if len(self.rows) >= _ROWS_AT_ONCE:
-                self.pack(target)
-        elif self.settled_before:
-            self.late += 1
+        mine = rows[:, 0] >= self.item.range.begin
+        if self.settled_before:
+            self.late += int(len(rows) - np.count_nonzero(mine))
+        self.rows.append(rows[mine])
+        if sum(map(len, self.rows)) >= _ROWS_AT_ONCE or len(self.rows) >= _PIECES_AT_ONCE:
+            self.pack(target)
 
     def take_torn(self, torn: Torn) -> None:
         """A message that was made from a record of ours and is damaged: the record is delivered again, with what makes
@@ -84,7 +91,7 @@ class _Sought:
 
     def pack(self, target: str) -> None:
         """What is behind the range is packed at once: there may be millions."""
-        kept, behind = parted(np.array(self.rows, dtype=np.int64).reshape(-1, 5), self.item.range.end)
+        kept, behind = parted(np.concatenate([_NO_ROWS, *self.rows]), self.item.range.end)
         self.kept.append(kept)
         self.further += [Piece.of(target, behind)] if len(behind) else []
         self.rows = []
@@ -181,24 +188,52 @@ def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, deadlin
     for one in sought:
         one.doubtful += max(oldest - one.begin, 0)
     reader = client.read(queue, max(min(one.begin for one in sought), oldest), end, deadline=deadline)
-    _sift(reader, sought, str(queue))
+    _sift(_parts(reader, queue), sought, str(queue))
     return reader.position
 
 
-def _sift(parts: Iterable[Slice], sought: Sequence[_Sought], target: str) -> None:
+def _parts(reader: QueueReader, queue: Queue) -> Iterator[Columns]:
+    """What the reader gives, several answers at once."""
+    waiting: list[StoredSlice] = []
+    for part in reader.stored():
+        waiting += [part] if part.data else []
+        if sum(len(one.data) for one in waiting) >= _BYTES_AT_ONCE:
+            yield from _decoded(waiting, queue)
+            waiting = []
+    if waiting:
+        yield from _decoded(waiting, queue)
+
+
+def _decoded(parts: Sequence[StoredSlice], queue: Queue) -> Iterator[Columns]:
+    """An answer may begin before it was asked to, within a batch that is stored as one. Raises WireFormatError when the
+    offsets of one do not ascend."""
+    columns = columns_of(b"".join(part.data for part in parts))
+    if (np.diff(columns.offsets) > 0).all():
+        first, last = np.searchsorted(columns.offsets, [parts[0].begin, parts[-1].end])
+        yield columns.between(int(first), int(last))
+    elif len(parts) > 1:
+        for part in parts:
+            yield from _decoded([part], queue)
+    else:
+        where = f"{queue} at {parts[0].begin}"
+        raise WireFormatError("The offsets of the messages do not ascend", where=where)
+
+
+def _sift(parts: Iterable[Columns], sought: Sequence[_Sought], target: str) -> None:
     by_lineage: dict[Lineage, list[_Sought]] = {}
     for one in sought:
         by_lineage.setdefault(one.lineage, []).append(one)
-    recogniser = Recogniser(by_lineage)
+    recogniser = ColumnRecogniser(by_lineage)
     last: Mark | Torn = Torn(None, None, -2)
     for part in parts:
-        for mark in recogniser.read(part.messages):
-            if isinstance(mark, Torn):
-                _take_torn(_placed(mark, last), by_lineage)
-            else:
-                for one in by_lineage[mark.lineage]:
-                    one.take(mark, target)
-            last = mark
+        for found in recogniser.read(part):
+            if isinstance(found, Torn):
+                _take_torn(_placed(found, last), by_lineage)
+                last = found
+                continue
+            for one in by_lineage[found.lineage]:
+                one.take(found.rows, target)
+            last = found.last()
 
 
 def _placed(torn: Torn, last: Mark | Torn) -> Torn:

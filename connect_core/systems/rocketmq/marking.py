@@ -27,12 +27,12 @@ Piece: TypeAlias = bytes | Cells | pa.Array
 """What stands in each row: the same, or cells, or values of any length."""
 Numbers = NDArray[np.int64]
 
-_NAME_END, _PAIR_END = b"\x01", b"\x02"
+_NAME_END, PAIR_END = b"\x01", b"\x02"
 _HEX_OF_BYTE = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 """Two digits, as they stand in memory."""
 _FOUR_DIGITS = np.frombuffer(b"".join(b"%04d" % number for number in range(10_000)), dtype=np.uint32)
 """The same in decimal."""
-_COORDINATES = COORDINATES_PROPERTY.encode() + _NAME_END
+COORDINATES = COORDINATES_PROPERTY.encode() + _NAME_END
 _ID = UNIQUE_KEY.encode() + _NAME_END
 _BORN = BORN_TIMESTAMP.encode() + _NAME_END
 
@@ -63,7 +63,7 @@ class Marker:
         numbers = ordinals(records)
         pieces = [_ID, *self._ids(records, offsets, numbers), self._coordinates, _digits(offsets)]
         pieces += [b":0"] if numbers is None else [b":", _digits(numbers)]
-        pieces += [*_further(records), _PAIR_END, *_born(records)]
+        pieces += [*_further(records), PAIR_END, *_born(records)]
         user = list(user_properties(records))
         own = _side_by_side(pieces, len(offsets))
         return joined(*user, own) if user else own
@@ -127,11 +127,11 @@ def _born(records: pa.RecordBatch) -> list[Piece]:
     """Nothing for rows that do not say when they were born, or before 1970."""
     times = records.column("timestamp").cast(pa.int64())
     if not times.null_count and (numbers := times.to_numpy()).min() >= 0:
-        return [_BORN, _digits(numbers), _PAIR_END]
+        return [_BORN, _digits(numbers), PAIR_END]
     if times.null_count == len(times):
         return []
     said = pc.if_else(pc.greater_equal(times, 0), times, None).cast(pa.string()).cast(pa.binary())
-    return [without_nulls(joined(_BORN, said, _PAIR_END), b"")]
+    return [without_nulls(joined(_BORN, said, PAIR_END), b"")]
 
 
 def _side_by_side(pieces: Sequence[Piece], rows: int) -> pa.Array:
@@ -174,7 +174,7 @@ def user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
         if records.column(column).null_count < len(records):
             values = records.column(column).cast(pa.binary())
             given = pc.if_else(pc.equal(values, b""), pa.scalar(None, pa.binary()), values)
-            yield without_nulls(joined(f"{name}\x01".encode(), given, _PAIR_END), b"")
+            yield without_nulls(joined(f"{name}\x01".encode(), given, PAIR_END), b"")
 
 
 class Mark(NamedTuple):
@@ -213,35 +213,43 @@ class Recogniser:
         }
         self._ids = {_id_prefix(one.prefix()): one for one in self._known.values()}
         uid = next((one.uid for one in self._known.values()), "")
-        self._needle = _COORDINATES + uid.encode() + b":"
+        self.needle = COORDINATES + uid.encode() + b":"
+        """What the coordinates of this connector's records begin with."""
 
     def read(self, messages: Iterable[StoredMessage]) -> Iterator[Mark | Torn]:
         """The messages of ours, in order, and those that were torn, whosever they are."""
-        known, needle, skip = self._known, self._needle, len(_COORDINATES)
-        for message in messages:
-            properties = message.properties
+        return self.read_pairs((message.properties, message.queue_offset) for message in messages)
+
+    def lineage_of(self, fields: Sequence[bytes]) -> Lineage | None:
+        """By what coordinates begin with: uid, stream, partition, incarnation."""
+        return self._known.get((fields[1], fields[2], fields[3]))
+
+    def read_pairs(self, messages: Iterable[tuple[bytes, int]]) -> Iterator[Mark | Torn]:
+        """The same of properties, and the place of each message in its queue."""
+        known, needle, skip = self._known, self.needle, len(COORDINATES)
+        for properties, position in messages:
             if properties and properties[-1] == 0:
-                yield self._torn(properties, message.queue_offset)
+                yield self._torn(properties, position)
                 continue
             at = properties.rfind(needle)
-            if at < 0 or (at and properties[at - 1] != _PAIR_END[0]):
+            if at < 0 or (at and properties[at - 1] != PAIR_END[0]):
                 continue
-            fields = properties[at + skip :].partition(_PAIR_END)[0].split(b":")
+            fields = properties[at + skip :].partition(PAIR_END)[0].split(b":")
             lineage = known.get((fields[1], fields[2], fields[3])) if len(fields) >= 6 else None
             if lineage is not None:
                 trace = int(fields[6], 16) if len(fields) > 6 else 0
                 several = int(fields[7]) if len(fields) > 7 else 1
-                yield Mark(lineage, int(fields[4]), int(fields[5]), message.queue_offset, trace, several)
+                yield Mark(lineage, int(fields[4]), int(fields[5]), position, trace, several)
 
     def _torn(self, properties: bytes, position: int) -> Torn:
         """By its coordinates, as far as they are whole, else by the message id, where that was made here."""
         left = properties.rstrip(b"\0")
-        at = left.rfind(self._needle)
-        fields = left[at + len(_COORDINATES) :].split(b":") if at >= 0 else []
+        at = left.rfind(self.needle)
+        fields = left[at + len(COORDINATES) :].split(b":") if at >= 0 else []
         if len(fields) > 4 and (lineage := self._known.get((fields[1], fields[2], fields[3]))):
             return Torn(lineage, int(fields[4]) if len(fields) > 5 else None, position)
         at = left.find(_ID)
-        made = left[at + len(_ID) :].partition(_PAIR_END)[0] if at >= 0 else b""
+        made = left[at + len(_ID) :].partition(PAIR_END)[0] if at >= 0 else b""
         lineage = self._ids.get(made[:_LINEAGE_DIGITS])
         whole = lineage is not None and len(made) == _ID_DIGITS
         return Torn(lineage, int(made[_LINEAGE_DIGITS:-4], 16) if whole else None, position)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from connect_core.rocketmq import Client, PullResult, PullStatus, Queue, QueueBounds, Slice, StoredMessage
+from connect_core.rocketmq import Client, PullResult, PullStatus, Queue, QueueBounds, Slice, StoredMessage, StoredSlice
+from connect_core.rocketmq.wire.stored_message import encode_message
 
 
 @dataclass
@@ -35,6 +36,10 @@ class _Reader:
         for message in self._messages[: self._slices]:
             begin, self.position = self.position, message.queue_offset + 1
             yield Slice(begin, self.position, [message])
+
+    def stored(self) -> Iterator[StoredSlice]:
+        for part in self:
+            yield StoredSlice(part.begin, part.end, memoryview(b"".join(map(encode_message, part.messages))))
 
 
 @dataclass
