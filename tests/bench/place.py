@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,18 @@ class Place:
         if run.returncode:
             raise SystemExit(f"`waybill run {name}` ended with exit code {run.returncode}")
         return Timed(wall, json.loads(told)["tasks"][0]["seconds"], most)
+
+    def run_killed(self, name: str, step: str, settings: Mapping[str, str]) -> None:
+        """One run whose driver is killed (SIGKILL) when it gets to a step (`observe.Step`)."""
+        fault = self.home / "faults" / step
+        fault.parent.mkdir(exist_ok=True)
+        fault.with_name(f"{step}.taken").unlink(missing_ok=True)
+        fault.write_text("kill")
+        command = [str(_WAYBILL), "run", name, "--json"]
+        environment = self._environment() | settings
+        done = subprocess.run(command, cwd=self.folder, env=environment, check=False, stdout=subprocess.DEVNULL)
+        if done.returncode != -signal.SIGKILL:
+            raise SystemExit(f"`waybill run {name}` was not killed at {step}, it ended with {done.returncode}")
 
     @contextmanager
     def staying(self, name: str) -> Iterator[None]:
