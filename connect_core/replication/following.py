@@ -88,8 +88,7 @@ class Following:
     def _writer(self, wanted: Range, opened: ExitStack) -> Writer:
         """Opened when something comes: most live ranges are idle."""
         if wanted.partition not in self._writers:
-            item = self._passages[wanted.partition].item
-            self._writers[wanted.partition] = opened.enter_context(self._sink.writer(self._lane, item))
+            self._writers[wanted.partition] = opened.enter_context(self._passages[wanted.partition].writer())
         return self._writers[wanted.partition]
 
     def _closed(self, passage: Passage) -> Outcome:

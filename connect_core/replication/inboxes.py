@@ -26,10 +26,11 @@ class Acknowledging:
         is not in the ledger before the range is settled."""
         if self._inbox is None:
             return
-        writer.flush(passage.limit)
+        if passage.flush(writer) is None:
+            return
         passage.told(Step.BATCH_DURABLE)
-        rejects = passage.tally.rejects
-        self._inbox.acknowledge(passage.item.range, rejects[0].offset if rejects else passage.tally.end)
+        rejects = [reject.offset for reject in passage.tally.rejects]
+        self._inbox.acknowledge(passage.item.range, min(rejects, default=passage.tally.end))
         passage.told(Step.ACKNOWLEDGED)
 
 

@@ -34,7 +34,7 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
     were not begun have no outcome.
 
     A failure of the target ends the lane: order within it is kept, and the ranges behind it stay open. One that
-    concerns a partition alone, all of which is told of by a receipt, does not (rule 26).
+    concerns a partition alone does not (rule 26); nothing more of that partition is written.
     """
     limit = _limit(lane)
     reached(Step.LANE_STARTED, home=home_of(lane), where=lane.connector)
@@ -48,7 +48,7 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
             break
         outcome = Passage(lane, item, source, sink, limit, pacer).run()
         outcomes.append(outcome)
-        if not outcome.clean or (outcome.failure and not outcome.apart):
+        if outcome.failure and not outcome.apart:
             return outcomes
     if live and limit.quantum_left_s() > 0:
         outcomes += Following(lane, live, source, sink, limit, pacer).run()

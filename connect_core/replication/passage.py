@@ -6,6 +6,7 @@ Used by a lane, in its worker. Nothing is written that a receipt does not tell o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core import clock
-from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Reject, Sink, Source, SourceBatch, Writer
+from connect_core.contracts import (
+    Delivered,
+    Lane,
+    Limit,
+    OpenRange,
+    Outcome,
+    Refusable,
+    Reject,
+    Sink,
+    Source,
+    SourceBatch,
+    Writer,
+)
 from connect_core.errors import Failure, LeaseHeld, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
@@ -42,11 +55,15 @@ class Passage:
         self.apart = False
         """Whether the failure concerns this partition alone (`Outcome`)."""
         self.clean = True
+        self._stopped = False
+        """Whether the target has refused a record that is not tolerated: nothing more is written."""
+        self._rejecting = 0
+        """So many rejects of the batch that is being written are not counted yet."""
         self.started = clock.monotonic()
 
     def run(self) -> Outcome:
         try:
-            with self.sink.writer(self.lane, self.item) as writer:
+            with self.writer() as writer:
                 for batch in self._batches():
                     if self.take(batch, writer):
                         break
@@ -55,9 +72,28 @@ class Passage:
         except (WaybillError, OSError, pa.ArrowException) as error:
             return Outcome(self.item.id, None, Failure.of(error), self.clean)
 
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        """The way into the target; what that refuses is told to this passage."""
+        with self.sink.writer(self.lane, self.item) as writer:
+            if isinstance(writer, Refusable):
+                writer.on_refused = self._refused
+            yield writer
+
+    def flush(self, writer: Writer) -> Delivered | None:
+        """None when the target has refused a record that is not tolerated: then no receipt tells of what was written,
+        and the next attempt finds it."""
+        try:
+            return None if self._stopped else writer.flush(self.limit)
+        except TooManyRejects as error:
+            self._stop(error)
+            return None
+
     def close(self, writer: Writer) -> Outcome:
         """Makes what was taken durable, and says so."""
-        delivered = writer.flush(self.limit)
+        delivered = self.flush(writer)
+        if delivered is None:
+            return Outcome(self.item.id, None, self.failure, clean=False, apart=self.apart)
         self.clean = True
         if self.tally.end == self.tally.begin:
             return Outcome(self.item.id, None, self.failure, apart=self.apart)
@@ -102,6 +138,13 @@ class Passage:
 
     def take(self, batch: SourceBatch, writer: Writer) -> bool:
         """Hands one batch to the writer and counts it. True when the range ends here."""
+        try:
+            return self._take_all(batch, writer)
+        except TooManyRejects as error:
+            self._stop(error)
+            return True
+
+    def _take_all(self, batch: SourceBatch, writer: Writer) -> bool:
         rest: SourceBatch | None = batch
         while rest is not None:
             shaped = rejecting.shaped(self.pipeline, rest.records)
@@ -117,6 +160,7 @@ class Passage:
         end, failure = self._tolerated(rejects, batch.next_offset)
         kept = _before(_without(shaped.kept, unfit), end)
         fresh, already = self._fresh(kept)
+        self._rejecting = sum(1 for reject in rejects if reject.offset < end)
         taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
             end, failure = _boundary(fresh, taken), None
@@ -138,6 +182,7 @@ class Passage:
                 covered=covered(batch, end, rows, absent),
             )
         )
+        self._rejecting = 0
         if failure:
             self.fail(failure, apart=True)
         return end < batch.next_offset or self.tally.full()
@@ -158,20 +203,37 @@ class Passage:
             rejects.setdefault(rejected.offset, rejected)
         return tuple(rejects.values())
 
+    def _refused(self, record: pa.RecordBatch, kind: str, message: str) -> None:
+        """The target has refused one of the rows that the writer has taken: see `contracts.OnRefused`."""
+        reject = rejecting.reject(record, 0, "write", kind, message)
+        if self.lane.tolerance >= 0 and self._rejects_left() <= self._rejecting:
+            raise self._not_tolerated(reject)
+        self.tally.refuse(reject, record)
+
+    def _stop(self, error: TooManyRejects) -> None:
+        self._stopped = True
+        self.fail(Failure.of(error), apart=True)
+
     def _tolerated(self, rejects: list[Reject], end: int) -> tuple[int, Failure | None]:
         """Where this batch ends: at `end`, or at the first record rejected that the document does not tolerate."""
-        before = self.lane.rejected.get(self.item.range.partition.id, 0) + len(self.tally.rejects)
-        left = self.lane.tolerance - before
+        left = self._rejects_left()
         if self.lane.tolerance < 0 or len(rejects) <= left:
             return end, None
         first = rejects[max(left, 0)]
-        error = TooManyRejects(
+        return first.offset, Failure.of(self._not_tolerated(first))
+
+    def _rejects_left(self) -> int:
+        """How many more the document tolerates, where it does not tolerate any number."""
+        before = self.lane.rejected.get(self.item.range.partition.id, 0) + len(self.tally.rejects)
+        return self.lane.tolerance - before
+
+    def _not_tolerated(self, first: Reject) -> TooManyRejects:
+        return TooManyRejects(
             f"a record was rejected at stage {first.stage} ({first.kind}: {first.message}) and"
             f" {self.lane.tolerance} are tolerated of a partition in a run",
             where=f"{self.place()}, offset {first.offset}",
             next_step="Mend the source, or let the document tolerate it (errors.tolerance): it becomes a dead letter",
         )
-        return first.offset, Failure.of(error)
 
     def _fresh(self, kept: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
         """The outputs that are not in the target, and for each of `kept` whether it is there already."""

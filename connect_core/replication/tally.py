@@ -82,6 +82,18 @@ class Tally:
         else:
             self._sent_digest.add(portion.kept)
 
+    def refuse(self, reject: Reject, output: pa.RecordBatch) -> None:
+        """The target has refused an output that is counted as sent, or is about to be. Its record is rejected; what the
+        target took of its other outputs stays counted."""
+        known = any((one.offset, one.stage) == (reject.offset, reject.stage) for one in self.rejects)
+        self.emitted -= len(output)
+        refused = RecordDigest(self.lineage)
+        refused.add(output)
+        self._sent_digest.add_sum(-refused.value)
+        if not known:
+            self.passed -= 1
+            self.rejects.append(reject)
+
     def full(self) -> bool:
         held = sum(len(reject.original) for reject in self.rejects)
         return len(self.rejects) >= MAX_REJECTS_OF_A_RANGE or held >= MAX_REJECT_BYTES_OF_A_RANGE
@@ -112,7 +124,7 @@ class Tally:
             where=delivered.where,
             evidence=evidence,
             floors=next_floors(item, delivered, self.end, self.already),
-            rejects=tuple(self.rejects),
+            rejects=tuple(sorted(self.rejects, key=lambda one: (one.offset, one.ordinal))),
             gaps=gaps,
             covered=self.covered,
         )

@@ -170,7 +170,8 @@ class TaskRun:
         by_id = {item.id: item for item in items}
         apart = [(by_id[outcome.range_id], outcome) for outcome in outcomes if outcome.failure and outcome.apart]
         self.lifecycle.put_aside({item.range.partition: one.failure for item, one in apart if one.failure})
-        unwritten = [item.id for item, one in apart if one.receipt is None and not item.inherited and not item.found]
+        left = [item for item, one in apart if one.receipt is None and one.clean]
+        unwritten = [item.id for item in left if not item.inherited and not item.found]
         if unwritten:
             self.ledger.withdraw(self.held.leases, unwritten)
 

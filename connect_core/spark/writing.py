@@ -134,12 +134,12 @@ class TaskWriter:
     def _send(self, queue: Queue, records: pa.RecordBatch, numbers: NDArray[np.int64]) -> None:
         if queue not in self._senders:
             self._senders[queue] = self._client.sender(queue)
-        begin = 0
+        begin, most_bytes = 0, int(self._options.max_message_bytes)
         for rows in batch_sizes(message_bytes(records)):
             some = records.slice(begin, rows)
             ids = message_ids(self._job, self._partition, numbers[begin : begin + rows])
             entries = encode_entries(pc.fill_null(some.column("value"), b""), property_strings(some, ids))
-            for parcel in Load(entries, message_bytes(some), None, int(self._options.max_message_bytes)).parcels():
+            for parcel in Load(entries, message_bytes(some), None, most_bytes, some).parcels():
                 self._count(self._senders[queue].submit(parcel.message, deadline=self._deadline()))
             begin += rows
 

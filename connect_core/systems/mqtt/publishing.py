@@ -1,16 +1,21 @@
 """Publishes over one connection, many at a time, and who has acknowledged them; retained messages read back.
 
 The only module of the sink that knows paho's client. It is driven from one thread. paho takes a refusal in a PUBREC for
-an acceptance; `_Client` looks at it with three private names of it (`_handle_pubrec`, `_in_packet`, `_do_on_publish`),
-so its version is pinned and a test watches them.
+an acceptance; of a code in a PUBACK that the protocol does not have there it breaks the connection (Mosquitto says 0x95
+of a message that is too large). `_Client` looks at both with private names of it (`_handle_pubrec`,
+`_handle_pubackcomp`, `_in_packet`, `_out_messages`, `_do_on_publish`), so its version is pinned, and tests with real
+brokers watch them.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
 
+import pyarrow as pa
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
@@ -30,19 +35,45 @@ _MOST_BYTES = 4 * 1024 * 1024
 _FAILURE = 0x80
 
 
+class _UnderWay(NamedTuple):
+    """A publish that is not acknowledged. `row` is the record that it was made of, None: of none."""
+
+    offset: int
+    topic: str
+    size: int
+    row: pa.RecordBatch | None = None
+
+
+_NOTHING = _UnderWay(0, "", 0)
+
+
 class _Client(BufferedClient):
-    """A PUBREC that refuses ends the exchange (MQTT 5, section 4.3.3): no PUBREL follows it."""
+    """A PUBACK or PUBREC that refuses ends the exchange, whatever its code (MQTT 5, section 4.3.3): no PUBREL follows
+    it."""
 
     def _handle_pubrec(self) -> MQTTErrorCode:
+        refused = self._refused()
+        return super()._handle_pubrec() if refused is None else refused
+
+    def _handle_pubackcomp(self, cmd: Literal["PUBACK", "PUBCOMP"]) -> MQTTErrorCode:
+        refused = self._refused() if cmd == "PUBACK" else None
+        return super()._handle_pubackcomp(cmd) if refused is None else refused
+
+    def _refused(self) -> MQTTErrorCode | None:
+        """None of a packet that refuses nothing which is under way: that is paho's."""
         packet = self._in_packet["packet"]
-        if len(packet) > 2 and packet[2] >= _FAILURE:
-            packet_id = int.from_bytes(packet[:2], "big")
-            if packet_id in self._out_messages:
-                reason = ReasonCode(PacketTypes.PUBREC, identifier=packet[2])
-                code: MQTTErrorCode = self._do_on_publish(packet_id, reason, PahoProperties(PacketTypes.PUBREC))  # type: ignore[no-untyped-call]
-                return code
-        accepted: MQTTErrorCode = super()._handle_pubrec()
-        return accepted
+        packet_id = int.from_bytes(packet[:2], "big")
+        if len(packet) <= 2 or packet[2] < _FAILURE or packet_id not in self._out_messages:
+            return None
+        return self._do_on_publish(packet_id, _reason(packet[2]), PahoProperties(PacketTypes.PUBACK))  # type: ignore[no-untyped-call]
+
+
+def _reason(code: int) -> ReasonCode:
+    """By the name that it has in any packet."""
+    for kind in (PacketTypes.PUBACK, PacketTypes.DISCONNECT):
+        with suppress(KeyError, AssertionError, ValueError):
+            return ReasonCode(kind, identifier=code)
+    return ReasonCode(PacketTypes.PUBACK, identifier=_FAILURE)
 
 
 class Publisher:
@@ -51,9 +82,9 @@ class Publisher:
     def __init__(self, options: MqttSinkOptions, client_id: str) -> None:
         self._options, self._client_id = options, client_id
         self._five = options.protocol == "5"
-        self._under_way: dict[int, tuple[int, str, int]] = {}
+        self._under_way: dict[int, _UnderWay] = {}
         self._bytes = 0
-        self._refused: tuple[int, str, ReasonCode] | None = None
+        self._refused: deque[tuple[_UnderWay, ReasonCode]] = deque()
         self._answers: dict[int, Any] = {}
         self._retained: dict[str, bytes] = {}
         self._connection = Connection(options, client_id, self._made, _fenced)
@@ -103,8 +134,9 @@ class Publisher:
         """How many publishes are not acknowledged; one more while something waits to be sent."""
         return len(self._under_way) + self._connection.client.want_write()
 
-    def publish(self, one: Publication, offset: int) -> None:
-        """Hands it over; `offset` is for messages. Raises what has ended the connection."""
+    def publish(self, one: Publication, offset: int, row: pa.RecordBatch | None = None) -> None:
+        """Hands it over; `offset` is for messages, `row` for whoever is told that it was refused. Raises what has ended
+        the connection."""
         qos = min(one.qos, self.grants.most_qos)
         told = self._connection.client.publish(
             one.topic, one.payload, qos, one.retain, properties=_packed(one.properties) if self._five else None
@@ -112,19 +144,20 @@ class Publisher:
         if told.rc not in (MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_AGAIN):
             raise self._connection.lost() or self._connection.unreachable("a PUBLISH could not be sent")
         if qos:
-            self._under_way[told.mid] = (offset, one.topic, one.packet_bytes)
+            self._under_way[told.mid] = _UnderWay(offset, one.topic, one.packet_bytes, row)
             self._bytes += one.packet_bytes
 
     def turn(self, limit_s: float) -> None:
-        """Takes in acknowledgements; waits at most `limit_s` for one. Raises RefusedPublish for the first one that
+        """Takes in acknowledgements; waits at most `limit_s` for one. Raises RefusedPublish for the next one that
         was refused, or what has ended the connection."""
         self._connection.turn(limit_s)
         self.require_accepted()
 
     def require_accepted(self) -> None:
-        """Raises RefusedPublish for the first publish that was refused."""
-        if self._refused is not None:
-            raise refusal(*self._refused, where=self.where)
+        """Raises RefusedPublish for the next publish that was refused, once."""
+        if self._refused:
+            one, reason = self._refused.popleft()
+            raise refusal(one.offset, one.topic, reason, one.row, where=self.where)
 
     def finish(self, limit_s: float) -> None:
         """Waits until nothing is under way, accepted or refused. Raises Unreachable when that takes longer, and what
@@ -133,10 +166,10 @@ class Publisher:
 
     def _on_publish(self, client: Client, data: Any, packet_id: int, reason: ReasonCode, properties: Any) -> None:
         """PUBACK, PUBCOMP, or a PUBREC that refuses; of QoS 0 that it was sent."""
-        offset, topic, size = self._under_way.pop(packet_id, (0, "", 0))
-        self._bytes -= size
-        if reason.is_failure and self._refused is None:
-            self._refused = (offset, topic, reason)
+        one = self._under_way.pop(packet_id, _NOTHING)
+        self._bytes -= one.size
+        if reason.is_failure:
+            self._refused.append((one, reason))
 
     # --------------------------------------------------------------------------------------------------------- retained
 

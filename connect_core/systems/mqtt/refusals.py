@@ -4,17 +4,22 @@ it drops, or closes the connection."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 from paho.mqtt.reasoncodes import ReasonCode
 
 from connect_core.errors import DataError, Refused, Retriable, WaybillError
 
+OF_ONE_RECORD = frozenset({0x90, 0x95, 0x99})
+"""Codes that concern this message alone, and for good: its topic, its size, its payload's format."""
+
 
 class RefusedPublish(Exception):
-    """The record at `offset` was refused; `error` is for whoever runs the connector."""
+    """The record at `offset` was refused; `error` is for whoever runs the connector. `row` is the record where the
+    refusal concerns it alone."""
 
-    def __init__(self, offset: int, error: WaybillError) -> None:
+    def __init__(self, offset: int, error: WaybillError, row: pa.RecordBatch | None) -> None:
         super().__init__(offset, error)
-        self.offset, self.error = offset, error
+        self.offset, self.error, self.row = offset, error, row
 
 
 _KINDS: dict[int, tuple[type[WaybillError], str]] = {
@@ -30,10 +35,11 @@ _KINDS: dict[int, tuple[type[WaybillError], str]] = {
 }
 
 
-def refusal(offset: int, topic: str, reason: ReasonCode, *, where: str) -> RefusedPublish:
+def refusal(offset: int, topic: str, reason: ReasonCode, row: pa.RecordBatch | None, *, where: str) -> RefusedPublish:
     kind, advice = _KINDS.get(reason.value, (Retriable, "Look at the broker's log"))
     what = f"the broker refuses a message for topic {topic}: {reason}"
-    return RefusedPublish(offset, kind(what, where=f"{where}, offset {offset}", next_step=advice))
+    error = kind(what, where=f"{where}, offset {offset}", next_step=advice)
+    return RefusedPublish(offset, error, row if reason.value in OF_ONE_RECORD else None)
 
 
 def no_subscription(topic: str, reason: ReasonCode, *, where: str) -> Refused:

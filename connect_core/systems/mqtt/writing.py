@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from connect_core.contracts import Delivered, Limit
+from connect_core.contracts import Delivered, Limit, OnRefused
 from connect_core.errors import DataError, Retriable, WaybillError
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
 from connect_core.systems.mqtt.progress import Progress
@@ -39,12 +39,17 @@ class PublishWriter:
         self._begun = self._kept = begun
         self._group: list[int] = []
         """The offsets that were sent behind what is kept."""
+        self._left_out: int | None = None
+        """The lowest offset of a record that the broker has refused and that is left out."""
+        self.on_refused: OnRefused | None = None
+        """See `contracts.Refusable`."""
         self._bytes = 0
         self._sent = 0
         self._since = time.monotonic()
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
-        """Takes one record after the other while there is time. A group ends between records."""
+        """Takes one record after the other while there is time, and until one is left out. A group ends between
+        records."""
         offsets = records.column("offset").to_pylist()
         outputs = records.column("outputs").to_pylist()
         self._since, self._sent = time.monotonic(), self._publisher.under_way
@@ -54,10 +59,12 @@ class PublishWriter:
                 if limit.quantum_left_s() <= 0 or limit.left_s() <= _MARGIN_S:
                     return taken
                 self._make_room(outputs[taken] or 1, limit)
+                if self._left_out is not None:
+                    return taken
                 last = offsets[taken]
             if isinstance(one, Unfit):
                 raise DataError(one.message, where=f"offset {offsets[taken]}")  # `unfit` has let it pass
-            self._send(one, offsets[taken], limit)
+            self._send(one, offsets[taken], records.slice(taken, 1), limit)
         return len(offsets)
 
     def flush(self, limit: Limit) -> Delivered:
@@ -75,19 +82,24 @@ class PublishWriter:
         )
 
     def keep(self, limit: Limit) -> None:
-        """Waits until all that was sent is acknowledged, and has the broker keep how far that is."""
+        """Waits until all that was sent is acknowledged, and has the broker keep how far that is. It does not keep that
+        a record is delivered which was left out: when this attempt dies before that is settled, the next one must come
+        upon it again. What is behind it counts when it is settled."""
         self._wait(lambda: self._publisher.under_way == 0, limit)
-        self._tell(len(self._group))
+        told = len(self._group) if self._left_out is None else sum(one < self._left_out for one in self._group)
+        self._tell(told)
         self._wait(lambda: self._publisher.under_way == 0, limit)
+        if self._group and self._left_out is not None:
+            self._advance(len(self._group))
 
     def _make_room(self, outputs: int, limit: Limit) -> None:
         """For all outputs of one record, in this group or the next."""
         if self._group and len(self._group) + outputs > self._begun.group:
             self.keep(limit)
 
-    def _send(self, one: Publication, offset: int, limit: Limit) -> None:
+    def _send(self, one: Publication, offset: int, row: pa.RecordBatch, limit: Limit) -> None:
         self._wait(lambda: self._publisher.has_room(one.packet_bytes, self._most_under_way()), limit)
-        self._publisher.publish(one, offset)
+        self._publisher.publish(one, offset, row)
         self._sent += 1
         self._group.append(offset)
         self._bytes += len(one.payload)
@@ -100,11 +112,14 @@ class PublishWriter:
     def _tell(self, records: int) -> None:
         """The first so many of the group are delivered."""
         if records:
-            self._kept = self._kept.advanced(records, self._group[records - 1] + 1)
-        del self._group[:records]
+            self._advance(records)
         payload = self._kept.encode()
         size = len(payload) + len(self._topic) + 16
         self._publisher.publish(Publication(self._topic, payload, 1, True, NO_PROPERTIES, size), self._kept.position)
+
+    def _advance(self, records: int) -> None:
+        self._kept = self._kept.advanced(records, self._group[records - 1] + 1)
+        del self._group[:records]
 
     def _wait(self, condition: Callable[[], bool], limit: Limit) -> None:
         """Raises Retriable when there is no time left, and what the publisher raises."""
@@ -117,10 +132,24 @@ class PublishWriter:
             try:
                 self._publisher.turn(_TURN_S)
             except RefusedPublish as refused:
-                self._keep_before(refused.offset)
-                raise refused.error from None
+                self._leave_out(refused)
             if self._publisher.under_way != before:
                 silent_since, before = time.monotonic(), self._publisher.under_way
+
+    def _leave_out(self, refused: RefusedPublish) -> None:
+        """Raises what the refusal means unless somebody takes the record for a reject."""
+        lowest = refused.offset if self._left_out is None else min(refused.offset, self._left_out)
+        if refused.row is None or self.on_refused is None:
+            self._keep_before(lowest)
+            raise refused.error from None
+        try:
+            self.on_refused(refused.row, type(refused).__name__, f"{refused.error.what}. {refused.error.next_step}")
+        except WaybillError:
+            self._keep_before(lowest)
+            raise
+        self._left_out = lowest
+        self._bytes -= len(refused.row.column("value")[0].as_py() or b"")
+        self._group.remove(refused.offset)
 
     def _keep_before(self, offset: int) -> None:
         """What stands before a record that was refused is delivered: the next attempt need not send it again."""

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from connect_core import clock
-from connect_core.contracts import Floor, Json, Limit
+from connect_core.contracts import Floor, Json, Limit, OnRefused
 from connect_core.errors import OffsetGone, Retriable
 from connect_core.records import Lineage
-from connect_core.rocketmq import Acknowledged, Client, Queue, StoreStatus
+from connect_core.rocketmq import Acknowledged, Client, MessageIllegal, Queue, StoreStatus
 from connect_core.systems.rocketmq.finding import rewound
 from connect_core.systems.rocketmq.marking import Recogniser
 from connect_core.systems.rocketmq.parcels import Parcel
@@ -49,6 +49,9 @@ class QueueAppender:
         self.surplus = 0
         self.stands: Json = {}
         """What of ours stands last in the queue; empty where nothing was written nor found."""
+        self.on_refused: OnRefused | None = None
+        """Who is told of a message that the broker refuses for good (`contracts.Refusable`)."""
+        self._outstanding: Parcel | None = None
         self.others: Callable[[], Sequence[Span]] = tuple
         """Where other writers of the same lane have written to this queue by now."""
         self.anchors: list[Floor] | None = None
@@ -56,13 +59,38 @@ class QueueAppender:
 
     def send(self, parcel: Parcel, limit: Limit) -> None:
         """Waits until the one before it is stored, then hands this one over."""
-        stored = self._sender.submit(parcel.message, deadline=self._deadline(limit), sys_flag=parcel.packing)
-        self._count(stored)
-        self.bytes += len(parcel.message.body)
+        self.finish(limit)
+        try:
+            self._sender.submit(parcel.message, deadline=self._deadline(limit), sys_flag=parcel.packing)
+        except MessageIllegal as error:
+            self._part(parcel, error, limit)
+            return
+        self._outstanding = parcel
 
     def finish(self, limit: Limit) -> None:
-        """Returns when everything that was sent is stored."""
-        self._count(self._sender.finish(deadline=self._deadline(limit)))
+        """Returns when everything that was sent is stored, or was refused."""
+        parcel, self._outstanding = self._outstanding, None
+        try:
+            self._count(self._sender.finish(deadline=self._deadline(limit)))
+        except MessageIllegal as error:
+            if parcel is None:
+                raise
+            self._part(parcel, error, limit)
+            return
+        self.bytes += len(parcel.message.body) if parcel else 0
+
+    def _part(self, parcel: Parcel, error: MessageIllegal, limit: Limit) -> None:
+        """A broker refuses all of a request because of one message. Nothing of it is stored: it is sent again in
+        halves, in order, until the message stands alone. Nothing behind it is sent before somebody has said that it may
+        be left out."""
+        if self.on_refused is None:
+            raise error
+        if parcel.rows == 1:
+            self.on_refused(parcel.record(), type(error).__name__, error.what)
+            return
+        for half in parcel.halves():
+            self.send(half, limit)
+            self.finish(limit)
 
     def look_between(self, *spans: Span) -> None:
         """`look` goes through these as well: what came before the first batch."""

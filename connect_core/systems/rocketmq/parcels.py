@@ -35,21 +35,39 @@ Numbers = NDArray[np.int64]
 
 
 class Parcel(NamedTuple):
-    """One request: a batch, or one message. `packing` are the bits that say how its bodies are compressed."""
+    """One request: a batch, or one message. `packing` are the bits that say how its bodies are compressed. `load` and
+    `begin` say of what it was made."""
 
     rows: int
     message: Batch | Entry
     packing: int
+    load: Load | None = None
+    begin: int = 0
+
+    def halves(self) -> tuple[Parcel, Parcel]:
+        """Of one of several rows, in order."""
+        if self.load is None:
+            raise ValueError("A parcel that was made of no records cannot be parted")
+        half = self.rows // 2
+        return self.load.parcel(self.begin, half), self.load.parcel(self.begin + half, self.rows - half)
+
+    def record(self) -> pa.RecordBatch:
+        """Its first row."""
+        if self.load is None:
+            raise ValueError("A parcel was made of no records")
+        return self.load.record(self.begin)
 
 
 class Load(NamedTuple):
     """Encoded records. `sizes` are about those of their messages; `packing` is None when no body is packed;
-    `most_bytes` is what a body may have."""
+    `most_bytes` is what a body may have. They are the rows `places` of `records`, None: all of them."""
 
     entries: pa.Array
     sizes: Numbers
     packing: Numbers | None
     most_bytes: int
+    records: pa.RecordBatch
+    places: Numbers | None = None
 
     @classmethod
     def of(cls, records: pa.RecordBatch, marker: Marker, most_bytes: int) -> Load:
@@ -63,11 +81,12 @@ class Load(NamedTuple):
             marker.properties(records),
             None if flags.null_count == len(flags) else without_nulls(flags, 0).to_numpy(),
         )
-        return cls(entries, sizes, packing, most_bytes)
+        return cls(entries, sizes, packing, most_bytes, records)
 
     def take(self, rows: Numbers) -> Load:
         packing = None if self.packing is None else self.packing[rows]
-        return self._replace(entries=self.entries.take(pa.array(rows)), sizes=self.sizes[rows], packing=packing)
+        entries, sizes = self.entries.take(pa.array(rows)), self.sizes[rows]
+        return self._replace(entries=entries, sizes=sizes, packing=packing, places=rows)
 
     def parcels(self) -> Iterator[Parcel]:
         """All of it, in order; made when it is asked for."""
@@ -75,11 +94,18 @@ class Load(NamedTuple):
         most_bytes = min(BATCH_BYTES, self.most_bytes)
         for run in self._runs():
             for rows in batch_sizes(self.sizes[begin : begin + run], most_bytes=most_bytes):
-                batch = batch_of(self.entries.slice(begin, rows))
-                alone = self.sizes[begin] > self.most_bytes
-                packing = 0 if self.packing is None else int(self.packing[begin])
-                yield Parcel(rows, decode_entries(batch.body)[0] if alone else batch, packing)
+                yield self.parcel(begin, rows)
                 begin += rows
+
+    def parcel(self, begin: int, rows: int) -> Parcel:
+        """Of so many rows, all of them packed alike."""
+        batch = batch_of(self.entries.slice(begin, rows))
+        alone = self.sizes[begin] > self.most_bytes
+        packing = 0 if self.packing is None else int(self.packing[begin])
+        return Parcel(rows, decode_entries(batch.body)[0] if alone else batch, packing, self, begin)
+
+    def record(self, row: int) -> pa.RecordBatch:
+        return self.records.slice(row if self.places is None else int(self.places[row]), 1)
 
     def _runs(self) -> list[int]:
         """How many rows behind each other are packed alike."""

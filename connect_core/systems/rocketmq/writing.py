@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from connect_core.contracts import Delivered, Limit
+from connect_core.contracts import Delivered, Limit, OnRefused
 from connect_core.records import Lineage, whole_records
 from connect_core.rocketmq import Queue
 from connect_core.systems.rocketmq.appending import QueueAppender, Span
@@ -36,6 +36,15 @@ class QueueWriter:
         self._send_timeout_s = send_timeout_s
         self._most_bytes = most_bytes
         self._marker = Marker(lineage)
+
+    @property
+    def on_refused(self) -> OnRefused | None:
+        """See `contracts.Refusable`."""
+        return self.appender.on_refused
+
+    @on_refused.setter
+    def on_refused(self, told: OnRefused | None) -> None:
+        self.appender.on_refused = told
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         """Takes whole batches while there is time for one more send: each is sent as soon as the last is stored."""
@@ -85,6 +94,8 @@ class SpreadWriter:
         self._most_bytes = most_bytes
         self._marker = Marker(lineage)
         self._appenders: dict[Queue, QueueAppender] = {}
+        self.on_refused: OnRefused | None = None
+        """See `contracts.Refusable`."""
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         """Takes whole rounds while there is time for one more."""
@@ -120,6 +131,7 @@ class SpreadWriter:
     def _appender(self, queue: Queue) -> QueueAppender:
         if queue not in self._appenders:
             self._appenders[queue] = self._opened(queue)
+            self._appenders[queue].on_refused = self.on_refused
         return self._appenders[queue]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from tests.unit.systems.driving import UID, Filler, lane, limit, records
 pytestmark = pytest.mark.server
 
 COSTLY = pytest.mark.fault(costly=True)
+TOO_LARGE_IS_SAID = {"message_size_limit": "2000", "max_queued_messages": "1000"}
+"""A limit of which Mosquitto says nothing before. Where its queues have none it does not refuse, it hangs up."""
 
 
 def test_the_example_of_the_page(bare_site: Site, mosquitto: Mosquitto) -> None:
@@ -307,6 +310,43 @@ def test_a_record_that_is_too_large_is_a_dead_letter(bare_site: Site, strict: An
     [letter] = bare_site.json("dead-letters", "list", "out")["dead_letters"]
     assert letter["kind"] == "MessageTooLarge"
     assert "the broker takes 2000" in letter["message"]
+
+
+def test_a_record_that_the_broker_refuses_is_a_dead_letter(bare_site: Site, strict: Any) -> None:
+    broker = strict(**TOO_LARGE_IS_SAID)
+    lines = [b"%d" % n for n in range(200)]
+    append(bare_site, [*lines[:90], b"x" * 3000, *lines[90:]])
+    applied(bare_site, place(broker, "f/refused", progress_every=32), errors={"tolerance": 5})
+    with listening(broker, "f/refused") as listener:
+        run(bare_site)
+        run(bare_site)
+        assert listener.payloads(200) == lines
+    [letter] = bare_site.json("dead-letters", "list", "out")["dead_letters"]
+    assert (letter["stage"], letter["kind"]) == ("write", "RefusedPublish")
+    assert "Packet too large" in letter["message"]
+    receipts = bare_site.json("receipts", "out")["receipts"]
+    assert [sum(one[name] for one in receipts) for name in ("delivered", "rejected", "possible_repeats")] == [200, 1, 0]
+
+
+def test_a_record_that_the_broker_refuses_stops_its_own_partition(bare_site: Site, strict: Any) -> None:
+    broker = strict(**TOO_LARGE_IS_SAID)
+    for name, bodies in (("a", [b"a0", b"x" * 3000, b"a1"]), ("b", [b"b0", b"b1"]), ("c", [b"c0"])):
+        (bare_site.folder / f"{name}.txt").write_bytes(b"".join(body + b"\n" for body in bodies))
+    document = {"source": {"file": {"path": "*.txt"}}, "sink": place(broker, "f/one")}
+    bare_site.apply("out", document)
+    with listening(broker, "f/one") as listener:
+        assert "stage write" in run(bare_site, code=5)
+        run(bare_site, code=5)  # as often as it is tried
+        [aside] = bare_site.json("connectors", "show", "out")["aside"]
+        assert (Path(aside["partition"]).name, aside["state"]) == ("a.txt", "quarantined")
+        bare_site.apply("out", {**document, "errors": {"tolerance": 1}})
+        run(bare_site)
+        there = Counter(bytes(one.payload) for one in listener.everything())
+    receipts = bare_site.json("receipts", "out")["receipts"]
+    again = sum(one["possible_repeats"] for one in receipts)
+    assert there.keys() == {b"a0", b"a1", b"b0", b"b1", b"c0"}
+    assert there.total() - len(there) <= again
+    assert [there[one] for one in (b"a0", b"b0", b"b1", b"c0")] == [1, 1, 1, 1]
 
 
 @COSTLY
