@@ -117,7 +117,7 @@ def _absolute(model: type[BaseModel], options: Json, roots: tuple[Path, ...]) ->
         if not isinstance(value, str) or not value or is_reference(value):
             continue
         try:
-            changed[name] = absolute_path(value, roots, links=name in option_models.link_fields(model))
+            changed[name] = absolute_path(value, roots)
         except ValueError as error:
             faults.append((name, str(error)))
     return changed, faults

@@ -75,12 +75,6 @@ def single_writer_fields(model: type[BaseModel]) -> list[str]:
     return [name for name, extra in extras if isinstance(extra, dict) and extra.get("single_writer")]
 
 
-def link_fields(model: type[BaseModel]) -> list[str]:
-    """Those of the path fields whose symbolic links are followed each time, and so stay as they are written."""
-    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
-    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("links")]
-
-
 def path_fields(model: type[BaseModel]) -> list[str]:
     """The options that name files, and so must be made absolute and stay under the configured roots."""
     extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())

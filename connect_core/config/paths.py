@@ -1,4 +1,4 @@
-"""Where the files of a document may be: absolute paths, with symbolic links resolved or kept, under the roots."""
+"""Where the files of a document may be: absolute paths as they are written, under the roots."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def absolute_path(text: str, roots: tuple[Path, ...], *, links: bool = False) -> str:
-    """The path with symbolic links resolved, as far as it holds no wildcard; with `links` as it is written, for whoever
-    follows links each time. A relative one begins at the first root.
+def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
+    """The path as it is written: symbolic links are followed by whoever opens it, each time. A relative one begins at
+    the first root.
 
     Raises ValueError when it, or something that its pattern matches now, leads outside of all of the roots.
     """
@@ -19,7 +19,7 @@ def absolute_path(text: str, roots: tuple[Path, ...], *, links: bool = False) ->
     whole = roots[0] / Path(text).expanduser()
     fixed, pattern = _split_pattern(whole)
     start = Path(os.path.realpath(fixed))
-    base = _without_steps_up(fixed) if links else start
+    base = _without_steps_up(fixed)
     result = str(base / pattern) if pattern else str(base)
     found = [Path(os.path.realpath(match)) for match in glob.iglob(result, recursive=True)] if pattern else []
     allowed = [Path(os.path.realpath(root)) for root in roots]

@@ -289,7 +289,8 @@ class TaskRun:
     def _tell_what_was_noticed(self, items: Sequence[OpenRange]) -> None:
         for item in items:
             for gap in (one for one in item.range.gaps if not one.loses):
-                ended = f"is not there any more; all that was seen of it, to {gap.begin:,}, was read"
+                seen = f"what was seen of it, to {gap.begin:,}, was read; what came later nobody saw"
+                ended = f"is not there any more; {seen}"
                 self.setting.listener.say(
                     f"{item.range.partition.key} {f'at {gap.begin:,}: {gap.reason}' if gap.warns else ended}"
                 )

@@ -107,6 +107,40 @@ def test_a_target_that_somebody_changes_is_not_touched(
     copying.check(row)
 
 
+def test_a_target_behind_a_link_that_moves_on(bare_site: Site, row: FaultRow) -> None:
+    """The folder of the target is a symbolic link. Where it leads to another one nothing is begun there unasked; led
+    back it is gone on with; where somebody says so, writing begins in the other one."""
+    row.describe("folder of the target file is a link that moves on", **WHERE)
+    copying = Copying(bare_site)
+    link, first, second = copying.out.parent, bare_site.folder / "first", bare_site.folder / "second"
+    link.rename(first)
+    second.mkdir()
+    link.symlink_to(first)
+    copying.apply()
+    copying.append(LINES)
+    copying.run()
+    copying.append(100)
+    row.strikes()
+    _lead(link, second)
+    assert "The file is gone" in copying.run(code=5)
+    assert list(second.iterdir()) == []
+    _lead(link, first)
+    copying.run()
+    row.moves_again()
+    copying.check(row)
+    _lead(link, second)
+    copying.sink["on_replaced"] = "continue"
+    copying.apply()
+    more = copying.append(100)
+    copying.run()
+    assert copying.delivered() == more
+
+
+def _lead(link: Path, folder: Path) -> None:
+    link.unlink()
+    link.symlink_to(folder)
+
+
 def test_a_target_removed_and_begun_anew(bare_site: Site, row: FaultRow) -> None:
     """`on_replaced: continue`: what stood in the removed file went with it; everything behind it is there."""
     row.describe("target file removed after its worker was killed, on_replaced: continue", **WHERE)

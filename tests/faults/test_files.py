@@ -307,6 +307,30 @@ def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> Non
     copying.check(row)
 
 
+def test_what_is_no_file_of_text_beside_the_log(bare_site: Site, row: FaultRow) -> None:
+    """Each is told by name; the log is read on, and so is a file that was given a name of text."""
+    row.describe("FIFO, and a file whose name is not UTF-8, that the pattern names", **WHERE)
+    copying = Copying(bare_site, source={"path": "logs/*"})
+    copying.append(100)
+    copying.run()
+    pipe, named = copying.log.with_name("pipe"), copying.log.with_name("m\udcfcller.log")
+    os.mkfifo(pipe)
+    named.write_bytes(b"")
+    row.strikes()
+    copying.append(100)
+    other = copying.append(50, named)
+    said = copying.run(code=2)
+    assert "Not a regular file" in said
+    assert "The file's name is not UTF-8" in said
+    assert "m\\xfcller.log" in said
+    assert copying.delivered() == [line for line in copying.written if line not in other]
+    pipe.unlink()
+    named.rename(copying.log.with_name("mueller.log"))
+    copying.run()
+    row.moves_again()
+    copying.check(row, ordered=False)
+
+
 def test_a_window_over_more_files_than_descriptors(bare_site: Site, row: FaultRow) -> None:
     row.describe("window over 600 files, one of them rotated, with 300 descriptors", **WHERE)
     copying = Copying(bare_site, source={"path": "logs/*.log"})

@@ -18,6 +18,7 @@ _UNREACHABLE = {
     errno.ENOSPC: "Free space on the disk; the next attempt starts where the last receipt ended",
     errno.EDQUOT: "Free space or raise the quota; the next attempt starts where the last receipt ended",
     errno.EFBIG: "Raise the limit on file sizes, or choose another path",
+    errno.ENXIO: "It is a socket or a device: name files only, or narrow the pattern",
     errno.ELOOP: "Correct the symbolic links on this path",
     errno.ENAMETOOLONG: "Choose a shorter path",
 }

@@ -5,6 +5,7 @@ Symbolic links are followed each time: where one leads now is the file that is m
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import stat
@@ -14,35 +15,47 @@ from pathlib import Path
 
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.records import Partition
-from connect_core.systems.file.failures import telling
+from connect_core.systems.file.failures import file_error, telling
 from connect_core.systems.file.identity import Former, OpenFile, open_if_there
 from connect_core.systems.file.patterns import matches, without_links
 
 
 def matching_files(pattern: str) -> list[str]:
-    """Sorted paths of the regular files that match; a path without wildcards is there even before its file is.
+    """Sorted paths of what matches but folders; a path without wildcards is there even before its file is.
 
-    Folders that a pattern happens to match are passed over; anything else that is no file raises ConfigError. Of
-    several names of one file through symbolic links, the one that needs none is kept.
+    What is no file, or has a name that is not text, is among them, so that whoever looks at it can refuse it by name.
+    Of several names of one file through symbolic links, the one that needs none is kept.
     """
     if not glob.has_magic(pattern):
         return [pattern]
     by_file: dict[str, str] = {}
     for path in sorted(glob.glob(pattern, recursive=True)):
-        if _is_file(path):
+        if _is_there(path):
             real = os.path.realpath(path)
             by_file[real] = path if real not in by_file or path == real else by_file[real]
     return sorted(by_file.values())
 
 
-def _is_file(path: str) -> bool:
+def _is_there(path: str) -> bool:
+    """Not a folder, and no link that leads nowhere."""
     try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:  # it went away, or a link leads nowhere
+        return not stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise ConfigError("Not a regular file", where=path, next_step="Narrow the pattern to files")
-    return stat.S_ISREG(mode)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise file_error(error, "cannot be looked at", path) from error
+
+
+def as_text(path: str) -> str:
+    """The path as the ledger and people can have it: bytes of a name that are not UTF-8 become `\\xNN`."""
+    return path if is_text(path) else os.fsencode(path).decode(errors="backslashreplace")
+
+
+def is_text(path: str) -> bool:
+    """Whether all of the path is UTF-8."""
+    return not any("\udc80" <= letter <= "\udcff" for letter in path)
 
 
 def still_named(known: Sequence[Partition], path_of: Callable[[Partition], str], pattern: str) -> list[Partition]:
@@ -90,6 +103,12 @@ class Folders:
         inside = not self._roots or any(Path(real).is_relative_to(root) for root in self._roots)
         return open_if_there(real) if inside else None
 
+    def require_text(self, path: str) -> None:
+        """Raises ConfigError when `path` stands for a file whose name is not text."""
+        if path in (as_text(match) for match in self.matches() if not is_text(match)):
+            advice = "Rename it: it is read then. Or narrow the pattern"
+            raise ConfigError("The file's name is not UTF-8", where=path, next_step=advice)
+
     def names(self, path: str) -> bool:
         """Whether one of the pattern's matches leads to this file, whose path holds no link."""
         if self._real_matches is None:
@@ -130,11 +149,12 @@ class Folders:
 
 
 def _regular_files(folder: str) -> dict[int, list[str]]:
+    """Those whose names are text: others could not be kept as evidence."""
     found: dict[int, list[str]] = {}
     try:
         with telling("cannot be listed", folder), os.scandir(folder) as entries:
             for entry in entries:
-                if entry.is_file(follow_symlinks=False):
+                if entry.is_file(follow_symlinks=False) and is_text(entry.name):
                     found.setdefault(entry.inode(), []).append(entry.path)
     except WaybillError as error:
         if isinstance(error.__cause__, FileNotFoundError):

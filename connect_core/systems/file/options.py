@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, JsonValue
 
 _PATH: dict[str, JsonValue] = {"kind": "path"}
-_PATH_WITH_LINKS: dict[str, JsonValue] = {"kind": "path", "links": True}
 
 
 def path_of_task(path: str, task: int, tasks: int) -> str:
@@ -24,7 +23,7 @@ class FileSourceOptions(BaseModel):
 
     path: str = Field(
         min_length=1,
-        json_schema_extra=_PATH_WITH_LINKS,
+        json_schema_extra=_PATH,
         description="File, or pattern with `*`, `?`, `[...]` and `**`, of the files to read. Symbolic links are "
         "followed at each look: where one moves on to another file, that is read after the first. With several tasks "
         "it should not match the names that rotation gives to files",
@@ -85,7 +84,8 @@ class FileSinkOptions(BaseModel):
     path: str = Field(
         min_length=1,
         json_schema_extra={**_PATH, "single_writer": True},
-        description="File to write; with several tasks `.taskN` goes in before the extension",
+        description="File to write; with several tasks `.taskN` goes in before the extension. Symbolic links are "
+        "followed at each run: where one leads to another file by then, that counts as replaced",
         examples=["/data/out/orders.txt"],
     )
     format: Literal["lines"] = Field(

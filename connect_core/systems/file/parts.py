@@ -7,11 +7,13 @@ what is appended. A file that takes the place of another gets parts of its own.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from connect_core.contracts import Bounds, Gap, Position
+from connect_core.errors import WaybillError
 from connect_core.records import Partition
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.identity import HEAD_BYTES, Evidence, OpenFile, Verdict, open_if_there
@@ -77,16 +79,28 @@ def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[Part]:
 
 
 def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int) -> Iterator[Partition]:
-    """The parts of every file that none of the known partitions covers already."""
+    """The parts of every file that none of the known partitions covers already. One that cannot be opened is whole: it
+    is refused by name, and read in one part when it can be."""
     parts = [part for partition in known if (part := Part.of(partition))]
     whole = {partition.key for partition in known if Part.of(partition) is None}
     for path in paths:
-        file = None if path in whole else open_if_there(path)
+        try:
+            file = None if path in whole else open_if_there(path)
+        except WaybillError:
+            if not _may_be_known(path, parts):
+                yield Partition(path)
+            continue
         if file is None:
             continue
         with file:
             if not any(part.is_of(file) for part in parts):
                 yield from (part.partition() for part in parts_of(file, path, step_bytes))
+
+
+def _may_be_known(path: str, parts: Sequence[Part]) -> bool:
+    """Of a file that cannot be opened."""
+    ino = os.stat(path).st_ino
+    return any(part.path == path or part.ino == ino for part in parts)
 
 
 def covered(path: str, known: Sequence[Partition]) -> bool:

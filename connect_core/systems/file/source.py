@@ -18,7 +18,7 @@ from connect_core.errors import ConfigError, Failure, Retriable, WaybillError
 from connect_core.records import Partition
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.failures import require_folder
-from connect_core.systems.file.folders import Folders, matching_files, still_named
+from connect_core.systems.file.folders import Folders, as_text, matching_files, still_named
 from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
 from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
 from connect_core.systems.file.lines import LineRules
@@ -45,7 +45,7 @@ class FileSource:
         which the path begins: what it holds is not known then, and nothing of it counts as deleted."""
         require_folder(first_in(self._options.path))
         named = still_named(known, _path_of, self._options.path)
-        paths = matching_files(self._options.path)
+        paths = [as_text(path) for path in matching_files(self._options.path)]
         if self._options.parallel:
             return [*named, *parts_now(paths, named, self._options.sub_partition_bytes)]
         same = {os.path.realpath(one.key): one for one in named if os.path.realpath(one.key) == one.key}
@@ -60,7 +60,7 @@ class FileSource:
         folders = self._folders()
         rotation = Rotation(folders, known, Ways(self._options.rotation_quiet_s, self._options.binary, self._heights))
         parts = PartBounds(folders, rotation)
-        return {one: _looked_at(rotation, parts, one, position) for one, position in known.items()}
+        return {one: _looked_at(folders, rotation, parts, one, position) for one, position in known.items()}
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
@@ -146,9 +146,13 @@ class FileSource:
         )
 
 
-def _looked_at(rotation: Rotation, parts: PartBounds, partition: Partition, position: Position | None) -> Bounds:
+def _looked_at(
+    folders: Folders, rotation: Rotation, parts: PartBounds, partition: Partition, position: Position | None
+) -> Bounds:
     """What concerns one file stops no other one."""
     try:
+        if "\\x" in partition.key:
+            folders.require_text(_path_of(partition))
         part = Part.of(partition)
         return parts.bounds(partition, part, position) if part else rotation.bounds(partition, position)
     except WaybillError as error:

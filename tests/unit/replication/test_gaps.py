@@ -89,7 +89,7 @@ def test_a_partition_that_has_ended_is_told_once_and_stops_nothing(world: World,
         world.run()
     assert told(world) == [Gap(0, 200, 200, "ended")]
     assert [line for line in world.said if "not there any more" in line] == [
-        "memory is not there any more; all that was seen of it, to 200, was read"
+        "memory is not there any more; what was seen of it, to 200, was read; what came later nobody saw"
     ]
     assert world.ledger.positions(world.connector.uid, "live", [MEMORY])[MEMORY] == Position(1, 0)
 

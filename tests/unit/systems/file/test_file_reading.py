@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.contracts import Position, Range, SourceBatch
-from connect_core.errors import ConfigError, Retriable, Unreachable
+from connect_core.errors import Retriable, Unreachable
 from connect_core.records import RECORD_SCHEMA, Partition
 from connect_core.systems.file import reading
 from connect_core.systems.file.lines import LineRules, line_batch, line_feeds
@@ -201,13 +202,46 @@ def test_a_file_that_is_not_there_yet_is_waited_for(log: Path) -> None:
     assert follower.gaps == []
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parallel", [False, True])
+def test_what_is_no_file_is_refused_by_name_and_stops_no_other(tmp_path: Path, parallel: bool) -> None:
     os.mkfifo(tmp_path / "pipe.log")
-    with pytest.raises(ConfigError, match=r"pipe\.log"):
-        source(tmp_path / "*.log").partitions([])
-    for path in (tmp_path / "pipe.log", tmp_path):
-        with pytest.raises(ConfigError, match="Not a regular file"):
-            Follower(source(path)).run()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket.log"))
+        (tmp_path / "folder.log").mkdir()
+        (tmp_path / "nowhere.log").symlink_to("is-not-there")
+        (tmp_path / "itself.log").symlink_to("itself.log")
+        (tmp_path / "app.log").write_bytes(b"one\n")
+        files = source(tmp_path / "*.log", parallel=parallel)
+        seen = {one.key.split("/")[-1]: at for one, at in files.bounds(dict.fromkeys(files.partitions([]))).items()}
+    kinds = {name.partition("#")[0]: at.failure.kind if at.failure else "" for name, at in seen.items()}
+    assert kinds == {"app.log": "", "pipe.log": "ConfigError", "socket.log": "Unreachable"}
+    assert sum(at.end - at.begin for at in seen.values()) == len(b"one\n")
+
+
+def test_a_file_whose_name_is_not_text_is_refused_by_name_and_stops_no_other(tmp_path: Path) -> None:
+    bad = Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xfcller.log"))
+    bad.write_bytes(b"of m\n")
+    (tmp_path / "app.log").write_bytes(b"one\n")
+    follower = Follower(source(tmp_path / "*.log"))
+    refused = follower.source.bounds(dict.fromkeys(follower.source.partitions([])))
+    failure = refused[Partition(f"{tmp_path}/m\\xfcller.log")].failure
+    assert failure is not None
+    assert (failure.kind, failure.what) == ("ConfigError", "The file's name is not UTF-8")
+    assert refused[Partition(f"{tmp_path}/app.log")].end == len(b"one\n")
+    bad.rename(tmp_path / "mueller.log")
+    assert sorted(follower.run()) == [b"of m", b"one"]
+
+
+def test_a_log_that_was_renamed_to_what_is_no_text_is_a_gap(tmp_path: Path, log: Path) -> None:
+    log.write_bytes(b"one\n")
+    follower = Follower(source(log))
+    assert follower.run() == [b"one"]
+    with log.open("ab") as file:
+        file.write(b"two\n")
+    log.rename(os.fsdecode(os.fsencode(tmp_path) + b"/app.log-\xfc"))
+    log.write_bytes(b"three\n")
+    follower.run()
+    assert [(gap.begin, gap.end) for gap in follower.gaps] == [(4, None)]
 
 
 def test_an_unreadable_file_is_told_by_name(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
