@@ -80,23 +80,20 @@ def set_(
 ) -> None:
     """Move the committed position. Back: records are delivered again, and it asks first. Forward: records are left
     out. To where a record begins, within what the source has now."""
-    from connect_core.contracts import LIVE, Position
+    from connect_core.contracts import LIVE
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
         assignment = _assignment(opened, connector)
         part = _partition(assignment, partition)
         before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
-        wanted = Position(before.incarnation if before else 0, offset)
-        _require_place(opened, connector, part, wanted)
+        wanted = _placed(opened, connector, part, before, offset)
         repeats = agreed(opened, connector, part, before, wanted, yes=yes)
         with _leases(opened, home, connector, assignment, part) as leases:
             require_unmoved(opened, connector, part, before)
             who = opened.settings.user
-            after = opened.ledger.set_offset(
-                leases, connector.uid, LIVE, part, offset, who=who, why=why, abandon=abandon
-            )
-    _told(name, partition, before, after, repeats, as_json)
+            opened.ledger.set_offset(leases, connector.uid, LIVE, part, wanted, who=who, why=why, abandon=abandon)
+    _told(name, partition, before, wanted, repeats, as_json)
 
 
 @app.command()
@@ -194,15 +191,17 @@ def _partition(assignment: Assignment, key: str) -> Partition:
     return known[key]
 
 
-def _require_place(opened: Session, connector: Connector, partition: Partition, wanted: Position) -> None:
+def _placed(
+    opened: Session, connector: Connector, partition: Partition, before: Position | None, offset: int
+) -> Position:
     """Raises ConfigError when reading cannot go on there."""
     from connect_core import systems
     from connect_core.config import revealed
-    from connect_core.replication.placing import require_place
+    from connect_core.replication.placing import placed
 
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
-        require_place(source, partition, wanted, f"connector {connector.name}")
+        return placed(source, partition, before, offset, f"connector {connector.name}")
 
 
 @contextmanager

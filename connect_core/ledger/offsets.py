@@ -39,26 +39,23 @@ class Offsets(Transactions):
         uid: str,
         stream: str,
         partition: Partition,
-        offset: int,
+        position: Position,
         *,
-        incarnation: int | None = None,
         who: str,
         why: str,
         abandon: bool = False,
-    ) -> Position:
-        """Moves the committed position of one partition; its incarnation stays unless told. Returns the new one.
+    ) -> None:
+        """Moves the committed position of one partition. Without the source's evidence nobody would notice that what
+        is read was replaced before the next run.
 
-        The new position carries no evidence: the source cannot check what stood there. Raises DataError while a range
-        of the partition is open, unless `abandon` closes it without a receipt; Fenced when a lease is lost.
+        Raises DataError while a range of the partition is open, unless `abandon` closes it without a receipt; Fenced
+        when a lease is lost.
         """
         with self._write() as connection:
             fence(connection, leases)
             _close_open_ranges(connection, uid, stream, partition, who, why, abandon)
             before = committed(connection, uid, stream, [partition])[partition]
-            kept = before.incarnation if before is not None else 0
-            after = Position(kept if incarnation is None else incarnation, offset)
-            _move(connection, uid, stream, partition, "set", before, after, who, why)
-            return after
+            _move(connection, uid, stream, partition, "set", before, position, who, why)
 
     def undo_offset(
         self, leases: Sequence[Lease], uid: str, stream: str, partition: Partition, *, who: str

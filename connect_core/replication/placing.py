@@ -1,27 +1,31 @@
-"""Whether reading can go on at a place that a person names: within what the source has, and where a record begins."""
+"""A place that a person names: whether reading can go on there, and what stands there now (delivery rules 10, 15)."""
 
 from __future__ import annotations
 
-from connect_core.contracts import Inbox, Position, Source
+from connect_core.contracts import Bounds, Inbox, Position, Source
 from connect_core.errors import ConfigError
 from connect_core.records import Partition
 
 
-def require_place(source: Source, partition: Partition, wanted: Position, where: str) -> None:
-    """Raises ConfigError with the offsets that are possible. Of a source that pushes nobody can say: its records are
-    numbered as they come."""
+def placed(source: Source, partition: Partition, before: Position | None, offset: int, where: str) -> Position:
+    """The position at `offset` of what is read now, with its evidence: who reads on from there notices when that is
+    replaced before. Raises ConfigError with the offsets that are possible: within what the source has, and where a
+    record begins. Of a source that pushes nobody can say: its records are numbered as they come."""
+    at, where = before or Position(0, 0), f"{where}, partition {partition.key}"
     if isinstance(source, Inbox):
-        return
-    offset, where = wanted.offset, f"{where}, partition {partition.key}"
-    seen = source.bounds({partition: Position(wanted.incarnation, 0)})[partition]
-    if seen.failure:
-        raise seen.failure.as_error()
-    if not seen.oldest <= offset <= seen.end:
+        return Position(at.incarnation, offset)
+    there = _looked_at(source, partition, Position(at.incarnation, 0, at.evidence))
+    if not there.oldest <= offset <= there.end:
         raise ConfigError(
             f"the source has nothing at offset {offset:,}",
             where=where,
-            next_step=f"Choose one from {seen.oldest} to {seen.end}, which is where the next record will be",
+            next_step=f"Choose one from {there.oldest} to {there.end}, which is where the next record will be",
         )
+    is_as_before = there.incarnation == at.incarnation
+    wanted = Position(there.incarnation, offset, at.evidence if is_as_before else {})
+    if is_as_before and offset == at.offset:
+        return wanted
+    seen = _looked_at(source, partition, wanted)
     begins = source.record_at(partition, seen, offset)
     if begins != offset:
         raise ConfigError(
@@ -29,3 +33,17 @@ def require_place(source: Source, partition: Partition, wanted: Position, where:
             where=where,
             next_step=f"The next record begins at {begins}",
         )
+    if (seen.incarnation, seen.begin) != (there.incarnation, offset):
+        raise ConfigError(
+            f"nothing is left to read at offset {offset:,}: what is there begins at {seen.begin:,}",
+            where=where,
+            next_step="Choose another place, or let the next run go on where it is",
+        )
+    return Position(seen.incarnation, offset, seen.evidence)
+
+
+def _looked_at(source: Source, partition: Partition, at: Position) -> Bounds:
+    seen = source.bounds({partition: at})[partition]
+    if seen.failure:
+        raise seen.failure.as_error()
+    return seen

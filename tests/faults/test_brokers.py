@@ -149,6 +149,30 @@ def test_unread_messages_that_are_gone_are_told_exactly(
 
 
 @pytest.mark.parametrize("database", DATABASES)
+def test_a_topic_made_anew_behind_a_position_that_a_person_has_set(
+    site_on: MakeSite, java_reader: JavaReader, rocketmq: RocketMQ, database: str, row: FaultRow
+) -> None:
+    """The position was one in the topic as it was then: another topic that has grown past it is told."""
+    row.describe("offsets set, then the source topic recreated and grown past them", where=Outward.where)
+    row.database = database
+    journey = half_read(site_on(database), java_reader)
+    moved, queues = journey.target(), journey.spans()
+    for queue in queues:
+        for place in (MOVED[1] + 200, MOVED[1]):  # there and back, so that the receipts adjoin
+            journey.site.waybill("offsets", "set", journey.name, queue, str(place), "--yes")
+    row.strikes()
+    recreate(rocketmq, journey)
+    assert "recreated" in journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)
+    assert journey.target() == moved
+    journey.site.waybill("run", journey.name, "--accept-gaps")
+    row.moves_again()
+    gaps = journey.site.json("gaps", journey.name)["gaps"]
+    assert {(gap["begin"], gap["end"], gap["reason"]) for gap in gaps} == {(MOVED[1], None, "recreated")}
+    former = partial(numbered, begin=MOVED[0], end=MOVED[1])
+    assert told_exactly(journey, former).into(row) == EXACT
+
+
+@pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("reading", [False, True], ids=["before the next attempt", "while it is read"])
 def test_a_source_topic_that_is_deleted_in_mid_range_stops_every_run_until_gaps_are_accepted(
     site_on: MakeSite, java_reader: JavaReader, reading: bool, database: str, row: FaultRow

@@ -267,7 +267,7 @@ class Doer:
         begin = journey.database.committed().get(partition.id, 0)
         sink, limit = journey.document["sink"], journey.document["range_records"]
         other = sink | {"options": sink["options"] | {"topic": "copy-3"}}
-        set_offset(journey, journey.ledger.assignment(UID), partition, begin, abandon=True)
+        set_offset(journey, journey.source_now(), journey.ledger.assignment(UID), partition, begin, abandon=True)
         journey.revise(sink=other, range_records=3)
         self._until(lambda: journey.database.committed().get(partition.id, 0) > begin)
         journey.alone.set_target_state(UID, "paused", who="operator")
@@ -370,8 +370,8 @@ class Doer:
         offset = self._place_in(partition)
         if offset is None:
             return None
-        set_offset(self.journey, assignment, partition, offset, abandon=abandon)
-        return partition
+        source = self.journey.source_now()
+        return partition if set_offset(self.journey, source, assignment, partition, offset, abandon=abandon) else None
 
     def _place_in(self, partition: Partition) -> int | None:
         """Where a record begins."""

@@ -334,7 +334,7 @@ class Operator:
     def _change(self, abandon: bool) -> Partition:
         partition, log = self._log()
         offset = self._chance().randint(0, log.end)
-        set_offset(self.history, self._assignment(), partition, offset, abandon=abandon)
+        set_offset(self.history, self.history.source(), self._assignment(), partition, offset, abandon=abandon)
         return partition
 
     def _assignment(self) -> Assignment:

@@ -163,6 +163,10 @@ class Journey(Stage):
             return SimulatedSource(self.logs, self.is_planned.source_batch, self.step, self.faults)
         return _source(side)
 
+    def source_now(self) -> Source:
+        """As the document has it."""
+        return self.source(self.resolved(self.document).source)
+
     def sink(self, side: Side, holder: Holder) -> Sink:
         if side.system == plans.TOPIC:
             return SimulatedSink(self.broker, **side.options, holder=holder)
@@ -500,5 +504,5 @@ class Person:
             assignment, there = journey.ledger.assignment(UID), journey.database.open_ranges()
             for partition in sorted(one for one in assignment.shares if one.id in there):
                 begin = journey.database.committed().get(partition.id, 0)
-                set_offset(journey, assignment, partition, begin, abandon=True)
+                set_offset(journey, journey.source_now(), assignment, partition, begin, abandon=True)
         journey.revise(sink=sink | {"options": sink["options"] | {"on_replaced": "continue"}})

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from connect_core.contracts import LIVE
+from connect_core.contracts import LIVE, Source
+from connect_core.errors import ConfigError
 from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.planning import Assignment
 from connect_core.records import Partition
 from connect_core.replication.leasing import Times, Wanted, acquire
+from connect_core.replication.placing import placed
 from tests.simulator.ledger import UID
 from tests.simulator.scheduler import Scheduler
 
@@ -46,12 +48,20 @@ def with_leases(
 
 
 def set_offset(
-    world: World, assignment: Assignment, partition: Partition, offset: int, *, abandon: bool = False
-) -> None:
+    world: World, source: Source, assignment: Assignment, partition: Partition, offset: int, *, abandon: bool = False
+) -> bool:
+    """Whether there is such a place."""
+    before = world.ledger.positions(UID, LIVE, [partition])[partition]
+    try:
+        position = placed(source, partition, before, offset, "the simulator")
+    except ConfigError:
+        return False
+
     def change(leases: list[Lease]) -> None:
-        world.ledger.set_offset(leases, UID, LIVE, partition, offset, who="operator", why="", abandon=abandon)
+        world.ledger.set_offset(leases, UID, LIVE, partition, position, who="operator", why="", abandon=abandon)
 
     with_leases(world, assignment, partition, change)
+    return True
 
 
 def undo_offset(world: World, assignment: Assignment, partition: Partition) -> None:

@@ -375,7 +375,7 @@ class LedgerMachine(RuleBasedStateMachine):
             "abandon": lambda: ledger.abandon(leases, number, **told),
             "renew": lambda: ledger.renew(zombie.lease, boot_id="b", deadline_ns=1),
             "release": lambda: ledger.release(zombie.lease),
-            "set": lambda: ledger.set_offset(leases, uid, stream, partition, 1, abandon=True, **told),
+            "set": lambda: ledger.set_offset(leases, uid, stream, partition, Position(0, 1), abandon=True, **told),
             "undo": lambda: ledger.undo_offset(leases, uid, stream, partition, who="zoe"),
             "import": lambda: ledger.import_offsets(leases, uid, stream, {partition: Position(0, 1)}, **told),
         }
@@ -387,12 +387,12 @@ class LedgerMachine(RuleBasedStateMachine):
     def a_person_sets_an_offset(self, place: Place, offset: int, abandon: bool, anew: bool, dies: int | None) -> None:
         (stream, partition), attempt = place, self._attempt(place[0])
         position = self.model.positions.get(place, Position(0, 0))
-        incarnation = position.incarnation + 1 if anew else None
         after = Position(position.incarnation + anew, offset)
 
         def put() -> Position:
-            options: dict[str, Any] = {"incarnation": incarnation, "who": "ann", "why": "because", "abandon": abandon}
-            return self.ledger.set_offset([attempt.lease], self.uid, stream, partition, offset, **options)
+            options: dict[str, Any] = {"who": "ann", "why": "because", "abandon": abandon}
+            self.ledger.set_offset([attempt.lease], self.uid, stream, partition, after, **options)
+            return after
 
         if place in self.model.open and not abandon:
             with pytest.raises(DataError, match="--abandon"):

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from connect_core.contracts import LIVE, Floor, Gap, Reject
+from connect_core.contracts import LIVE, Floor, Gap, Position, Reject
 from connect_core.found import Found
 from connect_core.ledger import Ledger
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned
@@ -53,7 +53,7 @@ def a_life(ledger: Ledger) -> None:
     ledger.adopt([later.lease], later.run_id, [opened.id])
     told = {"who": "ann", "why": "because"}
     ledger.abandon([later.lease], opened.id, **told)
-    ledger.set_offset([later.lease], later.uid, LIVE, Q1, 5, **told)
+    ledger.set_offset([later.lease], later.uid, LIVE, Q1, Position(0, 5), **told)
     ledger.undo_offset([later.lease], later.uid, LIVE, Q1, who="ann")
     ledger.assign(later.uid, [Q0, Q1], 2)
     ledger.apply("orders", {"name": "orders", "more": 1}, who="ann")

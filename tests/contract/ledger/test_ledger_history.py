@@ -102,7 +102,7 @@ def test_offsets_by_stream_and_partition(worker: Worker) -> None:
     worker.move(Q1, 0, 5)
     worker.move(Q0, 0, 100)
     ledger, uid = worker.ledger, worker.uid
-    ledger.set_offset([worker.lease], uid, "backfill-1", Q0, 3, who="ann", why="")
+    ledger.set_offset([worker.lease], uid, "backfill-1", Q0, Position(0, 3), who="ann", why="")
     assert [(one.stream, one.partition, one.position.offset) for one in ledger.offsets(uid)] == [
         ("backfill-1", Q0, 3),
         (LIVE, Q0, 100),

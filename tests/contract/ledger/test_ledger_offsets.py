@@ -9,9 +9,14 @@ from connect_core.errors import ConfigError, DataError
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 
-def put(worker: Worker, offset: int, **options: object) -> Position:
-    given = {"who": "ann", "why": "because", **options}
-    return worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, offset, **given)  # type: ignore[arg-type]
+def place(offset: int) -> Position:
+    return Position(0, offset, {"at": offset})
+
+
+def put(worker: Worker, offset: int, *, abandon: bool = False) -> None:
+    worker.ledger.set_offset(
+        [worker.lease], worker.uid, LIVE, Q0, place(offset), who="ann", why="because", abandon=abandon
+    )
 
 
 def undo(worker: Worker) -> Position | None:
@@ -21,8 +26,8 @@ def undo(worker: Worker) -> Position | None:
 @pytest.mark.parametrize("offset", [40, 140])
 def test_a_set_offset_is_where_planning_goes_on(worker: Worker, offset: int) -> None:
     worker.move(Q0, 0, 100)
-    assert put(worker, offset) == Position(0, offset)
-    assert worker.position() == Position(0, offset)
+    put(worker, offset)
+    assert worker.position() == place(offset)
     with pytest.raises(DataError):
         worker.plan(planned(Q0, 100, 200))
     worker.move(Q0, offset, offset + 10)
@@ -34,12 +39,6 @@ def test_floors_stay_so_that_what_is_there_is_still_found(worker: Worker) -> Non
     worker.settle(Outcome(opened.id, receipt(0, 100)))
     put(worker, 40)
     assert worker.ledger.floors(worker.uid, LIVE) == [floor]
-
-
-def test_the_incarnation_stays_unless_told(worker: Worker) -> None:
-    assert put(worker, 5) == Position(0, 5)
-    assert put(worker, 6, incarnation=4) == Position(4, 6)
-    assert put(worker, 7) == Position(4, 7)
 
 
 def test_it_is_refused_while_a_range_is_open(worker: Worker) -> None:
@@ -62,7 +61,7 @@ def test_abandon_closes_the_range_and_sets(worker: Worker) -> None:
     worker.plan(planned(Q0), floors=[Floor(Q0.id, "copy:0", 9)])
     put(worker, 5, abandon=True)
     assert worker.open_ids() == []
-    assert worker.position() == Position(0, 5)
+    assert worker.position() == place(5)
     assert [floor.ahead for floor in worker.ledger.floors(worker.uid, LIVE)] == [True]
     assert [deed.action for deed in worker.ledger.audit(worker.uid)][:2] == ["offset set", "abandon"]
 
@@ -84,7 +83,7 @@ def test_undo_of_the_first_change_forgets_the_partition(worker: Worker) -> None:
 def test_undo_undone_is_made_again(worker: Worker) -> None:
     put(worker, 40)
     undo(worker)
-    assert undo(worker) == Position(0, 40)
+    assert undo(worker) == place(40)
 
 
 def test_undo_is_refused_while_a_range_is_open_and_without_a_change(worker: Worker) -> None:

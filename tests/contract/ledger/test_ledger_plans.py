@@ -224,7 +224,7 @@ def test_a_run_that_lost_its_lease_changes_nothing(worker: Worker) -> None:
         lambda: ledger.record_found(old, {opened.id: Found()}),
         lambda: ledger.adopt(old, worker.run_id, [opened.id]),
         lambda: ledger.abandon(old, opened.id, who="x", why=""),
-        lambda: ledger.set_offset(old, worker.uid, LIVE, Q1, 5, who="x", why=""),
+        lambda: ledger.set_offset(old, worker.uid, LIVE, Q1, Position(0, 5), who="x", why=""),
         lambda: ledger.undo_offset(old, worker.uid, LIVE, Q1, who="x"),
         lambda: ledger.import_offsets(old, worker.uid, LIVE, {Q1: Position(0, 5)}, who="x", why=""),
     ]

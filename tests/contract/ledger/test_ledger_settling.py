@@ -117,7 +117,9 @@ def test_where_nothing_is_left_of_a_range(worker: Worker, what: str) -> None:
         end = 100 if what == "closed at its end" else 70
         worker.settle(Outcome(opened.id, receipt(0, end, floors=ahead.get(what, (AHEAD,)))))
     if what == "moved":
-        worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, 90, who="ann", why="those are not wanted")
+        worker.ledger.set_offset(
+            [worker.lease], worker.uid, LIVE, Q0, Position(0, 90), who="ann", why="those are not wanted"
+        )
     assert worker.ledger.rests(worker.uid, LIVE) == []
 
 
@@ -238,7 +240,7 @@ def test_words_of_a_reject_may_hold_anything(worker: Worker) -> None:
 def test_a_record_that_is_rejected_again_is_one_dead_letter(worker: Worker) -> None:
     counts = {"rejected": 1, "passed": 99, "emitted": 99, "delivered": 99}
     worker.move(Q0, rejects=(REJECT,), **counts)
-    worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, 0, who="ann", why="again")
+    worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, Position(0, 0), who="ann", why="again")
     worker.move(Q0, rejects=(replace(REJECT, message="still not"), replace(REJECT, stage="write")), **counts)
     letters = worker.ledger.dead_letters(worker.uid)
     assert sorted((one.stage, one.message) for one in letters) == [

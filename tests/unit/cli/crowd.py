@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connect_core.contracts import LIVE, Gap, Outcome, Part, Pins, Range, Receipt, Reject
+from connect_core.contracts import LIVE, Gap, Outcome, Part, Pins, Position, Range, Receipt, Reject
 from connect_core.errors import Failure, Unreachable
 from connect_core.ledger import Backfill, Ledger, task_lease_id
 from connect_core.records import Partition
@@ -53,9 +53,8 @@ def crowded(ledger: Ledger, folder: Path) -> None:
         away = Unreachable("no name server answered within three seconds", where="10.20.30.40:9876, 10.20.30.41:9876")
         ledger.end_run(failing, state="failed", failure=Failure.of(away), summary={"delivered": 0})
         for partition in partitions:
-            ledger.set_offset(
-                [lease], connector.uid, LIVE, partition, 604_462_909, who="ann", why="once more from a place before it"
-            )
+            back = Position(0, 604_462_909)
+            ledger.set_offset([lease], connector.uid, LIVE, partition, back, who="ann", why="once more from before it")
         parts = tuple(Part(partition, 0, 1_234_567, 604_462_909_807) for partition in partitions)
         sink = {"path": f"{folder}/out/what-the-plant-has-said-again.txt"}
         ledger.begin_backfill(Backfill(connector.uid, BACKFILL, "backfill", 1, {"from": "2h"}, parts, sink, "ann"))

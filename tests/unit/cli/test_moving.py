@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,36 @@ def test_an_offset_is_set_to_where_a_record_begins(waybill: Waybill, applied: Pa
     assert partition in typed.err
     for possible in ("0", "4", "8", "14"):
         assert waybill("offsets", "set", "copy", partition, possible, "--yes").code == 0
+
+
+def lines(path: Path, name: str, begin: int, end: int) -> None:
+    with path.open("a") as log:
+        log.writelines(f"{name} {number:04}\n" for number in range(begin, end))
+
+
+@pytest.mark.parametrize("place", [50, 120])
+def test_a_position_that_was_set_is_one_in_the_file_that_was_there(waybill: Waybill, applied: Path, place: int) -> None:
+    """A log that is rotated before the next run is read from there to its end, and the new one from its begin; one
+    that is replaced is told."""
+    log, out = applied / "logs" / "a.log", applied / "out" / "copy.txt"
+    log.unlink()
+    lines(log, "a", 0, 100)
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    lines(log, "a", 100, 150)
+    assert waybill("offsets", "set", "copy", str(log), str(place * 7), "--yes").code == 0
+    log.rename(f"{log}.1")
+    lines(log, "n", 0, 200)
+    os.utime(f"{log}.1", (0, 0))
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    moved = [*range(100), *range(place, 150)]
+    assert out.read_text().split() == [
+        word for name, numbers in (("a", moved), ("n", range(200))) for one in numbers for word in (name, f"{one:04}")
+    ]
+    assert waybill("offsets", "set", "copy", str(log), "700", "--yes").code == 0
+    log.unlink()
+    lines(log, "m", 0, 500)
+    typed = waybill("run", "copy", "--engine", "inline")
+    assert (typed.code, "replaced: from 700" in typed.err) == (5, True), typed.err
 
 
 def test_a_run_with_a_window_moves_what_comes_until_somebody_pauses_it(waybill: Waybill, applied: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from connect_core.config import Resolved
-from connect_core.contracts import Json, Side
+from connect_core.contracts import Json, Position, Side
 from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
 from connect_core.records import Partition
 from connect_core.replication.setting import Setting
@@ -149,7 +149,9 @@ def test_an_offset_that_a_person_moved_does_not_go_on_in_the_old_target(world: W
     close_short(world)
     change_the_document(world)
     lease = world.ledger.take("a person's", None, "tests", uid=world.connector.uid)
-    world.ledger.set_offset([lease], world.connector.uid, "live", MEMORY, 100, who="tests", why="30 are not wanted")
+    world.ledger.set_offset(
+        [lease], world.connector.uid, "live", MEMORY, Position(0, 100), who="tests", why="30 are not wanted"
+    )
     attempt(world, NEW)
     assert [lane.sink for lane in world.engine.lanes] == [OLD, OLD, NEW]
 
