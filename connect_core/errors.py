@@ -6,6 +6,7 @@ payload ever goes into one.
     WaybillError
     ├── Retriable            1  the same thing may work when it is tried again
     │   ├── Unreachable      3  something it needs is not there or does not answer
+    │   │   └── PartitionUnreachable  something that one partition alone needs; others may be there
     │   ├── WireFormatError  1  a peer sent bytes that are not the protocol
     │   └── EngineFailed     1  an execution did not return cleanly: what was written is looked up by the next attempt
     ├── ConfigError          2  the document or the command line is wrong; carries every fault at once
@@ -68,6 +69,12 @@ class Retriable(WaybillError):
 
 class Unreachable(Retriable):
     exit_code = 3
+
+
+class PartitionUnreachable(Unreachable):
+    @classmethod
+    def of(cls, error: Unreachable) -> PartitionUnreachable:
+        return cls(error.what, where=error.where, next_step=error.next_step)
 
 
 class WireFormatError(Retriable):

@@ -27,7 +27,7 @@ from connect_core.contracts import (
     SourceBatch,
     Writer,
 )
-from connect_core.errors import Failure, LeaseHeld, TooManyRejects, Unreachable, WaybillError
+from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import ordinals
@@ -244,9 +244,9 @@ class Passage:
 
 
 def concerns_one(error: Exception) -> bool:
-    """Whether what a source raises for one partition says nothing of the others. Where it does not answer, or somebody
-    else has taken over, nothing else can be read either."""
-    return not isinstance(error, (Unreachable, LeaseHeld))
+    """Whether what a source raises for one partition says nothing of the others. Where it does not answer at all, or
+    somebody else has taken over, nothing else can be read either."""
+    return isinstance(error, PartitionUnreachable) or not isinstance(error, (Unreachable, LeaseHeld))
 
 
 def source_failure(error: Exception, where: str) -> Failure:

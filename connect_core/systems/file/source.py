@@ -14,7 +14,7 @@ from datetime import datetime
 
 from connect_core import clock
 from connect_core.contracts import Bounds, Followed, Json, Limit, Position, Range, SourceBatch
-from connect_core.errors import ConfigError, Failure, Retriable, WaybillError
+from connect_core.errors import ConfigError, Failure, PartitionUnreachable, Retriable, Unreachable
 from connect_core.records import Partition
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.failures import require_folder
@@ -77,6 +77,13 @@ class FileSource:
             return offset if file.bytes_at(offset - 1, 1) == b"\n" else file.next_line(offset, seen.end)
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        """A file that may not be read by now says nothing of the others."""
+        try:
+            yield from self._read(wanted, limit)
+        except Unreachable as error:
+            raise PartitionUnreachable.of(error) from error
+
+    def _read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         key = (wanted.partition, wanted.incarnation)
         with self._identified(wanted.partition, wanted.begin, Evidence.of(wanted.evidence)) as file:
             seen = Evidence.of(wanted.evidence) or file.evidence(wanted.begin)
@@ -149,15 +156,18 @@ class FileSource:
 def _looked_at(
     folders: Folders, rotation: Rotation, parts: PartBounds, partition: Partition, position: Position | None
 ) -> Bounds:
-    """What concerns one file stops no other one."""
+    """What concerns one file stops no other one, whatever it is."""
     try:
         if "\\x" in partition.key:
             folders.require_text(_path_of(partition))
         part = Part.of(partition)
         return parts.bounds(partition, part, position) if part else rotation.bounds(partition, position)
-    except WaybillError as error:
+    except MemoryError:
+        raise
+    except Exception as error:
         place = position or Position(0, 0)
-        return Bounds(place.incarnation, place.offset, 0, place.offset, failure=Failure.of(error), grows=False)
+        failure = Failure.unexpected(error, "looking at a file", partition.key)
+        return Bounds(place.incarnation, place.offset, 0, place.offset, failure=failure, grows=False)
 
 
 def _held(seen: Evidence) -> int:
