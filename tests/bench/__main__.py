@@ -38,7 +38,7 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
     "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
     "across": lambda place, chosen: copies(place, MESSAGES, chosen.repeats),
-    "over": lambda place, chosen: taking_over(place, chosen.repeats),
+    "over": lambda place, chosen: taking_over(place, chosen.lines, chosen.repeats),
     "mqtt": lambda place, chosen: into_mqtt(place, min(chosen.lines, MQTT_MESSAGES), chosen.repeats),
     "mqtt-in": lambda place, chosen: mqtt(place, chosen.lines // 5, chosen.repeats),
     "mqtt-fresh": lambda place, chosen: mqtt_freshness(place),
