@@ -314,9 +314,6 @@ class RocketMQSink:
                 raise target_replaced(floor)
             self._replaced.add((floor.partition_id, floor.target))
             self._shorter[floor.target] = client.offsets.end(queue_of(floor.target))
-        if self._options.on_replaced == "fail":
-            for floor in oldest_gone(client, floors):
-                raise target_replaced(floor)
 
     def _check_message_limit(self, client: Client, topic: str, queues: Sequence[Queue]) -> None:
         """A message between the broker's limit and ours would stop the connector instead of being rejected."""

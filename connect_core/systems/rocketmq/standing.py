@@ -49,8 +49,9 @@ def evidence_found(item: OpenRange) -> Mapping[str, Json]:
 
 
 def replaced(client: Client, floors: Iterable[Floor]) -> Iterator[Floor]:
-    """Those whose newest message has another one in its place. Of each queue the newest of all is asked for; the others
-    only where it is gone, since each may be of another time."""
+    """Those whose message has another one in its place. Of each queue the newest and the oldest are asked for, which
+    may be of partitions that are idle; all others only where one of the two is gone, since each may be of another
+    time."""
     by_queue: dict[str, list[Floor]] = {}
     for floor in floors:
         if _AT in floor.evidence:
@@ -58,15 +59,12 @@ def replaced(client: Client, floors: Iterable[Floor]) -> Iterator[Floor]:
     for name, known in by_queue.items():
         queue = queue_of(name)
         newest, *others = sorted(known, key=lambda floor: -int(floor.evidence[_AT]))
-        if stands(client, queue, newest):
-            continue
-        yield newest
-        yield from (floor for floor in others if not stands(client, queue, floor))
+        if not stands(client, queue, newest) or gone(client, queue, others):
+            yield from (floor for floor in (newest, *others) if not stands(client, queue, floor))
 
 
 def oldest_gone(client: Client, floors: Iterable[Floor]) -> Iterator[Floor]:
-    """For each queue the oldest message that any of the floors keeps, where another one is in its place: a partition
-    that is idle is not asked for again when another one has written to the queue since it was made anew."""
+    """For each queue the oldest message that any of the floors keeps, where another one is in its place."""
     by_queue: dict[Queue, list[Floor]] = {}
     for floor in floors:
         by_queue.setdefault(queue_of(floor.target), []).append(floor)

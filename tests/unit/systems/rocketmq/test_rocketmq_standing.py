@@ -125,6 +125,16 @@ def test_a_partition_that_was_idle_is_told_of_when_another_one_has_written_since
     Sink(expired).targets(0, [idle, busy], {"": 2})
 
 
+def test_where_that_is_tolerated_an_idle_partition_begins_anew_as_well() -> None:
+    """Else its next range would be looked for from a place of the former topic, and never be finished."""
+    sink = Sink(topic(*(stored(n, b"of others") for n in range(9)), ours(9, log=1)))
+    sink._options = sink._options.model_copy(update={"on_replaced": "continue"})
+    idle = replace_partition(floor_at(3, ours(2)), SOURCE.id)
+    sink.targets(0, [idle, floor_at(10, ours(9, log=1))], {"": 2})
+    [begun] = sink.floors(wanted("partition"), [idle])
+    assert (begun.position, begun.ahead, begun.evidence) == (0, True, {})
+
+
 def lane_of(cluster: Topic, item: OpenRange, on_replaced: str = "fail") -> QueueAppender:
     """What a lane writes with, as the sink opens it for a range of one queue."""
     sink = Sink(cluster)
