@@ -33,7 +33,7 @@ from connect_core.ledger.partitions import PartitionState, PartitionStates
 from connect_core.ledger.ranges import Ranges, Writer
 from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
-from connect_core.ledger.schema import check, require_current, require_file, upgrade
+from connect_core.ledger.schema import WITH_COVERED, check, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
 
 __all__ = [
@@ -89,11 +89,13 @@ class Ledger(
         database does not answer."""
         engine = engine_for(parse_url(url))
         try:
-            require_current(engine)
+            version = require_current(engine)
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine)
+        opened = cls(engine)
+        opened._has_covered = version >= WITH_COVERED
+        return opened
 
     @classmethod
     def glance(cls, url: str) -> Self:

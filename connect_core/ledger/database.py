@@ -177,6 +177,7 @@ class Transactions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._has_covered: bool | None = None
 
     def _read(self) -> AbstractContextManager[Connection]:
         return read(self._engine)
@@ -186,11 +187,10 @@ class Transactions:
 
     def _stores_covered(self) -> bool:
         """Whether ranges have the column: the tables of the version before have not."""
-        if not getattr(self, "_has_covered", False):
+        if self._has_covered is None:
             with self._read() as connection:
-                self._has_covered = any(
-                    one["name"] == "covered" for one in sa.inspect(connection).get_columns("ranges")
-                )
+                columns = sa.inspect(connection).get_columns("ranges")
+            self._has_covered = any(one["name"] == "covered" for one in columns)
         return self._has_covered
 
 

@@ -7,7 +7,7 @@ partition, and the newest beside it, which is never merged, so that it can be re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -38,6 +38,7 @@ _OPEN_LIVE = (
 _OF_RUN = (
     sa.select(*RANGE_COLUMNS)
     .where(RANGES.c.run_id == sa.bindparam("run"), RANGES.c.state == "settled", RANGES.c.planned_end >= OPEN_END)
+    .where(RANGES.c.partition_id.in_(sa.bindparam("wanted", expanding=True)))
     .order_by(RANGES.c.partition_id, RANGES.c.id)
 )
 _OF_RUN_COVERED = _OF_RUN.add_columns(RANGES.c.covered)
@@ -73,10 +74,11 @@ def _cannot_change(range_id: int) -> DataError:
     )
 
 
-def merge_settled(connection: Connection, run_id: str, *, covered: bool) -> None:
-    """Merges the settled live ranges of a run that adjoin, but the newest of each partition. In the transaction that
-    has just settled it, so there are at most three of each."""
-    rows = connection.execute(_OF_RUN_COVERED if covered else _OF_RUN, {"run": run_id}).all()
+def merge_settled(connection: Connection, run_id: str, partition_ids: Collection[str], *, covered: bool) -> None:
+    """Merges the settled live ranges of a run that adjoin, but the newest of each of these partitions. In the
+    transaction that has just settled it, so there are at most three of each."""
+    query = _OF_RUN_COVERED if covered else _OF_RUN
+    rows = connection.execute(query, {"run": run_id, "wanted": sorted(partition_ids)}).all()
     older = [row for row, following in pairwise(rows) if row.partition_id == following.partition_id]
     kept: Any = None
     for row in older:

@@ -35,6 +35,7 @@ _FLOORS = (
     .where(FLOORS.c.uid == sa.bindparam("connector"), FLOORS.c.stream == sa.bindparam("of_stream"))
     .order_by(FLOORS.c.partition_id, FLOORS.c.target)
 )
+_FLOORS_OF = _FLOORS.where(FLOORS.c.partition_id.in_(sa.bindparam("wanted", expanding=True)))
 _LOCKED_FLOORS = (
     sa.select(FLOORS)
     .where(
@@ -181,7 +182,7 @@ class Ranges(Transactions):
             common = {"state": "open", "run_id": run_id, "task": task, "epoch": leases[0].epoch}
             rows = [{**range_row(uid, one), **common, "attempts": 1, "planned_at": moment} for one in ranges]
             ids = _inserted(connection, rows)
-            stored = FloorsBeside(_floors(connection, uid, stream))
+            stored = FloorsBeside(_floors(connection, uid, stream, {one.partition.id for one in ranges}))
         return [OpenRange(ids[i], one, stored.of(one.partition.id)) for i, one in enumerate(ranges)]
 
     def record_found(self, leases: Sequence[Lease], found: Mapping[int, Found]) -> None:
@@ -257,8 +258,13 @@ def _open_rows(connection: Connection, uid: str, stream: str, partition_ids: set
     return rows if partition_ids is None else [row for row in rows if row.partition_id in partition_ids]
 
 
-def _floors(connection: Connection, uid: str, stream: str) -> list[Floor]:
-    return [floor_of(row) for row in connection.execute(_FLOORS, {"connector": uid, "of_stream": stream})]
+def _floors(connection: Connection, uid: str, stream: str, partition_ids: Collection[str] | None = None) -> list[Floor]:
+    """None: of every partition. Of some those that all partitions share come with them."""
+    of_some = partition_ids is not None and len(partition_ids) < MANY
+    wanted = ["", *partition_ids] if partition_ids is not None and of_some else []
+    query = _FLOORS_OF if of_some else _FLOORS
+    rows = connection.execute(query, {"connector": uid, "of_stream": stream, "wanted": wanted})
+    return [floor_of(row) for row in rows]
 
 
 def locked_floors(

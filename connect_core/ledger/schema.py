@@ -23,6 +23,9 @@ from connect_core.ledger.database import engine_for, parse_url, read, shown, sql
 WORKS_WITH = ("0007", "0006", "0005", "0004", "0003")
 """The schema versions that this code can work with, newest first: the first is what `upgrade` makes."""
 
+WITH_COVERED = "0007"
+"""The first version whose ranges have the column `covered`."""
+
 _VERSION = sa.table("alembic_version", sa.column("version_num", sa.String))
 _UPGRADE_LOCK = 0x57415942  # "WAYB": one upgrade of a PostgreSQL database at a time
 
@@ -58,13 +61,14 @@ def check(url: str) -> list[str]:
     return [] if version == WORKS_WITH[0] else [_sentence(version)]
 
 
-def require_current(engine: Engine) -> None:
-    """Raises ConfigError when this code cannot work with the tables that are there."""
+def require_current(engine: Engine) -> str:
+    """The version of the tables. Raises ConfigError when this code cannot work with it."""
     require_file(engine.url)
     with read(engine) as connection:
         version = _version(connection)
     if version not in WORKS_WITH:
         raise _mismatch(version, engine.url)
+    return version
 
 
 def require_file(url: URL) -> None:

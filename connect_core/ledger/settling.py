@@ -81,7 +81,7 @@ class Settling(Transactions):
                 closings = [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing]
                 _close(connection, closings, _moved_floors(connection, closings), covered=covered)
                 if any(row.planned_end >= OPEN_END for row in for_closing):
-                    merge_settled(connection, run_id, covered=covered)
+                    merge_settled(connection, run_id, {row.partition_id for row in for_closing}, covered=covered)
         except CommitUnknown:
             if not self._all_stored(epoch, receipts):
                 raise

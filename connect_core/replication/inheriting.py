@@ -21,6 +21,7 @@ from connect_core.pipeline import Pipeline
 from connect_core.records import Partition
 from connect_core.replication import inboxes
 from connect_core.replication.losses import Loss, ends, losses
+from connect_core.replication.portions import portions
 from connect_core.replication.refusals import bytes_unplaced, records_gone
 from connect_core.version import code_version
 
@@ -43,7 +44,8 @@ def inherited(run: TaskRun) -> list[OpenRange]:
     if not left:
         return []
     run.setting.listener.say(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
-    run.ledger.adopt(run.held.leases, run.summary.run_id, [item.id for item in left])
+    for some in portions([item.id for item in left], run.setting.portion):
+        run.ledger.adopt(run.held.leases, run.summary.run_id, some)
     run.goals.took_over(item.range for item in left)
     if all(run.goes_where_now(item.range.pins) for item in left):
         run.targets = run.look_at_targets()
@@ -89,9 +91,10 @@ def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partiti
     ended = ends(items, bounds)
     begun = {item.id: ended[item.id] for item in items if item.id in ended and ended[item.id] > item.range.begin}
     if begun:
-        run.ledger.bound(run.held.leases, begun)
+        for some in portions(sorted(begun), run.setting.portion):
+            run.ledger.bound(run.held.leases, {one: begun[one] for one in some})
     if idle := ended.keys() - begun.keys():
-        run.ledger.withdraw(run.held.leases, sorted(idle))
+        run.take_back(sorted(idle))
     return [
         replace(item, range=replace(item.range, end=begun.get(item.id, item.range.end)))
         for item in items
@@ -127,9 +130,7 @@ def rests(run: TaskRun) -> list[OpenRange]:
     if not again:
         return []
     run.targets = run.targets or run.look_at_targets()
-    run.held.renew()
-    opened = run.ledger.plan(run.held.leases, run.summary.run_id, run.uid, run.task, again, [])
-    run.reached(Step.PLANNED)
+    opened = run.opened(again, {})
     return without_lost(run, search(run, opened))
 
 
@@ -147,9 +148,9 @@ def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
             sink = with_policies(run.resolved_for(pins).sink, run.setting.resolved.sink)
             together = tuple(item for item in todo if _alike(item.range.pins, pins))
             seen = run.setting.engine.find(Search(run.uid, sink, together, run.setting.find_slice_s, code_version()))
-            run.ledger.record_found(
-                run.held.leases, {one: found for one, found in seen.items() if _got_on(items[one], found)}
-            )
+            got_on = [one for one, found in seen.items() if _got_on(items[one], found)]
+            for some in portions(got_on, run.setting.portion):
+                run.ledger.record_found(run.held.leases, {one: seen[one] for one in some})
             items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
             todo = [item for item in items.values() if item.found is None or not item.found.complete]
     run.reached(Step.FOUND)

@@ -14,6 +14,7 @@ from connect_core.planning import Assignment, Share
 from connect_core.records import Partition
 from connect_core.replication.course import Course
 from connect_core.replication.leasing import Times
+from connect_core.replication.portions import RANGES
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Setting:
     """What this run is a part or an attempt of elsewhere: the run of a scheduler."""
     halted: Callable[[], str] = lambda: ""
     """Why the run shall end at the next range boundary though the ledger does not say so; empty: it goes on."""
+    portion: int = RANGES
+    """How many ranges one transaction of the ledger plans or settles."""
     accept_gaps: bool = False
     """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
 

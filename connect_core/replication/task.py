@@ -50,6 +50,7 @@ from connect_core.replication.lifecycle import Lifecycle
 from connect_core.replication.looked import Looked
 from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
+from connect_core.replication.portions import portions, to_settle
 from connect_core.replication.refusals import records_gone, target_taken
 from connect_core.replication.restoring import Watch, restored_at_work
 from connect_core.replication.setting import Progress, Setting, shares_of
@@ -173,7 +174,12 @@ class TaskRun:
         left = [item for item, one in apart if one.receipt is None and one.clean]
         unwritten = [item.id for item in left if not item.inherited and not item.found]
         if unwritten:
-            self.ledger.withdraw(self.held.leases, unwritten)
+            self.take_back(unwritten)
+
+    def take_back(self, range_ids: Sequence[int]) -> None:
+        """Open ranges of which nothing is in a target."""
+        for some in portions(range_ids, self.setting.portion):
+            self.ledger.withdraw(self.held.leases, some)
 
     def ends_here(self, *, staying: bool = False) -> bool:
         """Whether this run ends at this range boundary though there may be more to move; says why. One that is
@@ -260,7 +266,6 @@ class TaskRun:
         self.reached(Step.BEFORE_PLANNED)
         with self.summary.timed("plan"):
             opened = self._plan(ranges)
-        self.reached(Step.PLANNED)
         ahead = [item for item in opened if self.is_ahead(item.range.pins, item.floors)]
         found = {item.id: item for item in inheriting.search(self, ahead)} if ahead else {}
         if found and isinstance(self.source, Inbox):
@@ -297,14 +302,24 @@ class TaskRun:
 
     def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
         known = FloorsBeside(self.ledger.floors(self.uid, self.stream))
-        floors: list[Floor] = []
+        floors: dict[Partition, tuple[Floor, ...]] = {}
         for wanted in ranges:
             mine = known.of(wanted.partition.id)
-            floors += self.sink.floors(wanted, mine, restored=self._may_have_forgotten(mine))
+            floors[wanted.partition] = self.sink.floors(wanted, mine, restored=self._may_have_forgotten(mine))
+            self.held.renew_in_time()
         if self.sink.exclusive(self.task):
-            self._check_alone({floor.target for floor in floors})
+            self._check_alone({floor.target for some in floors.values() for floor in some})
+        return self.opened(ranges, floors)
+
+    def opened(self, ranges: Sequence[Range], floors: Mapping[Partition, Sequence[Floor]]) -> list[OpenRange]:
+        """Commits the ranges as planned, with the floors that are given for their partitions, portion by portion."""
         self.held.renew()
-        return self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, ranges, floors)
+        opened: list[OpenRange] = []
+        for some in portions(ranges, self.setting.portion):
+            given = [floor for one in some for floor in floors.get(one.partition, ())]
+            opened += self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, some, given)
+            self.reached(Step.PLANNED)
+        return opened
 
     def _may_have_forgotten(self, floors: Sequence[Floor]) -> bool:
         """Whether there may be floors of a partition that a ledger which was restored does not know. When a range is
@@ -348,18 +363,13 @@ class TaskRun:
         receipts = [outcome for outcome in outcomes if outcome.receipt]
         if not receipts:
             return
-        with self.summary.timed("settle"):
-            self._settle_once_more_if_unknown(receipts)
-        self.reached(Step.SETTLED)
         by_id = {item.id: item.range for item in pending}
         items = {item.id: item for item in pending}
-        for outcome in receipts:
-            if outcome.receipt:
-                self.summary.receipts.append(outcome.receipt)
-                self.looked.settled(items[outcome.range_id], outcome.receipt)
-                wanted = by_id[outcome.range_id]
-                self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
-                self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
+        for some in to_settle(receipts, self.setting.portion):
+            with self.summary.timed("settle"):
+                self._settle_once_more_if_unknown(some)
+            self.reached(Step.SETTLED)
+            self._keep_in_mind(items, some)
         self.lifecycle.settled(by_id[one.range_id].partition for one in receipts if not one.failure)
         for aside in set_aside(outcome.receipt for outcome in receipts if outcome.receipt):
             self.setting.listener.say(sentence(aside))
@@ -367,6 +377,15 @@ class TaskRun:
         if self.stream == LIVE:
             settled = [by_id[outcome.range_id] for outcome in receipts]
             self._confirm({one.partition for one in settled if self._read_where_now(one.pins)})
+
+    def _keep_in_mind(self, items: Mapping[int, OpenRange], settled: Sequence[Outcome]) -> None:
+        for outcome in settled:
+            if outcome.receipt:
+                self.summary.receipts.append(outcome.receipt)
+                self.looked.settled(items[outcome.range_id], outcome.receipt)
+                wanted = items[outcome.range_id].range
+                self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
+                self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
 
     # -------------------------------------------------------------------------------------------------------- its parts
 

@@ -116,7 +116,7 @@ class Window:
         """Nothing was written of them: each execution returned, and told of no record."""
         live = [item.id for item in items if item.range.live]
         if live:
-            self._run.ledger.withdraw(self._run.held.leases, live)
+            self._run.take_back(live)
 
     def _follow_new_partitions(self) -> None:
         """Each task looks for itself. Where the partitions have to be shared out anew, the run ends."""

@@ -20,6 +20,7 @@ from connect_core.observe import Step
 from connect_core.planning import Assignment
 from connect_core.records import Partition
 from connect_core.replication.leasing import end_older_versions
+from connect_core.replication.portions import RANGES
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.task import TaskRun
 from tests.simulator import faults as kinds
@@ -245,6 +246,7 @@ class Driver:
             holder=history.holder(),
             listener=Listener(self._says, lambda progress: None),
             window_s=history.plan.window_s,
+            portion=1 if history.seed % 4 == 2 else RANGES,
         )
         end_older_versions(
             ledger,

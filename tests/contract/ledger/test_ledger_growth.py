@@ -90,7 +90,6 @@ def test_no_step_of_a_run_reads_what_was_settled_before(worker: Worker, step: st
 
 def test_what_is_asked_does_not_grow_with_the_partitions(worker: Worker) -> None:
     """A plan and a settle of two ranges execute as many statements as those of one, but for the rows of the ranges."""
-    worker.ledger.receipts(worker.uid)  # which tables there are is asked once
     counts: list[int] = []
     for partitions in ((Q0,), (Q0, Q1)):
         begin = 100 * len(counts)

@@ -15,6 +15,8 @@ class Mortal(TaskRun):
     """A driver that is killed at a step: its lock goes as with its process, its lease stays as it is."""
 
     dies_at: Step
+    lives_through = 0
+    """How often it passes the step before."""
 
     @classmethod
     def run_of(cls, world: World, step: Step) -> None:
@@ -25,7 +27,10 @@ class Mortal(TaskRun):
         driver.run()
 
     def reached(self, step: Step) -> None:
-        if step is self.dies_at:
+        if step is not self.dies_at:
+            return
+        self.lives_through -= 1
+        if self.lives_through < 0:
             self.held.leases, locks = [], self.held.locks
             self.held.locks = []
             for lock in locks:

@@ -15,6 +15,7 @@ from connect_core.records import Partition
 from connect_core.replication.lane import move
 from connect_core.replication.leasing import Times
 from connect_core.replication.locks import shared
+from connect_core.replication.portions import RANGES
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.summary import TaskSummary
 from connect_core.replication.task import TaskRun
@@ -89,6 +90,7 @@ class World:
     records_per_second: int = 0
     range_records: int = 1000
     attempt_of: str | None = None
+    portion: int = RANGES
     times: Times = Times(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
 
     def setting(self) -> Setting:
@@ -120,6 +122,7 @@ class World:
             listener=Listener(self.said.append, lambda progress: None),
             accept_gaps=self.accept_gaps,
             window_s=self.window_s,
+            portion=self.portion,
             attempt_of=self.attempt_of,
         )
 
