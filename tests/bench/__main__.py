@@ -15,6 +15,7 @@ from tests.bench.copies import MESSAGES, copies
 from tests.bench.data_source import data_source
 from tests.bench.fleet import CONNECTORS, fleet, idle
 from tests.bench.freshness import freshness, through_airflow
+from tests.bench.many import ledgers
 from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
 from tests.bench.mqtt import MESSAGES as MQTT_MESSAGES
 from tests.bench.mqtt import into_mqtt
@@ -33,6 +34,9 @@ Measure = Callable[[Place, argparse.Namespace], list[Row]]
 
 WITHOUT_SERVERS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "rules": lambda chosen: rules(chosen.repeats),
+}
+WITH_A_DATABASE: dict[str, Measure] = {
+    "ledger": lambda place, chosen: ledgers(place, chosen.repeats),
 }
 WITHOUT_AIRFLOW: dict[str, Measure] = {
     "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
@@ -62,7 +66,11 @@ LONG = ("mqtt-in", "mqtt-fresh", "airflow-start", "airflow-fresh", "fleet")
 def main() -> None:
     chosen = _arguments()
     rows = [row for name, measure in WITHOUT_SERVERS.items() if name in _wanted(chosen) for row in measure(chosen)]
-    for measures, parts in ((WITHOUT_AIRFLOW, stack.DATA_PARTS), (WITH_AIRFLOW, stack.ALL)):
+    for measures, parts in (
+        (WITH_A_DATABASE, (stack.POSTGRESQL,)),
+        (WITHOUT_AIRFLOW, stack.DATA_PARTS),
+        (WITH_AIRFLOW, stack.ALL),
+    ):
         if wanted := [name for name in measures if name in _wanted(chosen)]:
             with own_place(parts) as place:
                 rows += [row for name in wanted for row in measures[name](place, chosen)]
@@ -74,14 +82,17 @@ def main() -> None:
 
 
 def _wanted(chosen: argparse.Namespace) -> list[str]:
-    every = [*WITHOUT_SERVERS, *WITHOUT_AIRFLOW, *WITH_AIRFLOW]
+    every = [*WITHOUT_SERVERS, *WITH_A_DATABASE, *WITHOUT_AIRFLOW, *WITH_AIRFLOW]
     return chosen.measures or [name for name in every if chosen.long or name not in LONG]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Takes the figures.")
     parser.add_argument(
-        "measures", nargs="*", choices=[*WITHOUT_SERVERS, *WITHOUT_AIRFLOW, *WITH_AIRFLOW, []], help="which ones"
+        "measures",
+        nargs="*",
+        choices=[*WITHOUT_SERVERS, *WITH_A_DATABASE, *WITHOUT_AIRFLOW, *WITH_AIRFLOW, []],
+        help="which ones",
     )
     parser.add_argument("--long", action="store_true", help="those as well that wait for schedules")
     parser.add_argument("--lines", type=int, default=1_000_000)
