@@ -5,6 +5,8 @@ What is looked at are the first bytes of a file that has not been begun.
 
 from __future__ import annotations
 
+import re
+
 from connect_core.errors import ContentRefused
 from connect_core.systems.file.identity import OpenFile
 
@@ -24,6 +26,11 @@ _BZIP2 = b"1AY&SY", b"\x17rE8P\x90"
 """One of these follows `BZh` and a digit: text may begin with such four characters."""
 
 
+_LEAST_PADDING = 64
+_CONTROL = re.compile(rb"[\x01-\x06\x0e-\x1a\x1c-\x1f]")
+"""What no log holds: control characters but for those that move the cursor, ring and begin colours."""
+
+
 def refusal(file: OpenFile, *, binary: bool) -> str:
     """Why nothing of this file is read, in words; empty for a file of lines, and for any file with `binary`."""
     if binary:
@@ -32,14 +39,36 @@ def refusal(file: OpenFile, *, binary: bool) -> str:
     for name, magic in _COMPRESSIONS.items():
         if head.startswith(magic) and (name != "bzip2" or head[4:10] in _BZIP2):
             return f"compressed ({name})"
-    return "binary (it holds NUL bytes)" if b"\0" in head else ""
+    if b"\0" not in head:
+        return ""
+    if begin := _padding(head):
+        return f"padded with NUL bytes from byte {begin} on, as a crash of the machine may leave a log"
+    return "binary (it holds NUL bytes)"
+
+
+def _padding(head: bytes) -> int:
+    """Where a run of NULs begins behind lines of text, when nothing else in `head` is binary; 0 for any other file.
+    Blocks that a file system had given to a log, and had not written when it stopped, are read as such a run."""
+    runs = list(re.finditer(rb"\0+", head))
+    text = head[: runs[0].start()] + head[runs[0].end() :]
+    if len(runs) > 1 or b"\n" not in head[: runs[0].start()] or _CONTROL.search(text):
+        return 0
+    return runs[0].start() if len(runs[0].group()) >= _LEAST_PADDING else 0
 
 
 def require_lines(file: OpenFile, *, binary: bool) -> None:
     """Raises ContentRefused."""
     if why := refusal(file, binary=binary):
+        advice = _WITHOUT_PADDING if why.startswith("padded") else _OTHER_FILES
         raise ContentRefused(
-            f"The file is {why}: it has no lines to read",
+            f"The file is {why}: it has no lines to read" if advice is _OTHER_FILES else f"The file is {why}",
             where=file.path,
-            next_step="Unpack it, or narrow the pattern so that it is not named; `binary: true` reads any bytes",
+            next_step=advice,
         )
+
+
+_OTHER_FILES = "Unpack it, or narrow the pattern so that it is not named; `binary: true` reads any bytes"
+_WITHOUT_PADDING = (
+    "Nothing of it was read. Make a copy without them (tr -d '\\000' < LOG > COPY), let the path name that and not the"
+    " log; or set `binary: true`: then the line in which they stand is delivered with them"
+)

@@ -53,6 +53,30 @@ def test_what_has_no_lines_is_refused_and_the_other_files_are_read(tmp_path: Pat
     assert [value for batch in read for value in batch.records.column("value").to_pylist()] == [b"one"]
 
 
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"line\n" * 100 + b"\0" * 3596, True),
+        (b"line\n" * 100 + b"cut of" + b"\0" * 3590 + b"again\n" * 50, True),
+        (b"line\n" * 100 + b"\0" * 20_000, True),
+        (b"line\n\0\0\n" * 100, False),
+        (b"line\n" + b"\0" * 8, False),
+        (b"\x7fELF\x02\x01\n" + b"\0" * 100, False),
+        (b"\0" * 4096, False),
+    ],
+)
+def test_a_log_that_a_crash_has_padded_is_named_with_what_to_do(tmp_path: Path, content: bytes, named: bool) -> None:
+    """Blocks that were given to it and never written are read as NULs, at its end or between lines."""
+    path = tmp_path / "a.log"
+    path.write_bytes(content)
+    seen = source(path).bounds({Partition(str(path)): None})[Partition(str(path))]
+    assert seen.failure is not None
+    assert seen.failure.kind == "ContentRefused"
+    assert (f"padded with NUL bytes from byte {content.index(0)} on" in seen.failure.what) == named
+    assert ("tr -d" in seen.failure.next_step) == named
+    assert source(path, binary=True).bounds({Partition(str(path)): None})[Partition(str(path))].failure is None
+
+
 @pytest.mark.parametrize("kind", ["gzip", "NUL"])
 def test_any_bytes_are_read_where_that_is_asked_for(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "some.bin"
