@@ -140,7 +140,7 @@ def own_place(parts: Collection[str] = stack.DATA_PARTS) -> Iterator[Place]:
     home = folder / ".waybill"
     try:
         running = stack.up(home, parts=parts, options=stack.Options(well_known_ports=False), report=_say)
-        place = Place(folder, running.name_servers)
+        place = Place(folder, running.name_servers if stack.NAME_SERVER in parts else "")
         ledger.upgrade(running.database_url)
         yield place
     finally:
