@@ -64,6 +64,7 @@ class History(Stage):
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        (self.home / "ledger.seen").unlink(missing_ok=True)  # of a history before in this process, of the same ledger
         chance = random.Random(self.seed)
         plan = self.scenario = self.scenario or _third_by_key(self.seed, drawn(chance))
         self.plan = plan
