@@ -68,8 +68,9 @@ def show(
         history = opened.ledger.revisions(connector.uid) if revisions else []
         now = _statuses(opened)[name]
         put_aside = partition_states.of_states(opened.ledger.partition_states(connector.uid))
+    unsettled = _set_aside(connector)
     told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
-    told["aside"] = put_aside
+    told |= {"aside": put_aside, "set_aside": [{"file": file, "bytes": count} for file, count in unsettled]}
     if revisions:
         told["revisions"] = [
             {"revision": r.revision, "difference": r.difference, "who": r.who, "why": r.why, "applied_at": r.applied_at}
@@ -81,6 +82,8 @@ def show(
         output.fields((key.replace("_", " "), told[key]) for key in shown)
         for sentence in partition_states.lines(put_aside):
             output.line(sentence)
+        for file, count in unsettled:
+            output.line(f"{count:,} bytes that no receipt covered stand in {file}")
         output.line()
         output.line(yaml.safe_dump(told["document"], sort_keys=False, allow_unicode=True).rstrip("\n"))
         for revision in history:
@@ -172,6 +175,17 @@ def _parted(
                 ) from None
             notes = [f"{_LEFT_BEHIND[end]} ({error.what})" for end in ends]
         yield notes
+
+
+def _set_aside(connector: Connector) -> list[tuple[str, int]]:
+    """Beside the files that it writes, as far as they are on this machine."""
+    from connect_core.systems.file.options import path_of_task
+    from connect_core.systems.file.target import set_aside_beside
+
+    path, tasks = (connector.document["sink"].get("file") or {}).get("path"), connector.document.get("tasks", 1)
+    if not path:
+        return []
+    return [found for task in range(tasks) for found in set_aside_beside(path_of_task(path, task, tasks))]
 
 
 def _set_state(name: str, state: str, as_json: bool) -> None:

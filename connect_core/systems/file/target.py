@@ -6,6 +6,7 @@ position minus `base` is an offset in the present file. Runs in the worker; the 
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -185,6 +186,13 @@ def set_aside(fd: int, path: str, begin: int, end: int, epoch: int) -> str:
     os.ftruncate(fd, begin)
     os.fsync(fd)
     return name
+
+
+def set_aside_beside(path: str) -> list[tuple[str, int]]:
+    """The files that `set_aside` has made for the file to which `path` leads and that are still there, each with its
+    bytes; whichever attempt made them, also one that died before it could tell."""
+    names = sorted(glob.glob(f"{glob.escape(os.path.realpath(path))}.unsettled-*"))
+    return [(name, os.path.getsize(name)) for name in names if os.path.isfile(name)]
 
 
 def _new_file(name: str) -> tuple[str, int]:

@@ -131,6 +131,18 @@ def test_bytes_set_aside_are_said_with_their_file(waybill: Waybill, applied: Pat
     assert said in waybill("receipts", "copy").out
 
 
+def test_bytes_set_aside_are_shown_whoever_moved_them(waybill: Waybill, applied: Path) -> None:
+    """An attempt that moved them and died left no receipt that tells of it."""
+    aside = applied / "out" / "copy.txt.unsettled-3"
+    aside.write_text("not from here\n")
+    (applied / "out" / "other.txt.unsettled-3").write_text("another's\n")
+    assert f"14 bytes that no receipt covered stand in {aside}" in waybill("connectors", "show", "copy").out
+    shown = waybill("connectors", "show", "copy", "--json").json
+    assert shown["set_aside"] == [{"file": str(aside), "bytes": 14}]
+    aside.unlink()
+    assert waybill("connectors", "show", "copy", "--json").json["set_aside"] == []
+
+
 def test_a_window_that_is_no_duration_is_told(waybill: Waybill, applied: Path) -> None:
     typed = waybill("run", "copy", "--window", "soon")
     assert typed.code == 2
