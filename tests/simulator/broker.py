@@ -7,6 +7,7 @@ kernel is stored even when its sender has died meanwhile; it can be late, lost, 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from connect_core.records import COORDINATES_PROPERTY
 from connect_core.rocketmq import (
     Acknowledged,
     Batch,
+    MissingRange,
     NoAnswer,
     Queue,
     SendUnknown,
@@ -28,7 +30,15 @@ from connect_core.rocketmq.wire.batch_entries import decode_entries
 from connect_core.rocketmq.wire.stored_message import MAGIC_V1, encode_message
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.sink import RocketMQSink
-from tests.simulator.faults import BROKER_AWAY, SEND_HELD, SEND_LOST, SEND_ORPHANED, SEND_UNANSWERED, Faults
+from tests.simulator.faults import (
+    BROKER_AWAY,
+    SEND_HELD,
+    SEND_LOST,
+    SEND_ORPHANED,
+    SEND_TORN,
+    SEND_UNANSWERED,
+    Faults,
+)
 from tests.simulator.scheduler import Actor, Scheduler
 
 BROKER = "broker-a"
@@ -43,7 +53,7 @@ _HOST = b"\x7f\0\0\1\0\0\x2a\x9f"
 @dataclass(frozen=True)
 class Stored:
     """One message of the log. `offset` is -1 for a foreign one; `writer` numbers the leases in the order in which they
-    were taken; `held` when it comes under the stated condition."""
+    were taken; `held` when it comes under the stated condition; `torn` when a part of its properties is lost."""
 
     message: StoredMessage
     visible_ns: int
@@ -51,6 +61,7 @@ class Stored:
     offset: int = -1
     writer: int = 0
     held: bool = False
+    torn: bool = False
 
 
 @dataclass
@@ -75,6 +86,8 @@ class Broker:
     faults: Faults
     step: Callable[[str], None]
     queues: dict[Queue, list[Stored]] = field(default_factory=dict)
+    oldest: dict[Queue, int] = field(default_factory=dict)
+    """What retention has left of a queue begins there; 0 where it has deleted nothing."""
     looked: dict[str, int] = field(default_factory=dict)
     faulty: list[str] = field(default_factory=list)
     looked_ahead: set[str] = field(default_factory=set)
@@ -96,6 +109,15 @@ class Broker:
         while end and log[end - 1].visible_ns > now:
             end -= 1
         return end
+
+    def expire(self, queue: Queue, oldest: int) -> None:
+        """Retention deletes what stands before that place."""
+        self.oldest[queue] = max(self.oldest.get(queue, 0), min(oldest, self.end(queue)))
+        self.scheduler.tell(f"begins at {self.oldest[queue]}: {queue}", "broker")
+
+    def make_anew(self, queue: Queue) -> None:
+        self.queues[queue] = []
+        self.oldest.pop(queue, None)
 
     def ask(self, what: str) -> None:
         """A request and its answer."""
@@ -124,6 +146,27 @@ class Broker:
         entries = [(entry.properties, entry.body) for entry in decode_entries(send.batch.body)]
         return self._append(queue, entries, send.writer, send.fault == SEND_HELD)
 
+    def store_torn(self, queue: Queue, send: _Send) -> None:
+        """The broker dies within the batch, and is back after a while: of a message whose body was written the rest of
+        its properties are zeros, since nothing checks them."""
+        chance = self.scheduler.chance
+        entries = [(entry.properties, entry.body) for entry in decode_entries(send.batch.body)]
+        whole = chance.randint(0, len(entries) - 1)
+        self._append(queue, entries[:whole], send.writer, False)
+        if chance.random() < 0.7:
+            properties, body = entries[whole]
+            kept = properties[: chance.randint(0, len(properties) - 1)]
+            self._append_torn(queue, kept.ljust(len(properties), b"\0"), body)
+        self.away_until_ns = self.scheduler.now_ns + int(chance.uniform(0.05, 1.5) * 1e9)
+
+    def _append_torn(self, queue: Queue, properties: bytes, body: bytes) -> None:
+        log = self.queues[queue]
+        self._places += 1
+        one = message(queue, len(log), self._places, properties, body)
+        self._visible_ns = max(self._visible_ns, self.scheduler.now_ns)
+        self.scheduler.tell(f"stored a part of {body!r} at {len(log)} in {queue}", "broker")
+        log.append(Stored(one, self._visible_ns, torn=True))
+
     def begins(self, partition_id: str, writer: int) -> None:
         """A holder of a newer lease has begun to look, or to write."""
         self.looked[partition_id] = max(self.looked.get(partition_id, 0), writer)
@@ -140,8 +183,8 @@ class Broker:
             if partition_id and not held:
                 self.begins(partition_id, writer)
             self._places += 1
-            message = _message(queue, len(log), self._places, properties, body)
-            log.append(Stored(message, self._visible_ns, partition_id, offset, writer, held))
+            one = message(queue, len(log), self._places, properties, body)
+            log.append(Stored(one, self._visible_ns, partition_id, offset, writer, held))
         self.scheduler.tell(f"stored {[one.offset for one in log[first:]]} at {first} in {queue}", "broker")
         return first
 
@@ -167,7 +210,14 @@ class SimulatedSink(RocketMQSink):
     """The product's sink with another client."""
 
     def __init__(
-        self, broker: Broker, topic: str, queues: int, order: str, holder: Holder, on_replaced: str = "fail"
+        self,
+        broker: Broker,
+        topic: str,
+        queues: int,
+        order: str,
+        holder: Holder,
+        on_replaced: str = "fail",
+        on_unknown: str = "fail",
     ) -> None:
         options = RocketMQSinkOptions.model_validate(
             {
@@ -176,12 +226,13 @@ class SimulatedSink(RocketMQSink):
                 "queues": queues,
                 "order": order,
                 "on_replaced": on_replaced,
+                "on_unknown": on_unknown,
                 "max_message_bytes": 1024,
                 "send_timeout_s": SEND_TIMEOUT_S,
             }
         )
         super().__init__(options)
-        self._connecting.client = _client_of(broker, holder)  # type: ignore[method-assign,assignment]
+        vars(self._connecting)["client"] = _client_of(broker, holder)
 
 
 def _client_of(broker: Broker, holder: Holder) -> Callable[[], object]:
@@ -217,7 +268,8 @@ class SimulatedClient:
         return {}
 
     def begin(self, queue: Queue) -> int:
-        return 0
+        self._broker.ask(f"asks for the begin of {queue}")
+        return self._broker.oldest.get(queue, 0)
 
     def end(self, queue: Queue) -> int:
         self._broker.ask(f"asks for the end of {queue}")
@@ -230,6 +282,8 @@ class SimulatedClient:
 
     def pull(self, queue: Queue, offset: int, *, max_messages: int) -> Pulled:
         self._broker.ask(f"pulls {queue} at {offset}")
+        if offset < self._broker.oldest.get(queue, 0):
+            return Pulled([])
         end = min(self._broker.end(queue), offset + max_messages)
         return Pulled([one.message for one in self._broker.queues[queue][offset:end]])
 
@@ -261,6 +315,11 @@ class SimulatedReader:
         while self.position < self.end and self.broker.scheduler.monotonic() < self.deadline:
             self.broker.ask(f"reads {self.queue} from {self.position}")
             begin = self.position
+            oldest = self.broker.oldest.get(self.queue, 0)
+            if begin < oldest:
+                self.position = min(oldest, self.end)
+                yield Slice(begin, self.position, [], (MissingRange(begin, self.position, "deleted"),))
+                continue
             last = min(begin + _PULL, self.end, self.broker.end(self.queue))
             if last <= begin:
                 return
@@ -288,7 +347,9 @@ class SimulatedSender:
             raise NoAnswer("the deadline passed before the batch was sent; it is not stored")
         me = self._scheduler.current
         assert me is not None
-        fault = self._broker.faults.strikes(SEND_LOST, SEND_UNANSWERED, SEND_ORPHANED, SEND_HELD, BROKER_AWAY, weight=2)
+        fault = self._broker.faults.strikes(
+            SEND_LOST, SEND_UNANSWERED, SEND_ORPHANED, SEND_HELD, SEND_TORN, BROKER_AWAY, weight=2
+        )
         if fault == BROKER_AWAY:
             raise Unreachable("the broker does not answer", where=BROKER)
         answer_by = min(deadline, self._scheduler.monotonic() + SEND_TIMEOUT_S)
@@ -326,6 +387,9 @@ class SimulatedSender:
         return chance.uniform(0.05, 0.24) if fault == SEND_ORPHANED else chance.uniform(0.0002, 0.004)
 
     def _arrives(self, send: _Send) -> None:
+        if send.fault == SEND_TORN:
+            self._broker.store_torn(self._queue, send)
+            return
         first = self._broker.store(self._queue, send)
         if send.fault == SEND_UNANSWERED:
             return
@@ -338,11 +402,14 @@ class SimulatedSender:
         self._scheduler.wake(send.sender)
 
 
-def _message(queue: Queue, offset: int, place: int, properties: bytes, body: bytes) -> StoredMessage:
+def message(
+    queue: Queue, offset: int, place: int, properties: bytes, body: bytes, *, stored_ms: int = 0
+) -> StoredMessage:
+    """As a broker answers it. `place` is that in its log."""
     return StoredMessage(
         total_size=0,
         magic=MAGIC_V1,
-        body_crc=0,
+        body_crc=zlib.crc32(body) & 0x7FFFFFFF,
         queue_id=queue.queue_id,
         flag=0,
         queue_offset=offset,
@@ -350,7 +417,7 @@ def _message(queue: Queue, offset: int, place: int, properties: bytes, body: byt
         sys_flag=0,
         born_timestamp_ms=0,
         born_host=_HOST,
-        store_timestamp_ms=0,
+        store_timestamp_ms=stored_ms,
         store_host=_HOST,
         reconsume_times=0,
         prepared_transaction_offset=0,

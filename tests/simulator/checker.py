@@ -2,8 +2,9 @@
 
 Given is the world's own history: which line or record was written where and when, what destroyed it, what a person did.
 Arrived are the bytes of the target files and the bodies in the target's queues. What the ledger tells people (gaps,
-dead letters, moves of offsets) is read from its tables by plain SQL, and excuses exactly what it names. Nothing
-excuses a repeat: the one condition under which there may be some, a broker that holds a request back, is not met here.
+dead letters, moves of offsets) is read from its tables by plain SQL, and excuses exactly what it names. A repeat is
+excused only by as many possible ones as were told, where a target had forgotten what nobody had looked at; the
+condition under which there may be others, a broker that holds a request back, is not met here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,23 @@ class Told:
     moves: tuple[tuple[str, int, int], ...] = ()
     abandoned: tuple[tuple[str, int, int], ...] = ()
     repeats: int = 0
+    possible: int = 0
     known: frozenset[str] = frozenset()
 
     @classmethod
     def by(cls, ledger: sqlite3.Connection) -> Told:
-        def rows(query: str) -> list[tuple]:  # type: ignore[type-arg]
+        def rows(query: str) -> list[tuple[Any, ...]]:
             return ledger.execute(query).fetchall()
 
         moves = rows("SELECT partition_key, before, after FROM offset_changes ORDER BY id")
-        ((repeats,),) = rows("SELECT SUM(COALESCE(surplus, 0) + COALESCE(possible_repeats, 0)) FROM ranges")
+        ((repeats, possible),) = rows("SELECT SUM(surplus), SUM(possible_repeats) FROM ranges")
         return cls(
             frozenset(rows("SELECT partition_key, begin_offset, end_offset FROM gaps")),
             frozenset(rows("SELECT partition_key, record_offset FROM dead_letters")),
             tuple((key, _offset(before), _offset(after)) for key, before, after in moves),
             tuple(rows("SELECT partition_key, begin_offset, planned_end FROM ranges WHERE state = 'abandoned'")),
             repeats or 0,
+            possible or 0,
             frozenset(key for (key,) in rows("SELECT DISTINCT partition_key FROM ranges")),
         )
 
@@ -65,6 +69,7 @@ class Told:
             self.moves + tuple(move for move in older.moves if move not in self.moves),
             self.abandoned + tuple(one for one in older.abandoned if one not in self.abandoned),
             self.repeats + older.repeats,
+            self.possible + older.possible,
             self.known | older.known,
         )
 
@@ -102,6 +107,7 @@ class Verdict:
     """What does not hold, a sentence each."""
 
     faults: list[str] = field(default_factory=list)
+    repeats: list[str] = field(default_factory=list)
     lost: int = 0
     repeated: int = 0
     doubled: int = 0
@@ -114,8 +120,9 @@ Places = Mapping[str, Mapping[str, Sequence[bytes]]]
 """What stands in the targets, in its order there: by topic or path, and there by queue or file."""
 
 
-def compared(given: Sequence[Given], arrived: Places, told: Told, ordered: Places) -> Verdict:
-    """`ordered` are those of the targets in which order is asked for."""
+def compared(given: Sequence[Given], arrived: Places, told: Told, ordered: Places, torn: int) -> Verdict:
+    """`ordered` are those of the targets in which order is asked for. `torn` messages stand in the targets in parts,
+    and are left out of what arrived: that each is there again is told."""
     verdict = Verdict()
     by_target = {
         target: Counter(text for texts in parts.values() for text in texts) for target, parts in arrived.items()
@@ -131,7 +138,11 @@ def compared(given: Sequence[Given], arrived: Places, told: Told, ordered: Place
         if text not in by_text:
             verdict.foreign += count
             verdict.faults.append(f"{text!r} is in the target {count} times and was never given")
-    if told.repeats > verdict.doubled:
+    if verdict.repeated > told.possible:
+        verdict.faults += verdict.repeats
+    if torn > told.repeats + told.possible:
+        verdict.faults.append(f"{torn} messages are there in parts, {told.repeats} repeats are told")
+    if told.repeats > verdict.doubled + torn:
         verdict.faults.append(f"{told.repeats} repeats are told, {verdict.doubled} are there")
     verdict.faults += _out_of_order(given, ordered, told)
     return verdict
@@ -156,7 +167,7 @@ def _count(verdict: Verdict, text: bytes, alike: Sequence[Given], copies: Sequen
     too_many = max(sum(copies) - most - elsewhere, max(copies, default=0) - most)
     if too_many > 0:
         verdict.repeated += too_many
-        verdict.faults.append(f"{_name(alike[0])} is there {'+'.join(map(str, copies))} times, not {most}")
+        verdict.repeats.append(f"{_name(alike[0])} is there {'+'.join(map(str, copies))} times, not {most}")
 
 
 def _name(one: Given) -> str:

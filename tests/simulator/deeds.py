@@ -13,7 +13,7 @@ from tests.simulator import plans
 from tests.simulator.checker import Told
 from tests.simulator.journey import Journey, Recreated
 from tests.simulator.ledger import NAME, UID
-from tests.simulator.logfiles import LogFile, Program
+from tests.simulator.logfiles import Program
 from tests.simulator.offsets import set_offset, undo_offset
 from tests.simulator.scenario import Deed, entry
 from tests.simulator.source import UNREADABLE, Entry
@@ -71,11 +71,11 @@ class Doer:
 
     def rename(self) -> None:
         if program := self._known_program():
-            self._rotate(program, self.journey.folder.rename)
+            self._rotate(program)
 
     def rename_dated(self) -> None:
         if program := self._known_program():
-            self._rotate(program, self.journey.folder.rename_dated)
+            self._rotate(program, dated=True)
 
     def rename_twice(self) -> None:
         """Both between two looks of the product."""
@@ -88,14 +88,14 @@ class Doer:
                 folder.begin_file(program)
                 folder.write(program, self._chance.randint(1, 5))
 
-    def _rotate(self, program: Program, renamed: Callable[[Program], LogFile | None]) -> None:
+    def _rotate(self, program: Program, *, dated: bool = False) -> None:
         """Some programs are writing, and go on in the old file for a moment; some make the new one only with its first
         line."""
         folder = self.journey.folder
         busy = self._chance.random() < 0.4
         if busy:
             folder.write(program, self._chance.randint(1, 3))
-        former = renamed(program)
+        former = folder.rename(program, dated=dated)
         if former is None:
             return
         if busy:
@@ -119,7 +119,7 @@ class Doer:
             return
         self.journey.folder.copy(program)
         if self._chance.random() < 0.6:
-            self._rotate(program, self.journey.folder.rename)
+            self._rotate(program)
 
     def neighbour(self) -> None:
         """Another program writes `a-1.log`, beside `a.log`. No pattern that is read then names it."""
@@ -239,6 +239,14 @@ class Doer:
         if there:
             self.journey.broker.create(topic, there + self._chance.choice((1, 2)))
 
+    def retain(self) -> None:
+        """The oldest messages go, most often while a range is open whose records may be among them."""
+        broker = self.journey.broker
+        self._until(lambda: bool(self.journey.database.open_ranges()))
+        for queue in broker.topic(self.journey.document["sink"]["options"]["topic"]):
+            end = broker.end(queue)
+            broker.expire(queue, self._chance.choice((end, end - 1, self._chance.randint(0, end))))
+
     def recreate(self) -> None:
         """Deleted, made again, and filled by others past what stood there."""
         broker = self.journey.broker
@@ -252,7 +260,7 @@ class Doer:
         said = self.journey.document["sink"]["options"]["on_replaced"] == "continue"
         self.journey.recreated.append(Recreated(topic, held, said))
         for queue in queues:
-            broker.queues[queue] = []
+            broker.make_anew(queue)
             broker.store_foreign(queue, lengths[queue] + self._chance.choice((-2, 0, 1, 5, 30)))
 
     # ------------------------------------------------------------------------------------- the document, the offsets
@@ -427,6 +435,7 @@ _DEEDS: dict[str, Callable[[Doer], None]] = {
     plans.FOREIGN: Doer.others_write,
     plans.QUEUES: Doer.queues,
     plans.RECREATE: Doer.recreate,
+    plans.RETAIN: Doer.retain,
     plans.ELSEWHERE: Doer.elsewhere,
     plans.LIMITS: Doer.limits,
     plans.TASKS: Doer.tasks,

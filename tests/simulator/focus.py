@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from connect_core.contracts import Json
 from tests.simulator import plans
-from tests.simulator.faults import KILLED_DRIVER, KILLED_WORKER, STOPPED_WORKER, ZOMBIE_DRIVER, FaultPlan
+from tests.simulator.faults import KILLED_DRIVER, KILLED_WORKER, SEND_TORN, STOPPED_WORKER, ZOMBIE_DRIVER, FaultPlan
 from tests.simulator.plans import FILE, LOG, TOPIC, Plan, Writer
-from tests.simulator.scenario import Deed, entry
+from tests.simulator.scenario import Deed
 
 Making = Callable[[random.Random, Plan], Plan]
 
@@ -99,6 +99,27 @@ def restored_ledgers(chance: random.Random, plan: Plan) -> Plan:
     )
 
 
+def a_target_that_forgets(chance: random.Random, plan: Plan) -> Plan:
+    """Retention, while ranges are open that a killed worker has left."""
+    wanted = _route(chance, plan, chance.choice((FILE, LOG)), TOPIC, chance.randint(1, 3), tasks=chance.choice((1, 2)))
+    wanted = _happening(chance, wanted, [plans.GROW] * 4 + [plans.RETAIN] * 2 + [plans.FOREIGN])
+    return replace(wanted, faults=_KILLS, pace=chance.choice((1, 10, 30)), source_batch=3)
+
+
+def batches_that_a_broker_tears(chance: random.Random, plan: Plan) -> Plan:
+    wanted = _route(chance, plan, chance.choice((FILE, LOG)), TOPIC, chance.randint(1, 3), tasks=1)
+    wanted = _happening(chance, wanted, [plans.GROW] * 4 + [plans.FOREIGN] * chance.choice((0, 2)))
+    faults = FaultPlan(frozenset({SEND_TORN, KILLED_WORKER}), 3, 0.1, 10)
+    return replace(wanted, faults=faults, source_batch=10)
+
+
+def topics_into_files(chance: random.Random, plan: Plan) -> Plan:
+    wanted = _route(chance, plan, TOPIC, FILE, chance.randint(1, 4), tasks=chance.choice((1, 1, 2, 3)))
+    kinds = chance.choice(([], [plans.EXPIRE], [plans.TASKS], [plans.RESTORE], [plans.SET], [plans.BAD]))
+    wanted = replace(wanted, helped=chance.random() < 0.5, window_s=chance.choice((0, 1.5, 3)))
+    return replace(_happening(chance, wanted, [plans.GROW] * 5 + kinds), faults=chance.choice((_CALM, _KILLS)))
+
+
 def kills_at_files(chance: random.Random, plan: Plan) -> Plan:
     wanted = _route(chance, plan, chance.choice((FILE, LOG)), FILE, chance.randint(1, 3), tasks=chance.choice((1, 2)))
     return replace(_happening(chance, wanted, [plans.GROW] * 3), faults=_KILLS, pace=chance.choice((10, 30)))
@@ -120,13 +141,15 @@ FOCI: Mapping[str, Making] = {
         a_source_that_narrows,
         restored_ledgers,
         kills_at_files,
+        topics_into_files,
+        batches_that_a_broker_tears,
+        a_target_that_forgets,
     )
 }
 
 
 def _route(chance: random.Random, plan: Plan, source: str, sink: str, partitions: int, *, tasks: int) -> Plan:
     counts = [chance.randint(2, 20) for _ in range(partitions)]
-    logs = {f"p{n}": tuple(entry(chance, f"p{n}", at, 0) for at in range(count)) for n, count in enumerate(counts)}
     path = "logs/a.log" if partitions == 1 else "logs/*.log"
     document: Json = plans.document_of(chance, source, sink, path)
     return replace(
@@ -134,7 +157,7 @@ def _route(chance: random.Random, plan: Plan, source: str, sink: str, partitions
         source=source,
         sink=sink,
         document=document | {"tasks": tasks},
-        logs=logs if source == LOG else {},
+        logs=plans.logs_of(chance, source, counts),
         writers=tuple(Writer("abcdefgh"[n], count) for n, count in enumerate(counts) if source == FILE),
         faults=_CALM,
         window_s=chance.choice((0, 0, 0.5)),

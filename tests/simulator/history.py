@@ -23,7 +23,6 @@ from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.portions import RANGES
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.task import TaskRun
-from tests.simulator import faults as kinds
 from tests.simulator import scenario as deeds
 from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.engine import Place, SimulatedEngine
@@ -31,11 +30,11 @@ from tests.simulator.faults import Faults
 from tests.simulator.floors import above_unsettled
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
 from tests.simulator.offsets import TIMES, set_offset, undo_offset
-from tests.simulator.processes import drop_locks
 from tests.simulator.scenario import Deed, Scenario, by_key, drawn, entry, resolved, revised
 from tests.simulator.scheduler import Actor, Scheduler
 from tests.simulator.source import Log, SimulatedSource
 from tests.simulator.stage import Stage
+from tests.simulator.starting import spawn_driver, until_over
 
 FIND_SLICE_S = 0.5
 MAX_ATTEMPTS = 60
@@ -174,20 +173,15 @@ class Starter:
         return mine or self.history.scheduler.chance.random() < 0.1
 
     def _one_run(self) -> bool:
-        """Until it has ended; one that is stopped is given up after a while. True when it did all there was."""
-        history, scheduler = self.history, self.history.scheduler
-        me = scheduler.current
-        assert me is not None
-        driver = Driver(history, self.task)
-        running = [driver.spawn()]
-        if history.faults.strikes(kinds.SECOND_RUN, weight=3):
-            running.append(Driver(history, self.task).spawn(scheduler.chance.uniform(0, 0.3)))
-        for actor in running:
-            actor.at_end.append(lambda: scheduler.wake(me))
-        while not all(actor.ended or actor.stopped_until_ns > scheduler.now_ns for actor in running):
-            scheduler.after(0.7, lambda: scheduler.wake(me))
-            scheduler.block()
-        return driver.done
+        """True when it did all there was."""
+        drivers: list[Driver] = []
+
+        def spawn(after_s: float) -> Actor:
+            drivers.append(Driver(self.history, self.task))
+            return drivers[-1].spawn(after_s)
+
+        until_over(self.history, spawn)
+        return drivers[0].done
 
 
 @dataclass
@@ -198,11 +192,8 @@ class Driver:
     task: int
     done: bool = False
 
-    def spawn(self, after_s: float = 0.0) -> Actor:
-        history = self.history
-        history.attempts += 1
-        self.actor = history.scheduler.spawn(f"driver {history.attempts}", self._run, after_s)
-        self.actor.at_end.append(lambda: drop_locks(self.actor.killed_by))
+    def spawn(self, after_s: float) -> Actor:
+        self.actor = spawn_driver(self.history, self._run, after_s)
         return self.actor
 
     def _run(self) -> None:

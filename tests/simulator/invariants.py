@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from connect_core.contracts import LIVE, Receipt
+from connect_core.contracts import LIVE, Position, Receipt
 from connect_core.digest import RecordDigest
 from connect_core.ledger import OffsetStep, SettledRange
 from connect_core.records import Lineage, Partition
@@ -120,8 +120,8 @@ def _stories(history: History) -> Iterator[Story]:
         )
 
 
-def _offset(position: object) -> int:
-    return 0 if position is None else position.offset  # type: ignore[attr-defined]
+def _offset(position: Position | None) -> int:
+    return 0 if position is None else position.offset
 
 
 def _miscounted(story: Story) -> Iterator[str]:

@@ -14,64 +14,51 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from connect_core import clock, systems
 from connect_core.config.endpoints import _absolute
 from connect_core.config.resolving import Resolved
 from connect_core.contracts import Json, Side, Sink, Source
-from connect_core.errors import (
-    ConfigError,
-    Fenced,
-    LeaseHeld,
-    OffsetGone,
-    Retriable,
-    TargetChanged,
-    TooManyRejects,
-    WaybillError,
-)
 from connect_core.observe import Step
 from connect_core.records import Partition
 from connect_core.replication import run as running
-from connect_core.replication.portions import RANGES
-from connect_core.replication.setting import Listener, Setting
+from connect_core.replication.setting import Setting
 from connect_core.replication.task import TaskRun
 from connect_core.rocketmq import Queue
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
-from tests.simulator import faults as kinds
 from tests.simulator import plans
 from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.checker import Given, Told, Verdict, compared
 from tests.simulator.engine import Place, SimulatedEngine
 from tests.simulator.faults import Faults
-from tests.simulator.history import FIND_SLICE_S
 from tests.simulator.kernel import Kernel, installed
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
 from tests.simulator.logfiles import LogFolder, Program
-from tests.simulator.offsets import TIMES, set_offset
 from tests.simulator.plans import Plan, planned
-from tests.simulator.processes import drop_locks
-from tests.simulator.scheduler import Actor, Scheduler
+from tests.simulator.runs import Starter
+from tests.simulator.scheduler import Scheduler
 from tests.simulator.settled import SettledFiles
 from tests.simulator.source import HOLE, PLAIN, Log, SimulatedSource
 from tests.simulator.stage import Stage
+from tests.simulator.topics import SimulatedTopicSource, SourceBroker, waiting
 
-MAX_ATTEMPTS = 80
 MAX_TASKS = 4
 CALM_RUNS = 3
-_BETWEEN_S = 0.6
-"""Between two runs of a calm world: longer than a renamed file must have been left alone."""
 
 
 class JourneyRun(TaskRun):
     """The product's run; its steps are told, and are places where it can die."""
 
-    def __init__(self, setting: Setting, *rest: object) -> None:
-        super().__init__(setting, *rest)  # type: ignore[arg-type]
-        setting.engine.run = self  # type: ignore[attr-defined]
+    def __init__(self, setting: Setting, *rest: Any) -> None:
+        super().__init__(setting, *rest)
+        assert isinstance(setting.engine, SimulatedEngine)
+        self._place = setting.engine.place
+        setting.engine.run = self
 
     def reached(self, step: Step) -> None:
-        self.setting.engine.place.step(f"reached {step}")  # type: ignore[attr-defined]
+        self._place.step(f"reached {step}")
 
 
 @dataclass
@@ -104,6 +91,7 @@ class Journey(Stage):
         self.faults = Faults(self.scheduler, self.is_planned.faults)
         self.broker = Broker(self.scheduler, self.faults, self.step)
         self.logs = {Partition(key): Log(list(entries)) for key, entries in self.is_planned.logs.items()}
+        self.source_broker = SourceBroker(self.scheduler, self.faults, self.step, self.logs)
         births: dict[int, int] = {}
         self.kernel = Kernel(self.scheduler, self.step, births)
         self.folder = LogFolder(
@@ -151,6 +139,7 @@ class Journey(Stage):
     def _installed(self) -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(clock.replaced_by(self.scheduler))
+            stack.enter_context(waiting(self.scheduler))
             stack.enter_context(installed(self.kernel, self.scheduler, self.home))
             stack.enter_context(patch.object(systems, "source", lambda side, resources=None: self.source(side)))
             stack.enter_context(patch.object(systems, "sink", lambda side, resources=None: self.sink(side, Holder())))
@@ -160,6 +149,8 @@ class Journey(Stage):
     # -------------------------------------------------------------------------------------------------- the two ends
 
     def source(self, side: Side) -> Source:
+        if side.system == plans.TOPIC:
+            return SimulatedTopicSource(self.source_broker, side.options)
         if side.system == plans.LOG:
             return SimulatedSource(self.logs, self.is_planned.source_batch, self.step, self.faults)
         return _source(side)
@@ -198,11 +189,12 @@ class Journey(Stage):
 
     def resolved(self, document: Json) -> Resolved:
         source, sink = document["source"], document["sink"]
+        injected = {"uid": UID, "sink_system": sink["system"]} if source["system"] == plans.TOPIC else {}
         tasks = {"tasks": document["tasks"]} if sink["system"] == plans.FILE else {}
         return Resolved(
             name=NAME,
             uid=UID,
-            source=Side(source["system"], source["options"]),
+            source=Side(source["system"], source["options"] | injected),
             sink=Side(sink["system"], sink["options"] | tasks),
             pipeline=document["pipeline"],
             tasks=document["tasks"],
@@ -248,7 +240,8 @@ class Journey(Stage):
         told = Told.by(self.database.connection).and_before(self.told_before)
         arrived, anew = self.arrived(), {one.topic for one in self.recreated if one.said}
         ordered = {target: parts for target, parts in arrived.items() if target not in anew}
-        verdict = compared(list(self.given()), arrived, told, ordered)
+        torn = sum(one.torn for stored in self.broker.queues.values() for one in stored)
+        verdict = compared(list(self.given()), arrived, told, ordered, torn)
         if self.document["sink"]["options"].get("order") == "partition" and not self.recreated:
             verdict.faults += self._spread()
         return verdict
@@ -273,7 +266,7 @@ class Journey(Stage):
                 lines = path.read_bytes().split(b"\n")
                 found.setdefault("files", {})[path.name] = lines[:-1] + [line for line in lines[-1:] if line]
         for queue, stored in sorted(self.broker.queues.items()):
-            bodies = [one.message.body for one in stored if one.message.body != b"foreign"]
+            bodies = [one.message.body for one in stored if one.message.body != b"foreign" and not one.torn]
             found.setdefault(queue.topic, {})[str(queue)] = bodies
         return found
 
@@ -339,172 +332,3 @@ class Recreated:
 
 
 _source, _sink = systems.source, systems.sink
-
-
-@dataclass
-class Starter:
-    """Who starts the runs of one task, one after the other, and sometimes a second one beside a living one."""
-
-    journey: Journey
-    task: int
-
-    def run(self) -> None:
-        journey, scheduler = self.journey, self.journey.scheduler
-        attempts = 0
-        while not journey.over():
-            if self.task >= journey.document["tasks"] or journey.database.paused():
-                scheduler.wait(0.5)
-                continue
-            attempts += 1
-            if attempts > MAX_ATTEMPTS:
-                journey.problems.append(f"task {self.task} is not done after {MAX_ATTEMPTS} runs")
-                return
-            if self._one_run():
-                journey.ended_well(self.task)
-            scheduler.wait(_BETWEEN_S if journey.calm else scheduler.chance.choice((0.05, 0.3, 0.8)))
-
-    def _one_run(self) -> bool:
-        """Until it has ended; one that is stopped is given up after a while. True when it did all there was."""
-        journey, scheduler = self.journey, self.journey.scheduler
-        me = scheduler.current
-        assert me is not None
-        driver = Driver(journey, self.task)
-        running = [driver.spawn()]
-        if journey.faults.strikes(kinds.SECOND_RUN, weight=3):
-            running.append(Driver(journey, self.task).spawn(scheduler.chance.uniform(0, 0.3)))
-        for actor in running:
-            actor.at_end.append(lambda: scheduler.wake(me))
-        while not all(actor.ended or actor.stopped_until_ns > scheduler.now_ns for actor in running):
-            scheduler.after(0.7, lambda: scheduler.wake(me))
-            scheduler.block()
-        return driver.done
-
-
-@dataclass
-class Driver:
-    """One run of one task, as a process."""
-
-    journey: Journey
-    task: int
-    done: bool = False
-
-    def spawn(self, after_s: float = 0.0) -> Actor:
-        journey = self.journey
-        journey.attempts += 1
-        self.actor = journey.scheduler.spawn(f"driver {journey.attempts}", self._run, after_s)
-        self.actor.at_end.append(lambda: drop_locks(self.actor.killed_by))
-        return self.actor
-
-    def _run(self) -> None:
-        journey = self.journey
-        say = journey.scheduler.tell
-        try:
-            journey.step("starts")
-            self._attempt()
-            say("is done")
-            self.done = True
-        except Retriable as error:
-            journey.counts["runs that may be tried again"] += 1
-            say(f"fails: {error}")
-        except LeaseHeld as error:
-            journey.counts["runs fenced" if isinstance(error, Fenced) else "runs refused"] += 1
-            say(f"is refused: {error}")
-        except (OffsetGone, TooManyRejects, TargetChanged) as error:
-            say(f"needs a person: {error}")
-            self.done = Person(journey).answers(error)
-        except WaybillError as error:
-            if self._is_explained(error):
-                say(f"ends: {error}")
-                return
-            journey.problems.append(f"a run fails for good: {type(error).__name__}: {error}")
-
-    def _is_explained(self, error: WaybillError) -> bool:
-        """It is paused."""
-        return isinstance(error, ConfigError) and "is paused" in error.what
-
-    def _attempt(self) -> None:
-        journey, ledger = self.journey, self.journey.ledger
-        connector = ledger.connector(NAME)
-        engine = SimulatedEngine(journey.place(), self.actor, lambda: engine.run.held.leases[0].counter)
-        setting = Setting(
-            ledger=ledger,
-            connector=connector,
-            resolved=journey.resolved(connector.document),
-            resolve=lambda revision: journey.resolved(ledger.document(UID, revision)),
-            engine=engine,
-            home=journey.home,
-            times=TIMES,
-            lanes=journey.is_planned.lanes,
-            find_slice_s=FIND_SLICE_S,
-            holder=journey.holder(),
-            listener=Listener(self._says, lambda progress: None),
-            accept_gaps=journey.accepts_gaps,
-            window_s=0 if journey.calm else journey.is_planned.window_s,
-            portion=1 if journey.seed % 4 == 1 else RANGES,
-        )
-        running.run_task(setting, self.task)
-
-    def _says(self, text: str) -> None:
-        self.journey.scheduler.tell(f"says: {text}")
-
-
-@dataclass
-class Person:
-    """Who answers when a run says that one is needed. Called without a reason in the world, that is a fault."""
-
-    journey: Journey
-
-    def answers(self, error: WaybillError) -> bool:
-        """Whether this is to stay so: then the run has done all that it can."""
-        journey = self.journey
-        kind = type(error).__name__
-        journey.called[kind] += 1
-        journey.counts[f"person called: {kind}"] += 1
-        if isinstance(error, TooManyRejects):
-            return self._bad_record(error)
-        if isinstance(error, OffsetGone):
-            return self._records_gone(error)
-        return self._target_changed(error)
-
-    def _bad_record(self, error: TooManyRejects) -> bool:
-        journey = self.journey
-        if not any(one.bad for one in journey.given()):
-            journey.problems.append(f"called for no bad record: {error}")
-        if journey.is_planned.helped:
-            journey.revise(tolerance=-1)
-        return not journey.is_planned.helped
-
-    def _records_gone(self, error: OffsetGone) -> bool:
-        journey = self.journey
-        if not journey.restored and not any(one.lost for one in journey.given()):
-            journey.problems.append(f"called though nothing is lost: {error}")
-        if journey.document["on_gap"] == "fail":
-            journey.revise(on_gap="skip")
-        else:
-            journey.accepts_gaps = True
-        return False
-
-    def _target_changed(self, error: TargetChanged) -> bool:
-        journey = self.journey
-        for one in journey.recreated:
-            one.said = True
-        if journey.recreated:
-            self._goes_on_in_what_is_there()
-        elif journey.restored:
-            for path in (journey.home / "out").iterdir():
-                if ".unsettled" not in path.name and str(path) in error.where:
-                    path.rename(path.with_name(f"{path.name}.unsettled-by-hand"))
-        else:
-            journey.problems.append(f"called though nobody touched the target: {error}")
-        return False
-
-    def _goes_on_in_what_is_there(self) -> None:
-        """A range that cannot be finished then is given up where it began."""
-        journey = self.journey
-        sink = journey.document["sink"]
-        if sink["options"]["on_replaced"] == "continue":
-            assignment, there = journey.ledger.assignment(UID), journey.database.open_ranges()
-            for partition in sorted(one for one in assignment.shares if one.id in there):
-                begin = journey.database.committed().get(partition.id, 0)
-                set_offset(journey, journey.source_now(), assignment, partition, begin, abandon=True)
-        journey.revise(sink=sink | {"options": sink["options"] | {"on_replaced": "continue"}})

@@ -61,6 +61,8 @@ class Program:
     files: list[LogFile] = field(default_factory=list)
     count: int = 0
     closed: bool = False
+    dated: bool | None = None
+    """How its files are renamed, once the first of them was: one rotation has one scheme."""
 
     @property
     def current(self) -> LogFile | None:
@@ -154,23 +156,22 @@ class LogFolder:
 
     # ------------------------------------------------------------------------------------- rotation that loses nothing
 
-    def rename(self, program: Program) -> LogFile | None:
-        """`app.log` becomes `app.log.1`, and what had that name `app.log.2`. The next line makes the file anew."""
+    def rename(self, program: Program, *, dated: bool = False) -> LogFile | None:
+        """`app.log` becomes `app.log.1`, and what had that name `app.log.2`; or it gets a name with its date. The next
+        line makes the file anew."""
         file = program.current
-        if file is None or not file.lines or program.linked:
+        if file is None or file.path is None or not file.lines or program.linked:
             return None
+        program.dated = dated if program.dated is None else program.dated
+        if program.dated:
+            name = f"{program.path.name}.202611{20 + len(program.files):02}"
+            return self._renamed(file, program.path.with_name(name))
         numbered = {one.path: one for one in program.files if one.path is not None and one is not file}
         for number in range(len(program.files), 0, -1):
             former = numbered.get(program.path.with_name(f"{program.path.name}.{number}"))
             if former is not None and former.path is not None:
                 former.path = former.path.rename(program.path.with_name(f"{program.path.name}.{number + 1}"))
         return self._renamed(file, program.path.with_name(f"{program.path.name}.1"))
-
-    def rename_dated(self, program: Program) -> LogFile | None:
-        file = program.current
-        if file is None or file.path is None or not file.lines or program.linked:
-            return None
-        return self._renamed(file, program.path.with_name(f"{program.path.name}.202611{20 + len(program.files):02}"))
 
     def _renamed(self, file: LogFile, new: Path) -> LogFile:
         assert file.path is not None

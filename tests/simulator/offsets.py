@@ -24,7 +24,9 @@ class World(Protocol):
 
     home: Path
     scheduler: Scheduler
-    ledger: Ledger
+
+    @property
+    def ledger(self) -> Ledger: ...
 
     def holder(self) -> str: ...
 

@@ -4,6 +4,7 @@ ends, to the document and to the ledger meanwhile."""
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connect_core.contracts import Json
@@ -12,9 +13,10 @@ from tests.simulator.ledger import NAME
 from tests.simulator.logfiles import MAX_LINE_BYTES
 from tests.simulator.scenario import Deed, entry
 from tests.simulator.source import Entry
+from tests.simulator.topics import TOPIC_NAME, queue_key
 
 FILE, LOG, TOPIC = "file", "memory", "rocketmq"
-ROUTES = ((FILE, FILE), (FILE, TOPIC), (LOG, FILE), (LOG, TOPIC))
+ROUTES = ((FILE, FILE), (FILE, TOPIC), (LOG, FILE), (LOG, TOPIC), (TOPIC, FILE))
 
 GROW, TORN, BAD = "source grows", "a line without its end", "a bad record"
 RENAME, RENAME_DATED, RENAME_TWICE = "log renamed", "log renamed with a date", "log renamed twice at once"
@@ -23,6 +25,7 @@ DELETE_READ, DELETE_FORMER, NEW_LOG = "log read and deleted", "oldest rotated lo
 CUT, REPLACE, DELETE = "log cut", "log replaced", "log deleted unread"
 EXPIRE = "source expires"
 FOREIGN, QUEUES, RECREATE = "others write to the target", "target topic grows", "target topic made anew by others"
+RETAIN = "target's oldest messages expire"
 LIMITS, TASKS, TARGET, NARROW = "limits changed", "tasks changed", "target changed", "source narrowed or widened"
 PAUSE, SET, UNDO, ABANDON = "paused", "offset set", "offset undone", "offset set with abandon"
 RESTORE = "ledger restored"
@@ -61,7 +64,8 @@ class Writer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is fixed before a journey begins. `logs` are the partitions of a source in memory; `writers` the
+    """Everything that is fixed before a journey begins. `logs` are the partitions of a source in memory, or the queues
+    of a source topic; `writers` the
     programs whose log files are read. `helped`: somebody tolerates what is bad when a run asks for it."""
 
     source: str
@@ -87,13 +91,12 @@ def planned(chance: random.Random) -> Plan:
     source, sink = chance.choice(ROUTES)
     partitions = chance.choice((1, 2, 2, 3, 4, 8))
     lines = [chance.randint(2, 30) for _ in range(partitions)]
-    logs = {f"p{n}": tuple(entry(chance, f"p{n}", at, 0) for at in range(count)) for n, count in enumerate(lines)}
     linked = chance.random() < 0.2
     return Plan(
         source=source,
         sink=sink,
         document=document_of(chance, source, sink, "logs/a.log" if partitions == 1 else "logs/*.log"),
-        logs=logs if source == LOG else {},
+        logs=logs_of(chance, source, lines),
         writers=tuple(
             Writer(name, lines[n], linked) for n, name in enumerate("abcdefgh"[:partitions]) if source == FILE
         ),
@@ -107,14 +110,31 @@ def planned(chance: random.Random) -> Plan:
     )
 
 
+def logs_of(chance: random.Random, source: str, counts: Sequence[int]) -> dict[str, tuple[Entry, ...]]:
+    if source == FILE:
+        return {}
+    names = [queue_key(n) if source == TOPIC else f"p{n}" for n in range(len(counts))]
+    return {
+        name: tuple(entry(chance, name, at, 0) for at in range(count))
+        for name, count in zip(names, counts, strict=True)
+    }
+
+
 def document_of(chance: random.Random, source: str, sink: str, path: str) -> Json:
     sources: dict[str, Json] = {
         FILE: {"path": path, "max_line_bytes": MAX_LINE_BYTES},
         LOG: {},
+        TOPIC: {"topics": [TOPIC_NAME]},
     }
     sinks: dict[str, Json] = {
         FILE: {"path": "out/copy.txt"},
-        TOPIC: {"topic": "copy", "queues": chance.choice((1, 2, 3)), "order": "partition", "on_replaced": "fail"},
+        TOPIC: {
+            "topic": "copy",
+            "queues": chance.choice((1, 2, 3)),
+            "order": "partition",
+            "on_replaced": "fail",
+            "on_unknown": "fail",
+        },
     }
     return {
         "name": NAME,
@@ -130,6 +150,8 @@ def document_of(chance: random.Random, source: str, sink: str, path: str) -> Jso
 
 def _deeds(chance: random.Random, source: str, sink: str) -> tuple[Deed, ...]:
     weights = {**(OF_FILES if source == FILE else OF_LOGS), **(OF_TOPICS if sink == TOPIC else {})}
+    if source == LOG and sink == TOPIC:
+        weights |= {RETAIN: 1}
     if chance.random() < 0.6:
         weights |= OF_ALL | ({NARROW: 2} if source == FILE else {})
     kinds = list(weights)

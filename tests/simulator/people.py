@@ -1,0 +1,106 @@
+"""Who answers when a run of a journey says that a person is needed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connect_core.errors import OffsetGone, TargetChanged, TooManyRejects, WaybillError
+from connect_core.records import Partition
+from tests.simulator.ledger import UID
+from tests.simulator.offsets import set_offset
+
+if TYPE_CHECKING:
+    from tests.simulator.journey import Journey
+
+
+@dataclass
+class Person:
+    """Who answers when a run says that one is needed. Called without a reason in the world, that is a fault."""
+
+    journey: Journey
+
+    def answers(self, error: WaybillError) -> bool:
+        """Whether this is to stay so: then the run has done all that it can."""
+        journey = self.journey
+        kind = type(error).__name__
+        journey.called[kind] += 1
+        journey.counts[f"person called: {kind}"] += 1
+        if isinstance(error, TooManyRejects):
+            return self._bad_record(error)
+        if isinstance(error, OffsetGone):
+            return self._records_gone(error)
+        return self._target_changed(error)
+
+    def _bad_record(self, error: TooManyRejects) -> bool:
+        journey = self.journey
+        if not any(one.bad for one in journey.given()):
+            journey.problems.append(f"called for no bad record: {error}")
+        if journey.is_planned.helped:
+            journey.revise(tolerance=-1)
+        return not journey.is_planned.helped
+
+    def _records_gone(self, error: OffsetGone) -> bool:
+        journey = self.journey
+        if not journey.restored and not any(one.lost for one in journey.given()):
+            journey.problems.append(f"called though nothing is lost: {error}")
+        if journey.document["on_gap"] == "fail":
+            journey.revise(on_gap="skip")
+        else:
+            journey.accepts_gaps = True
+        return False
+
+    def _target_changed(self, error: TargetChanged) -> bool:
+        journey = self.journey
+        for one in journey.recreated:
+            one.said = True
+        if "deleted by retention" in error.what:
+            self._delivers_again(error)
+        elif journey.recreated:
+            self._goes_on_in_what_is_there(error)
+        elif journey.restored:
+            for path in (journey.home / "out").iterdir():
+                if ".unsettled" not in path.name and str(path) in error.where:
+                    path.rename(path.with_name(f"{path.name}.unsettled-by-hand"))
+        else:
+            journey.problems.append(f"called though nobody touched the target: {error}")
+        return False
+
+    def _delivers_again(self, error: TargetChanged) -> None:
+        """Where that would change the order a person finds out what arrived, and the range is given up behind it."""
+        journey = self.journey
+        if not journey.broker.oldest:
+            journey.problems.append(f"called though nothing has expired: {error}")
+        sink = journey.document["sink"]
+        if sink["options"]["on_unknown"] == "redeliver":
+            self._gives_up(error, behind=True)
+        else:
+            journey.revise(sink=sink | {"options": sink["options"] | {"on_unknown": "redeliver"}})
+
+    def _goes_on_in_what_is_there(self, error: TargetChanged) -> None:
+        sink = self.journey.document["sink"]
+        if sink["options"]["on_replaced"] == "continue":
+            self._gives_up(error)
+        self.journey.revise(sink=sink | {"options": sink["options"] | {"on_replaced": "continue"}})
+
+    def _gives_up(self, error: TargetChanged, *, behind: bool = False) -> None:
+        """The open ranges of those partitions that the run has named, or of all; where one begins, or `behind` what has
+        arrived of it. One that is worked on is for the next time."""
+        journey = self.journey
+        assignment, there = journey.ledger.assignment(UID), journey.database.open_ranges()
+        open_ones = sorted(one for one in assignment.shares if one.id in there)
+        named = [one for one in open_ones if f"range of {one.key} " in error.where]
+        for partition in named or open_ones:
+            place = journey.database.committed().get(partition.id, 0)
+            with suppress(WaybillError):
+                at = max(place, self._behind_what_arrived(partition)) if behind else place
+                set_offset(journey, journey.source_now(), assignment, partition, at, abandon=True)
+
+    def _behind_what_arrived(self, partition: Partition) -> int:
+        journey = self.journey
+        stored = (one for log in journey.broker.queues.values() for one in log if one.partition_id == partition.id)
+        last = max(stored, key=lambda one: one.offset, default=None)
+        if last is None:
+            return 0
+        return last.offset + (1 if partition in journey.logs else len(last.message.body) + 1)
