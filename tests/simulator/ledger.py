@@ -40,7 +40,7 @@ class SimulatedLedger(Ledger):
         self, engine: Engine, step: Callable[[str], None], faults: Faults, settled: Callable[[], None]
     ) -> None:
         super().__init__(engine)
-        self._step, self._faults, self._settled = step, faults, settled
+        self._step, self._faults, self._have_moved = step, faults, settled
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -77,12 +77,12 @@ class SimulatedLedger(Ledger):
         floors: Sequence[Floor],
     ) -> list[OpenRange]:
         opened = super().plan(leases, run_id, uid, task, ranges, floors)
-        self._settled()
+        self._have_moved()
         return opened
 
     def settle(self, leases: Sequence[Lease], run_id: str, uid: str, outcomes: Sequence[Outcome]) -> None:
         super().settle(leases, run_id, uid, outcomes)
-        self._settled()
+        self._have_moved()
 
 
 class Database:

@@ -86,6 +86,7 @@ class LogFolder:
         self.folder, self._chance, self._now_s, self._births, self._opened = folder, chance, now_s, births, opened
         self.programs: list[Program] = []
         self._count = 0
+        self._newest_ns = 0
 
     # ---------------------------------------------------------------------------------------------------- writing
 
@@ -261,8 +262,10 @@ class LogFolder:
             line.lost = how
 
     def _born(self, path: Path) -> None:
+        """No two files are made at one moment: where time stands still each is a nanosecond younger."""
         self._touch(path)
-        self._births[path.stat().st_ino] = unix_ns(int(self._now_s() * 1e9))
+        self._newest_ns = max(self._newest_ns + 1, unix_ns(int(self._now_s() * 1e9)))
+        self._births[path.stat().st_ino] = self._newest_ns
 
     def _touch(self, path: Path) -> None:
         moment_ns = unix_ns(int(self._now_s() * 1e9))

@@ -21,7 +21,7 @@ class Person:
 
     journey: Journey
 
-    def answers(self, error: WaybillError) -> bool:
+    def answers(self, error: OffsetGone | TooManyRejects | TargetChanged) -> bool:
         """Whether this is to stay so: then the run has done all that it can."""
         journey = self.journey
         kind = type(error).__name__
