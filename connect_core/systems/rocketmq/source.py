@@ -58,6 +58,8 @@ class RocketMQSource:
         self._recent: dict[Partition, list[Columns]] = {}
         self._ends: dict[Partition, int] = {}
         self._told: dict[Queue, int] = {}
+        self._begun: set[str] = set()
+        """Topics of which something was read, as far as this task knows."""
         self._waiting: dict[tuple[Queue, int], QueueReader] = {}
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
@@ -112,6 +114,7 @@ class RocketMQSource:
         every = {partition: queue_of(partition.key) for partition in known}
         queues = {partition: queue for partition, queue in every.items() if self._options.reads(queue.topic)}
         left = {partition: _untouched(known[partition]) for partition in every.keys() - queues.keys()}
+        self._begun = {queue.topic for partition, queue in queues.items() if known[partition]}
         with self._connecting.client() as client:
             with telling_who_is_away(client, [queue.broker for queue in queues.values()]):
                 seen = self._presence.bounds(client, [queue.topic for queue in queues.values()])
@@ -163,7 +166,8 @@ class RocketMQSource:
 
     def _first_offset(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
         """Where a queue that was never read begins. Our group keeps what the first look has seen until something has
-        been read: the newest message, and the place of another group, are others at each look."""
+        been read: the newest message, and the place of another group, are others at each look. A queue that a topic
+        has got since others of it were read is new, and begins at its first message."""
         if (wanted := self._named_offset(queue)) is not None:
             return wanted
         if self._options.start_of_others() == "earliest":
@@ -172,7 +176,7 @@ class RocketMQSource:
         kept = client.groups.committed(group, queue) if group else None
         if kept is not None:
             return kept
-        begin = self._started_from(client, queue, seen)
+        begin = seen.begin if queue.topic in self._begun else self._started_from(client, queue, seen)
         if group:
             client.groups.create(group)
             client.groups.commit(group, queue, begin)

@@ -223,6 +223,24 @@ def test_a_first_run_begins_where_the_document_says(site: Site, client: Client) 
         site.waybill("connectors", "delete", NAME, "--yes")
 
 
+def test_a_queue_that_a_topic_gets_later_is_read_from_its_first_message(site: Site, client: Client) -> None:
+    """Also where the document begins with what is newest: what was there before the first run is left out, not more."""
+    source, target = f"{site.topic}-in", f"{site.topic}-out"
+    stored(site, source, 2, count=10)
+    connector(site, {"topics": [source], "start": "latest"}, {"topic": target, "queues": 1})
+    site.waybill("run", NAME)
+    stored(site, source, 2, count=10, begin=10)
+    site.waybill("run", NAME)
+    client.topics.create(source, 4)
+    stored(site, source, 4, count=5, begin=20)
+    lag = {one["partition"][-1]: one["lag"] for one in site.json("lag", NAME)["connectors"][0]["partitions"]}
+    assert lag == {"0": 5, "1": 5, "2": 5, "3": 5}
+    site.waybill("run", NAME)
+    begins = {0: 10, 1: 10, 2: 20, 3: 20}
+    wanted = [b"%s %d %d" % (source.encode(), queue, n) for queue, begin in begins.items() for n in range(begin, 25)]
+    assert sorted(bodies_of(client, target)) == sorted(wanted)
+
+
 def test_a_first_run_begins_at_the_offsets_that_the_document_names(site: Site, client: Client) -> None:
     source, target = f"{site.topic}-in", f"{site.topic}-out"
     stored(site, source, 3, count=40)
