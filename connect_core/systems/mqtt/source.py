@@ -66,7 +66,7 @@ class MqttSource:
         places = {partition: at or Position(0, 0) for partition, at in known.items()}
         lost = self._lost(places)
         seen = {partition: self._bounds(partition, at, lost=partition in lost) for partition, at in places.items()}
-        first = min(seen, key=_number, default=None)
+        first = min((one for one in seen if seen[one].pushes), key=_number, default=None)
         return seen if first is None else seen | {first: self._with_dropped(seen[first])}
 
     def _lost(self, places: Mapping[Partition, Position]) -> set[Partition]:

@@ -283,6 +283,17 @@ def test_a_shared_subscription_needs_a_sink_that_tells_its_records(bare_site: Si
             bare_site.apply("in", {"source": place(mosquitto, filters=filters), "sink": {"file": {"path": "out.txt"}}})
 
 
+def test_a_session_that_is_not_needed_any_more_is_told_once(bare_site: Site, mosquitto: Mosquitto) -> None:
+    """Also by a task that has no other one."""
+    for filters in (["d/left", "d/right"], ["d/left"]):
+        source = place(mosquitto, filters=filters, sessions=2)
+        bare_site.apply("in", {"source": source, "sink": {"file": {"path": "out.txt"}}, "tasks": 2})
+        run(bare_site)
+    run(bare_site)
+    gaps = bare_site.json("gaps", "in")["gaps"]
+    assert [(gap["partition"], gap["reason"]) for gap in gaps] == [("session-1", "left")]
+
+
 @COSTLY
 def test_filters_are_shared_out_and_a_session_that_is_not_needed_is_emptied(
     bare_site: Site, mosquitto: Mosquitto
