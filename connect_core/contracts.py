@@ -85,8 +85,9 @@ class Bounds:
     `grows` says that whatever comes next is appended right behind `end`, so that a live range may follow it: not of a
     file that was renamed, nor of a part that ends. `pushes` says that only who follows it learns whether there is
     anything (`Inbox`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
-    record yet, in the unit of positions: the bytes of a last line without its line feed. `failure` says why this
-    partition cannot be read now though the others can: then nothing else here counts.
+    record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen` says that this look
+    has chosen where an unread partition begins, and that a later one may choose otherwise: the choice is kept.
+    `failure` says why this partition cannot be read now though the others can: then nothing else here counts.
     """
 
     incarnation: int
@@ -98,6 +99,7 @@ class Bounds:
     grows: bool = True
     pushes: bool = False
     waiting: int = 0
+    chosen: bool = False
     failure: Failure | None = None
 
 
