@@ -141,6 +141,8 @@ def show(name: Name, stream: Stream, wide: WideFlag = False, as_json: JsonFlag =
     def for_people() -> None:
         shown = ("state", "asked", "sink", "revision", "who", "why", "created_at", "ended_at")
         output.fields((key.replace("_", " "), _cell(told, key)) for key in shown)
+        for sentence in _unknown(told):
+            output.line(sentence)
         output.line()
         columns = (
             Column("PARTITION", least=16),
@@ -178,7 +180,7 @@ def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False)
         changed = opened.ledger.cancel_backfill(connector.uid, stream, who=opened.settings.user, why=why)
         told = _told(opened.ledger, name, stored_backfill(opened.ledger, connector, stream))
     text = "cancelled" if changed else f"was {told['state']} already"
-    output.emit(as_json, told, lambda: output.line(f"{name}: {stream}: {text}"))
+    output.emit(as_json, told, lambda: output.line("\n  ".join([f"{name}: {stream}: {text}", *_unknown(told)])))
 
 
 # ------------------------------------------------------------------------------------------------------------- running
@@ -304,6 +306,10 @@ def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
         "why": stored.why,
         "created_at": stored.created_at,
         "ended_at": stored.ended_at,
+        "open": [
+            {"partition": one.range.partition.key, "begin": one.range.begin, "end": one.range.end}
+            for one in ledger.open_ranges(stored.uid, stored.stream)
+        ],
         "done": course.done(positions),
         "planned": course.length(positions),
         "parts": [
@@ -317,6 +323,14 @@ def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
             for part in stored.parts
         ],
     }
+
+
+def _unknown(told: dict[str, Any]) -> list[str]:
+    """Of a backfill that is cancelled: what an attempt may have delivered that no receipt tells of."""
+    if told["state"] != "cancelled":
+        return []
+    said = "was open: what was delivered of it stands in the target, and no receipt tells of it"
+    return [f"{one['partition']} from {one['begin']:,} to {one['end']:,} {said}" for one in told["open"]]
 
 
 def _cell(told: dict[str, Any], key: str) -> Any:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.ledger import Ledger
+from connect_core.contracts import Part, Pins, Range
+from connect_core.ledger import Backfill, Ledger, task_lease_id
+from connect_core.records import Partition
 from tests.unit.cli.conftest import Waybill
 from tests.unit.cli.moves import moved
 
@@ -48,6 +50,24 @@ def test_a_backfill_goes_beside_the_live_target_and_is_told(waybill: Waybill, co
     assert len(waybill("receipts", "copy", "--run", told["tasks"][0]["run"], "--json").json["receipts"]) == 1
     assert {run["stream"] for run in waybill("runs", "copy", "--json").json["runs"]} == {"live", "backfill-one"}
     assert waybill("runs", "copy", "--stream", "live", "--json").json["runs"][0]["stream"] == "live"
+
+
+def test_a_backfill_that_is_cancelled_says_what_nobody_knows(waybill: Waybill, copied: Path) -> None:
+    """An attempt that was killed has left a range: what it delivered stays in the target without a receipt."""
+    with ledger_of(copied) as ledger:
+        connector, log = ledger.connector("copy"), Partition(f"{copied}/logs/a.log")
+        part = Part(log, 0, 0, 14)
+        ledger.begin_backfill(Backfill(connector.uid, "backfill-one", "backfill", 1, {}, (part,), {}, "ann"))
+        lease_id = task_lease_id(connector.uid, "backfill-one", 1, 0)
+        lease = ledger.take(lease_id, None, "test", uid=connector.uid, stream="backfill-one", version=1)
+        run = ledger.begin_run(connector.uid, "backfill-one", task=0, engine="inline")
+        wanted = Range("backfill-one", log, 0, 0, 0, 14, 1000, 10**6, {}, Pins(1, "p", {}, "test"))
+        ledger.plan([lease], run, connector.uid, 0, [wanted], [])
+        ledger.release(lease)
+    said = f"{log.key} from 0 to 14 was open: what was delivered of it stands in the target, and no receipt tells of it"
+    assert said not in waybill("backfills", "show", "copy", "one").out
+    assert said in waybill("backfills", "cancel", "copy", "one").out
+    assert said in waybill("backfills", "show", "copy", "one").out
 
 
 def test_a_run_is_replayed_into_another_file(waybill: Waybill, copied: Path) -> None:
