@@ -57,6 +57,15 @@ class Offsets(Transactions):
             before = committed(connection, uid, stream, [partition])[partition]
             _move(connection, uid, stream, partition, "set", before, position, who, why)
 
+    def begin_at(self, leases: Sequence[Lease], uid: str, stream: str, positions: Mapping[Partition, Position]) -> None:
+        """Keeps where partitions begin that have no position yet; leaves the others as they are. No change by a person:
+        there is nothing to undo. Raises Fenced when a lease is lost."""
+        with self._write() as connection:
+            fence(connection, leases)
+            known, moment = committed(connection, uid, stream, list(positions)), now()
+            rows = [position_row(uid, stream, one, at, moment) for one, at in positions.items() if known[one] is None]
+            upsert(connection, OFFSETS, OFFSET_KEY, rows)
+
     def undo_offset(
         self, leases: Sequence[Lease], uid: str, stream: str, partition: Partition, *, who: str
     ) -> Position | None:

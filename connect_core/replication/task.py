@@ -393,11 +393,24 @@ class TaskRun:
         """What there is from each position on. A partition of which records are lost is put aside, unless somebody has
         accepted that; so is one that cannot be read."""
         course = self.setting.course
-        seen = self._bounds_on(course) if course else self.source.bounds(self.asked())
+        seen = self._bounds_on(course) if course else self._bounds_from(self.asked())
         meant = {partition: one for partition, one in seen.items() if self.lifecycle.reads(partition)}
         bounds = self.lifecycle.readable(meant, self._failures(meant))
         self.goals.saw(bounds)
         return bounds
+
+    def _bounds_from(self, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        """Where an unread partition begins is kept at once, when the source would choose another place later."""
+        seen = self.source.bounds(asked)
+        first = {
+            one: Position(there.incarnation, there.begin, there.evidence)
+            for one, there in seen.items()
+            if there.chosen and not there.failure and asked[one] is None
+        }
+        if not first:
+            return seen
+        self.ledger.begin_at(self.held.leases, self.uid, self.stream, first)
+        return seen | self.source.bounds(first)
 
     def _failures(self, bounds: Mapping[Partition, Bounds]) -> dict[Partition, Failure]:
         found = {}

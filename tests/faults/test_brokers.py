@@ -149,6 +149,29 @@ def test_unread_messages_that_are_gone_are_told_exactly(
 
 
 @pytest.mark.parametrize("database", DATABASES)
+def test_where_a_topic_begins_outlives_its_broker(
+    site_on: MakeSite, java_reader: JavaReader, rocketmq: RocketMQ, database: str, row: FaultRow
+) -> None:
+    """`start: latest`: the broker forgets what our group was told in its last seconds; the first run has kept it."""
+    row.describe("SIGKILL of the broker right after the first look of start: latest", where=Outward.where)
+    row.database = database
+    journey = Outward(site_on(database), java_reader, records=MOVED[1], start="latest")
+    journey.site.waybill("run", journey.name)
+    row.strikes()
+    rocketmq.kill()
+    rocketmq.start()
+    journey.feed(*UNREAD)
+    journey.site.waybill("run", journey.name)
+    row.moves_again()
+    assert journey.site.json("gaps", journey.name)["gaps"] == []
+    left_out = partial(numbered, begin=MOVED[0], end=MOVED[1])
+    wanted = sorted(record for queue in journey.source().values() for record in queue)
+    never = {record for number in range(journey.partitions) for record in left_out(number)}
+    assert sorted(journey.path.read_bytes().splitlines()) == [record for record in wanted if record not in never]
+    row.lost = row.repeated = row.reordered = 0
+
+
+@pytest.mark.parametrize("database", DATABASES)
 def test_a_topic_made_anew_behind_a_position_that_a_person_has_set(
     site_on: MakeSite, java_reader: JavaReader, rocketmq: RocketMQ, database: str, row: FaultRow
 ) -> None:

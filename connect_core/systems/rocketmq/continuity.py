@@ -65,14 +65,17 @@ def at_end(evidence: Json) -> Json:
     return evidence | {_AT_END: True}
 
 
-def first_bounds(client: Client, queue: Queue, seen: QueueBounds, begin: int) -> Bounds:
+def first_bounds(client: Client, queue: Queue, seen: QueueBounds, begin: int, *, chosen: bool = False) -> Bounds:
     """A queue that was never read, from `begin` on or what is left behind it.
 
-    The evidence is the first message itself: a range that is planned now may be finished by a later attempt, which
-    has to know whether it is still that queue.
+    The evidence is the first message itself, at the end of the queue the one before: a range that is planned now may
+    be finished by a later attempt, which has to know whether it is still that queue.
     """
     begin = min(max(begin, seen.begin), seen.end)
-    return Bounds(0, begin, seen.begin, seen.end, _first_evidence(client, queue, begin, seen))
+    evidence = _first_evidence(client, queue, begin, seen)
+    if chosen and begin == seen.end:
+        evidence = at_end(evidence)
+    return Bounds(0, begin, seen.begin, seen.end, evidence, chosen=chosen)
 
 
 def begun_at(client: Client, queue: Queue, seen: QueueBounds, wanted: int) -> Bounds:
@@ -148,8 +151,9 @@ def _of_message(evidence: Json) -> Json:
 
 
 def _first_evidence(client: Client, queue: Queue, begin: int, seen: QueueBounds) -> Json:
-    """Of the message that is read first, where nothing was seen before it."""
-    first = client.pull(queue, begin, max_messages=1).messages if begin < seen.end else []
+    """Of the message that is read first, where nothing was seen before it; of the one before the queue's end."""
+    place = min(begin, seen.end - 1)
+    first = client.pull(queue, place, max_messages=1).messages if place >= seen.begin else []
     return evidence_of(first[0]) if first else {}
 
 

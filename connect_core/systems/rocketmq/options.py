@@ -165,10 +165,10 @@ class RocketMQSourceOptions(ClusterOptions):
         default="earliest",
         description="Where a queue that was never read begins: `earliest`, its oldest message; `latest`, behind the "
         "newest; a time with its zone, the first message stored since; `group:NAME`, where that consumer group stands "
-        "(earliest in queues of which it has no offset). What the first look has seen counts: our own group keeps it, "
-        "though a broker that is killed within 5 s of that look may forget it. A queue that its topic gets later "
-        "begins at its first message when the same task has read something of the topic. A topic that a pattern means "
-        "later begins like all others: take `earliest` where none of its messages may be left out. "
+        "(earliest in queues of which it has no offset). What the first look has seen counts: the ledger keeps it when "
+        "that is a run, our own group when it is `plan` or `lag`. A queue that its topic gets later begins at its "
+        "first message where the same task has looked at others of the topic. A topic that a pattern means later "
+        "begins like all others: take `earliest` where none of its messages may be left out. "
         "Or offsets by topic and queue; `default` says where the queues begin that have none there, `earliest` when it "
         "is left out",
         examples=["latest", "2026-11-01T00:00:00Z", "group:billing", '{orders: {"broker-a/0": 1200}, default: latest}'],

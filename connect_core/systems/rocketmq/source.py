@@ -147,7 +147,9 @@ class RocketMQSource:
             wanted = self._named_offset(queue)
             if wanted is not None:
                 return begun_at(client, queue, seen[queue], wanted)
-            return first_bounds(client, queue, seen[queue], self._first_offset(client, queue, seen[queue]))
+            begin = self._first_offset(client, queue, seen[queue])
+            chosen = self._options.start_of_others() != "earliest"
+            return first_bounds(client, queue, seen[queue], begin, chosen=chosen)
         return next_bounds(client, queue, position, seen[queue])
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
@@ -165,9 +167,9 @@ class RocketMQSource:
         return offset
 
     def _first_offset(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
-        """Where a queue that was never read begins. Our group keeps what the first look has seen until something has
-        been read: the newest message, and the place of another group, are others at each look. A queue that a topic
-        has got since others of it were read is new, and begins at its first message."""
+        """Where a queue that was never read begins. The ledger keeps it from the first run on; our group from the first
+        look on, which may be a person's: the newest message, and the place of another group, are others at each look. A
+        queue that a topic has got since others of it were looked at is new, and begins at its first message."""
         if (wanted := self._named_offset(queue)) is not None:
             return wanted
         if self._options.start_of_others() == "earliest":

@@ -95,6 +95,18 @@ def test_undo_is_refused_while_a_range_is_open_and_without_a_change(worker: Work
         undo(worker)
 
 
+def test_where_partitions_begin_is_kept_once(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    before = worker.position(Q0)
+    first = {Q0: Position(0, 7), Q1: Position(0, 50, {"offset": 49})}
+    worker.ledger.begin_at([worker.lease], worker.uid, LIVE, first)
+    worker.ledger.begin_at([worker.lease], worker.uid, LIVE, {Q1: Position(0, 90)})
+    assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == {Q0: before, Q1: first[Q1]}
+    with pytest.raises(ConfigError, match="no change"):
+        worker.ledger.undo_offset([worker.lease], worker.uid, LIVE, Q1, who="bob")
+    worker.move(Q1, 50, 60)
+
+
 def test_imported_positions_keep_their_evidence_and_are_undone_one_by_one(worker: Worker) -> None:
     positions = {Q0: Position(2, 500, {"gtid": "a:1-5"}), Q1: Position(0, 9)}
     worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="moved here")

@@ -123,6 +123,7 @@ class Outward:
     name_servers: str | list[str] = "${stack:name_servers}"
     errors: dict[str, str] = field(default_factory=dict)
     tasks: int = 1
+    start: str = "earliest"
     name: str = "lines-out"
     where: str = "RocketMQ → file"
 
@@ -132,7 +133,9 @@ class Outward:
         self.site.apply(
             self.name,
             {
-                "source": {"rocketmq": {"name_servers": self.name_servers, "topics": [self.site.topic]}},
+                "source": {
+                    "rocketmq": {"name_servers": self.name_servers, "topics": [self.site.topic], "start": self.start}
+                },
                 "sink": {"file": {"path": "out/lines.log"}},
                 "limits": {"range_records": self.range_records},
                 "errors": self.errors,

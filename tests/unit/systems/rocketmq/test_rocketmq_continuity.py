@@ -33,8 +33,20 @@ def go_on(queue: MemoryQueue, offset: int, *, seen: int | None = None, incarnati
 @pytest.mark.parametrize(("wanted", "begin"), [(3, 3), (0, 3), (9, 9), (20, 20), (30, 20)])
 def test_a_queue_never_read_begins_as_wanted(wanted: int, begin: int) -> None:
     cluster = MemoryCluster({QUEUE: MemoryQueue(MESSAGES, begin=3)})
-    evidence = evidence_of(MESSAGES[begin]) if begin < 20 else {}
+    evidence = evidence_of(MESSAGES[min(begin, 19)])
     assert first_bounds(cluster.client, QUEUE, QueueBounds(3, 20, 0), wanted) == Bounds(0, begin, 3, 20, evidence)
+
+
+def test_where_a_queue_begins_at_its_end_is_known_by_the_message_before() -> None:
+    """One that was deleted then had nothing to read; one that was made anew since is told."""
+    queue = MemoryQueue(MESSAGES, begin=3)
+    first = first_bounds(MemoryCluster({QUEUE: queue}).client, QUEUE, queue.bounds(), 20, chosen=True)
+    assert (first.begin, first.evidence, first.chosen) == (20, at_end(evidence_of(MESSAGES[19])), True)
+    position = Position(0, first.begin, first.evidence)
+    assert deleted_bounds(position).gaps == (Gap(0, 20, 20, "ended"),)
+    others = MemoryQueue([stored(offset, b"other body %d" % offset) for offset in range(25)])
+    made_anew = next_bounds(MemoryCluster({QUEUE: others}).client, QUEUE, position, others.bounds())
+    assert made_anew.gaps == (Gap(0, 20, None, "recreated"),)
 
 
 def test_a_queue_begins_at_the_offset_that_a_person_named() -> None:
@@ -68,7 +80,7 @@ def test_a_position_at_the_end_goes_on() -> None:
 def test_a_position_that_a_person_set_is_taken() -> None:
     """What stands there from then on is known, as in a queue that was never read."""
     assert go_on(MemoryQueue(MESSAGES), 10) == Bounds(0, 10, 0, 20, evidence_of(MESSAGES[10]))
-    assert go_on(MemoryQueue(MESSAGES), 20) == Bounds(0, 20, 0, 20)
+    assert go_on(MemoryQueue(MESSAGES), 20) == Bounds(0, 20, 0, 20, evidence_of(MESSAGES[19]))
 
 
 def test_messages_that_expired_are_a_gap() -> None:
