@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
@@ -45,6 +46,10 @@ class LogFile:
     lines: list[Line] = field(default_factory=list)
     unseen: bool = False
     """It was renamed before anybody had looked into it: nobody can know for sure that it was ever at the path."""
+
+
+_COPY = re.compile(r"\.(202612|9)\d\d$")
+"""The names of copies."""
 
 
 @dataclass(eq=False)
@@ -192,17 +197,18 @@ class LogFolder:
             self._begin_file(program)
 
     def copy(self, program: Program) -> None:
-        """`cp -p`: other inode, same times, dated name."""
+        """`cp -p`: other inode, same times, and a name that the program's rotation could have given."""
         file = program.current
         if file is None or file.path is None or not file.lines:
             return
-        copy = program.path.with_name(f"{program.path.name}.20261123{len(self.copies()):02}")
+        number = f"{'202612' if program.dated else '9'}{len(self.copies()):02}"
+        copy = program.path.with_name(f"{program.path.name}.{number}")
         if not copy.exists():
             shutil.copy2(file.path, copy)
             self._births[copy.stat().st_ino] = unix_ns(int(self._now_s() * 1e9))
 
     def copies(self) -> list[Path]:
-        return [path for path in self.folder.iterdir() if ".20261123" in path.name]
+        return [path for path in self.folder.iterdir() if _COPY.search(path.name)]
 
     def delete_read(self, program: Program) -> None:
         """The program has ended, and somebody clears its files away."""
