@@ -22,6 +22,7 @@ from connect_core.contracts import (
     Engine,
     Floor,
     Inbox,
+    Json,
     Lane,
     OpenRange,
     Outcome,
@@ -305,7 +306,8 @@ class TaskRun:
         floors: dict[Partition, tuple[Floor, ...]] = {}
         for wanted in ranges:
             mine = known.of(wanted.partition.id)
-            floors[wanted.partition] = self.sink.floors(wanted, mine, restored=self._may_have_forgotten(mine))
+            restored = self._may_have_forgotten(wanted.pins.target, mine)
+            floors[wanted.partition] = self.sink.floors(wanted, mine, restored=restored)
             self.held.renew_in_time()
         if self.sink.exclusive(self.task):
             self._check_alone({floor.target for some in floors.values() for floor in some})
@@ -321,10 +323,12 @@ class TaskRun:
             self.reached(Step.PLANNED)
         return opened
 
-    def _may_have_forgotten(self, floors: Sequence[Floor]) -> bool:
+    def _may_have_forgotten(self, target: Json, floors: Sequence[Floor]) -> bool:
         """Whether there may be floors of a partition that a ledger which was restored does not know. When a range is
-        settled its partition has all its floors, and those are not `ahead`."""
-        if floors and not any(floor.ahead for floor in floors):
+        settled its partition has all floors of its target, and those are not `ahead`. Those of another target say
+        nothing: the document may have named this one before the ledger was restored."""
+        here = [floor for floor in floors if self.sink.reaches(target, floor.target)]
+        if here and not any(floor.ahead for floor in here):
             return False
         if self._restored is None:
             self._restored = self.ledger.restored_since(self.uid)

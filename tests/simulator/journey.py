@@ -259,11 +259,14 @@ class Journey(Stage):
                 yield f"{partition.rpartition('/')[2]} stands in the queues {sorted(queues)} of {topic}"
 
     def arrived(self) -> dict[str, dict[str, list[bytes]]]:
-        """By topic and queue, or file, in the order in which it stands there. What others wrote is left out."""
+        """By topic and queue, or file, in the order in which it stands there. What others wrote is left out, and where
+        the ledger was restored what it does not know of: nobody may write there again, who would set it aside."""
         found: dict[str, dict[str, list[bytes]]] = {}
+        settled = self.settled.lengths() if self.restored else {}
         for path in sorted((self.home / "out").iterdir()):
             if ".unsettled" not in path.name:
-                lines = path.read_bytes().split(b"\n")
+                data = path.read_bytes()
+                lines = data[: settled.get(path.name, 0) if self.restored else len(data)].split(b"\n")
                 found.setdefault("files", {})[path.name] = lines[:-1] + [line for line in lines[-1:] if line]
         for queue, stored in sorted(self.broker.queues.items()):
             bodies = [one.message.body for one in stored if one.message.body != b"foreign" and not one.torn]

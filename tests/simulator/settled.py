@@ -25,15 +25,23 @@ class SettledFiles:
         self._offsets.clear()
 
     def faults(self) -> Iterator[str]:
-        query = "SELECT target, position, evidence FROM floors WHERE partition_id = '' AND target LIKE '/%'"
-        for target, position, evidence in self._ledger.execute(query).fetchall():
-            yield from self._looked_at(target, position, json.loads(evidence))
+        for target, position, base in self._floors():
+            yield from self._looked_at(target, position, base)
         yield from self._went_back()
 
-    def _looked_at(self, target: str, position: int, evidence: dict[str, int]) -> Iterator[str]:
+    def lengths(self) -> dict[str, int]:
+        """By name of a target file how much of it the ledger has settled."""
+        return {Path(target).name: position - base for target, position, base in self._floors()}
+
+    def _floors(self) -> list[tuple[str, int, int]]:
+        query = "SELECT target, position, evidence FROM floors WHERE partition_id = '' AND target LIKE '/%'"
+        rows = self._ledger.execute(query).fetchall()
+        return [(target, position, json.loads(evidence).get("base", 0)) for target, position, evidence in rows]
+
+    def _looked_at(self, target: str, position: int, base: int) -> Iterator[str]:
         file = Path(target)
         name, there = file.name, file.read_bytes() if file.exists() else b""
-        length = position - evidence.get("base", 0)
+        length = position - base
         before, kept = self._seen.get(target, (0, b""))
         if position < before:
             yield f"the settled length of {name} goes back from {before} to {position}"

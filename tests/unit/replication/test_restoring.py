@@ -134,6 +134,34 @@ def test_a_target_that_came_to_others_since_the_backup_counts_as_forgotten(
     assert asked == [(True, True), (True, False)], "once it was settled, all of them are known again"
 
 
+def test_floors_of_another_target_do_not_say_what_stands_in_this_one(
+    world: World, backup: Callable[[], Backup], standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document named this target before the ledger was brought back, and does so again."""
+    world.source.bodies = BODIES[:50]
+    world.run()
+    kept = backup()
+    world.source.bodies = BODIES[:60]
+    world.run()
+    kept.bring_back()
+    look(world)
+    world.run()
+    asked: list[bool] = []
+    floors = world.sink.floors
+
+    def told(wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        asked.append(restored)
+        return floors(wanted, known, restored=restored)
+
+    monkeypatch.setattr(world.sink, "floors", told)
+    world.source.bodies = BODIES[:100]
+    world.run()
+    monkeypatch.setattr(world.sink, "reaches", lambda target, name: False)
+    world.source.bodies = BODIES[:200]
+    world.run()
+    assert asked == [False, True]
+
+
 def test_a_ledger_that_was_not_restored_is_believed(world: World, standing: Standing) -> None:
     for _ in range(3):
         look(world)
