@@ -159,6 +159,8 @@ def test_where_a_topic_begins_outlives_its_broker(
     journey.site.waybill("run", journey.name)
     row.strikes()
     rocketmq.kill()
+    for kept in rocketmq.home.rglob("consumerOffset.json*"):
+        kept.unlink()  # as they were before its last seconds, in which it may not have written them
     rocketmq.start()
     journey.feed(*UNREAD)
     journey.site.waybill("run", journey.name)
