@@ -306,10 +306,7 @@ def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
         "why": stored.why,
         "created_at": stored.created_at,
         "ended_at": stored.ended_at,
-        "open": [
-            {"partition": one.range.partition.key, "begin": one.range.begin, "end": one.range.end}
-            for one in ledger.open_ranges(stored.uid, stored.stream)
-        ],
+        "open": _given_up(ledger, stored) if stored.state == "cancelled" else [],
         "done": course.done(positions),
         "planned": course.length(positions),
         "parts": [
@@ -325,10 +322,16 @@ def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
     }
 
 
+def _given_up(ledger: Ledger, stored: Backfill) -> list[dict[str, Any]]:
+    """The ranges that nobody will finish."""
+    return [
+        {"partition": one.range.partition.key, "begin": one.range.begin, "end": one.range.end}
+        for one in ledger.open_ranges(stored.uid, stored.stream)
+    ]
+
+
 def _unknown(told: dict[str, Any]) -> list[str]:
     """Of a backfill that is cancelled: what an attempt may have delivered that no receipt tells of."""
-    if told["state"] != "cancelled":
-        return []
     said = "was open: what was delivered of it stands in the target, and no receipt tells of it"
     return [f"{one['partition']} from {one['begin']:,} to {one['end']:,} {said}" for one in told["open"]]
 

@@ -367,19 +367,18 @@ class TaskRun:
         receipts = [outcome for outcome in outcomes if outcome.receipt]
         if not receipts:
             return
-        by_id = {item.id: item.range for item in pending}
         items = {item.id: item for item in pending}
         for some in to_settle(receipts, self.setting.portion):
             with self.summary.timed("settle"):
                 self._settle_once_more_if_unknown(some)
             self.reached(Step.SETTLED)
             self._keep_in_mind(items, some)
-        self.lifecycle.settled(by_id[one.range_id].partition for one in receipts if not one.failure)
+        self.lifecycle.settled(items[one.range_id].range.partition for one in receipts if not one.failure)
         for aside in set_aside(outcome.receipt for outcome in receipts if outcome.receipt):
             self.setting.listener.say(sentence(aside))
         self._tell_progress()
         if self.stream == LIVE:
-            settled = [by_id[outcome.range_id] for outcome in receipts]
+            settled = [items[outcome.range_id].range for outcome in receipts]
             self._confirm({one.partition for one in settled if self._read_where_now(one.pins)})
 
     def _keep_in_mind(self, items: Mapping[int, OpenRange], settled: Sequence[Outcome]) -> None:

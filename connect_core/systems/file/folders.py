@@ -138,7 +138,7 @@ class Folders:
         if self._match_inodes is None:
             self._match_inodes = {}
             for path in self.matches():
-                if (ino := _inode(path)) is not None:
+                if (ino := inode_of(path)) is not None:
                     self._match_inodes.setdefault(ino, []).append(path)
         return self._match_inodes
 
@@ -163,7 +163,8 @@ def _regular_files(folder: str) -> dict[int, list[str]]:
     return found
 
 
-def _inode(path: str) -> int | None:
+def inode_of(path: str) -> int | None:
+    """None when nothing is there."""
     try:
         return os.stat(path).st_ino
     except FileNotFoundError:

@@ -7,7 +7,6 @@ what is appended. A file that takes the place of another gets parts of its own.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from connect_core.contracts import Bounds, Gap, Position
 from connect_core.errors import WaybillError
 from connect_core.records import Partition
-from connect_core.systems.file.folders import Folders
+from connect_core.systems.file.folders import Folders, inode_of
 from connect_core.systems.file.identity import HEAD_BYTES, Evidence, OpenFile, Verdict, open_if_there
 from connect_core.systems.file.rotation import ENDED, Rotation
 
@@ -99,7 +98,7 @@ def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int)
 
 def _may_be_known(path: str, parts: Sequence[Part]) -> bool:
     """Of a file that cannot be opened."""
-    ino = os.stat(path).st_ino
+    ino = inode_of(path)
     return any(part.path == path or part.ino == ino for part in parts)
 
 

@@ -45,9 +45,11 @@ class FileSource:
         which the path begins: what it holds is not known then, and nothing of it counts as deleted."""
         require_folder(first_in(self._options.path))
         named = still_named(known, _path_of, self._options.path)
-        paths = [as_text(path) for path in matching_files(self._options.path)]
+        found = matching_files(self._options.path)
+        paths = [as_text(path) for path in found]
         if self._options.parallel:
-            return [*named, *parts_now(paths, named, self._options.sub_partition_bytes)]
+            refused = {Partition(text) for path, text in zip(found, paths, strict=True) if path != text} - {*named}
+            return [*named, *sorted(refused), *parts_now(paths, named, self._options.sub_partition_bytes)]
         same = {os.path.realpath(one.key): one for one in named if os.path.realpath(one.key) == one.key}
         there = (path for path in paths if Partition(path) not in named and os.path.realpath(path) not in same)
         return [*named, *(Partition(path) for path in there if not covered(path, named))]

@@ -109,6 +109,19 @@ def test_a_target_that_the_backup_knows_nothing_of_is_looked_through(
     assert sum(receipt.already for receipt in world.receipts()) == len(BODIES)
 
 
+def asked_for_floors(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, bool]]:
+    """Of each time the sink is asked from now on: whether floors are known, and whether others may be forgotten."""
+    asked: list[tuple[bool, bool]] = []
+    floors = world.sink.floors
+
+    def told(wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        asked.append((bool(known), restored))
+        return floors(wanted, known, restored=restored)
+
+    monkeypatch.setattr(world.sink, "floors", told)
+    return asked
+
+
 def test_a_target_that_came_to_others_since_the_backup_counts_as_forgotten(
     world: World, backup: Callable[[], Backup], standing: Standing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,14 +133,7 @@ def test_a_target_that_came_to_others_since_the_backup_counts_as_forgotten(
     world.run()
     kept.bring_back()
     look(world)
-    asked: list[tuple[bool, bool]] = []
-    floors = world.sink.floors
-
-    def told(wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
-        asked.append((bool(known), restored))
-        return floors(wanted, known, restored=restored)
-
-    monkeypatch.setattr(world.sink, "floors", told)
+    asked = asked_for_floors(world, monkeypatch)
     for end in (100, 200):
         world.source.bodies = BODIES[:end]
         world.run()
@@ -146,20 +152,13 @@ def test_floors_of_another_target_do_not_say_what_stands_in_this_one(
     kept.bring_back()
     look(world)
     world.run()
-    asked: list[bool] = []
-    floors = world.sink.floors
-
-    def told(wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
-        asked.append(restored)
-        return floors(wanted, known, restored=restored)
-
-    monkeypatch.setattr(world.sink, "floors", told)
+    asked = asked_for_floors(world, monkeypatch)
     world.source.bodies = BODIES[:100]
     world.run()
     monkeypatch.setattr(world.sink, "reaches", lambda target, name: False)
     world.source.bodies = BODIES[:200]
     world.run()
-    assert asked == [False, True]
+    assert asked == [(True, False), (True, True)]
 
 
 def test_a_ledger_that_was_not_restored_is_believed(world: World, standing: Standing) -> None:

@@ -218,16 +218,17 @@ def test_what_is_no_file_is_refused_by_name_and_stops_no_other(tmp_path: Path, p
     assert sum(at.end - at.begin for at in seen.values()) == len(b"one\n")
 
 
-def test_a_file_whose_name_is_not_text_is_refused_by_name_and_stops_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_file_whose_name_is_not_text_is_refused_by_name_and_stops_no_other(tmp_path: Path, parallel: bool) -> None:
     bad = Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xfcller.log"))
     bad.write_bytes(b"of m\n")
     (tmp_path / "app.log").write_bytes(b"one\n")
-    follower = Follower(source(tmp_path / "*.log"))
+    follower = Follower(source(tmp_path / "*.log", parallel=parallel))
     refused = follower.source.bounds(dict.fromkeys(follower.source.partitions([])))
     failure = refused[Partition(f"{tmp_path}/m\\xfcller.log")].failure
     assert failure is not None
     assert (failure.kind, failure.what) == ("ConfigError", "The file's name is not UTF-8")
-    assert refused[Partition(f"{tmp_path}/app.log")].end == len(b"one\n")
+    assert sum(seen.end - seen.begin for seen in refused.values()) == len(b"one\n")
     bad.rename(tmp_path / "mueller.log")
     assert sorted(follower.run()) == [b"of m", b"one"]
 
