@@ -18,7 +18,7 @@ from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 from connect_core.replication.place import place
-from connect_core.replication.restoring import remember, restored_at_work
+from connect_core.replication.restoring import comes_from_backup, remember, remembered, restored_at_work
 
 _WATCH_EVERY_S = 0.2
 
@@ -36,15 +36,14 @@ class Times:
 
 @dataclass
 class Held:
-    """The leases of one task's run and the locks that prove that it is alive. `counter` is the ledger's when it was
-    asked last, `renewed` when that was (monotonic)."""
+    """The leases of one task's run and the locks that prove that it is alive. `renewed` is when the ledger was asked
+    last (monotonic)."""
 
     ledger: Ledger
     times: Times
     home: Path
     leases: list[Lease]
     locks: list[EpochLock]
-    counter: int = 0
     renewed: float = 0.0
 
     def renew_in_time(self) -> None:
@@ -55,14 +54,14 @@ class Held:
     def renew(self) -> int:
         """Renews every lease; returns the deadline (CLOCK_BOOTTIME, ns) of whatever is started under it. The ledger's
         counter is remembered before anything is written: a backup of before this moment is noticed when it comes back
-        (rule 12). Raises Retriable when one has come back since the last time."""
+        (rule 12). Raises Retriable when one has come back, also when a neighbour has renewed its leases since."""
+        before = remembered(self.home)
         deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
         here = place(self.home)
         renewed = [self.ledger.renew(lease, boot_id=here, deadline_ns=deadline) for lease in self.leases]
-        if any(lease.counter <= self.counter for lease in renewed):
+        if any(comes_from_backup(lease, before) for lease in renewed):
             raise restored_at_work(self.ledger, self.home, self.leases[0].holder)
         remember(self.home, renewed)
-        self.counter = max(lease.counter for lease in renewed)
         self.renewed = clock.monotonic()
         return deadline
 
@@ -118,8 +117,12 @@ def _acquire_one(
         seen = _wait_until_over(ledger, seen, home, times, say)
     # The lock comes before the lease: a challenger that sees the new epoch finds it locked already.
     lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1, holder))
+    before = remembered(home)
     try:
         lease = ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, stream=wanted.stream, version=wanted.version)
+        if comes_from_backup(lease, before):  # while the lease was waited for: nobody has looked in the targets
+            ledger.release(lease)
+            raise restored_at_work(ledger, home, holder, wanted.lease_id)
         ledger.renew(
             lease, boot_id=place(home), deadline_ns=clock.now_ns()
         )  # says where our locks are before anything else

@@ -3,8 +3,9 @@
 The home keeps, for each ledger, the highest counter that one of its leases was given when it was taken or renewed:
 `ledger.seen`. A run renews its lease before each execution, so nothing is written that a backup of before can hide: it
 counts less, or the range is open in it. A run reads the file before the ledger's own counter, which only grows: one
-that is lower is older than its targets. Then every connector looks in its targets before it writes, and nobody begins
-before the lanes of the leases that were forgotten are over.
+that is lower is older than its targets. It does so when it begins, and again each time it takes or renews a lease,
+since the backup may come back at any moment. Then every connector looks in its targets before it writes, and nobody
+begins before the lanes of the leases that were forgotten are over.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,7 +27,7 @@ SEEN_FILE = "ledger.seen"
 def recognise(ledger: Ledger, home: Path, *, holder: str, ttl_s: float, say: Callable[[str], None]) -> None:
     """Called before a run takes its first lease. Marks a ledger that was restored, and waits until whatever was begun
     under the leases that it has forgotten is over."""
-    seen = _seen(home)  # before the ledger's own: a neighbour raises that one first
+    seen = remembered(home)  # before the ledger's own: a neighbour raises that one first
     now = ledger.identity()
     if now.counter < seen.get(now.id, 0):
         told_restored(ledger, home, holder)
@@ -43,7 +44,7 @@ def recognise(ledger: Ledger, home: Path, *, holder: str, ttl_s: float, say: Cal
 
 def told_restored(ledger: Ledger, home: Path, who: str, why: str = "it knows less than its drivers remember") -> int:
     """Marks the ledger as restored, with the counter that this home has seen. Returns the number of floors."""
-    return ledger.mark_restored(counter=_seen(home).get(ledger.identity().id, 0), who=who, why=why)
+    return ledger.mark_restored(counter=remembered(home).get(ledger.identity().id, 0), who=who, why=why)
 
 
 def restored_at_work(ledger: Ledger, home: Path, who: str, where: str = "") -> Retriable:
@@ -94,7 +95,7 @@ class Watch:
 
     def _replaced(self) -> Retriable | None:
         with suppress(WaybillError):  # a ledger that does not answer says nothing of that
-            seen = _seen(self._home)  # before the ledger's own: a neighbour raises that one first
+            seen = remembered(self._home)  # before the ledger's own: a neighbour raises that one first
             now = self._ledger.identity()
             if now.id != self._id:
                 return _another_ledger(self._where)
@@ -111,7 +112,7 @@ class Watch:
 def remember(home: Path, leases: Sequence[Lease]) -> None:
     """Durable before anything is written under these leases."""
     with _alone(home):
-        seen = _seen(home)
+        seen = remembered(home)
         now = dict(seen)
         for lease in leases:
             now[lease.ledger] = max(lease.counter, now.get(lease.ledger, 0))
@@ -119,8 +120,14 @@ def remember(home: Path, leases: Sequence[Lease]) -> None:
             _write(home / SEEN_FILE, json.dumps(now))
 
 
-def _seen(home: Path) -> dict[str, int]:
-    """By id of the ledger; empty when this home has not seen any."""
+def comes_from_backup(lease: Lease, before: Mapping[str, int]) -> bool:
+    """Whether the ledger of this lease forgot others. `before` is what was remembered before the lease was taken or
+    renewed: a ledger that did not come back from a backup counts more now, whoever else renewed meanwhile."""
+    return lease.counter <= before.get(lease.ledger, 0)
+
+
+def remembered(home: Path) -> dict[str, int]:
+    """The highest counter seen, by id of the ledger; empty when this home has not seen any."""
     path = home / SEEN_FILE
     try:
         found: dict[str, int] = json.loads(path.read_text())

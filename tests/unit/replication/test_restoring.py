@@ -17,7 +17,7 @@ from connect_core.contracts import Bounds, Floor, Lane, Outcome, Position, Range
 from connect_core.errors import ConfigError, DataError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id, upgrade
 from connect_core.records import Partition
-from connect_core.replication.leasing import Wanted, acquire
+from connect_core.replication.leasing import Held, Wanted, acquire
 from connect_core.replication.restoring import SEEN_FILE, recognise, remember, told_restored
 from connect_core.replication.setting import Listener
 from connect_core.replication.task import TaskRun
@@ -328,6 +328,59 @@ def test_a_backup_of_under_the_same_lease_is_noticed(world: World, backup: Calla
     world.run()
     world.check()
     assert sum(receipt.already for receipt in world.receipts()) == len(BODIES) - 50
+
+
+def test_a_backup_that_comes_back_before_the_lease_is_taken_is_noticed(
+    world: World, backup: Callable[[], Backup]
+) -> None:
+    """A run that waits, for lanes that a ledger has forgotten or for a lease, looked at the ledger before that."""
+    world.source.bodies = BODIES[:50]
+    world.run()
+    kept = backup()
+    world.source.bodies = list(BODIES)
+    world.run()
+    look(world)
+    kept.bring_back()
+    with pytest.raises(Retriable, match="restored from a backup while"):
+        world.run()
+    assert len(world.sink.rows) == len(BODIES), "nothing was written on what the restored ledger says"
+    with clock.replaced_by(Standing()):
+        look(world)
+        world.run()
+    world.check()
+    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES) - 50
+
+
+def test_a_neighbour_who_renews_does_not_hide_that_a_backup_came_back(
+    world: World, backup: Callable[[], Backup]
+) -> None:
+    """Two tasks are at work, and what one of them writes after the backup is forgotten."""
+    busy, neighbour = taken(world, "/busy"), taken(world, "/neighbour")
+    kept = backup()
+    busy.renew()
+    kept.bring_back()
+    with pytest.raises(Retriable, match="restored from a backup while"):
+        neighbour.renew()
+    with pytest.raises(Fenced):
+        busy.renew()
+
+
+def test_whoever_takes_a_lease_notices_what_was_forgotten_of_one_renewal(
+    world: World, backup: Callable[[], Backup]
+) -> None:
+    """Who has taken a lease renews it at once, and counts as much then as was forgotten. Nobody holds it afterwards."""
+    busy = taken(world, "/busy")
+    kept = backup()
+    busy.renew()
+    kept.bring_back()
+    with pytest.raises(Retriable, match="restored from a backup while"):
+        taken(world, "/another")
+    taken(world, "/another").release()
+
+
+def taken(world: World, target: str) -> Held:
+    wanted = [Wanted(target_lease_id(target))]
+    return acquire(world.ledger, wanted, holder=target, home=world.home, times=world.times, say=world.said.append)
 
 
 def test_the_highest_counter_of_each_ledger_is_remembered(tmp_path: Path) -> None:
