@@ -3,7 +3,7 @@
 `--histories 10000 [--seed N]` runs the seeds N, N + 1 and so on, prints what happened in how many of them, and ends
 with exit code 1 when a rule was broken. Even seeds are histories of one topic that is copied record by record, odd
 ones journeys between files, logs and topics; with `--focus NAME` all are journeys in which one thing happens often.
-`--replay SEED` prints one of them step by step.
+`--replay SEED` prints one of them step by step, with `--short` what was done and said, without the steps.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from multiprocessing import get_context
 from tests.simulator.focus import FOCI
 from tests.simulator.report import table
 from tests.simulator.running import Result, history_of, told_again
+from tests.simulator.scheduler import STEP
 
 _SHOWN = 20
 
@@ -28,11 +29,12 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=None, help="the first seed; by default one of the clock")
     parser.add_argument("--replay", type=int, metavar="SEED", help="print this history step by step")
+    parser.add_argument("--short", action="store_true", help="with --replay: without the steps of processes")
     parser.add_argument("--focus", choices=sorted(FOCI), help="only journeys about this")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     if options.replay is not None:
-        return _replay(options.replay, options.focus)
+        return _replay(options.replay, options.focus, short=options.short)
     first = options.seed if options.seed is not None else int(time.time()) * 100_000
     print(f"{options.histories} histories, seeds from {first}", flush=True)
     started = time.monotonic()
@@ -64,9 +66,9 @@ def _told(results: Iterable[Result]) -> Iterator[Result]:
         yield result
 
 
-def _replay(seed: int, focus: str | None) -> int:
+def _replay(seed: int, focus: str | None, *, short: bool) -> int:
     trace, result = told_again(seed, focus)
-    print("\n".join(trace))
+    print("\n".join(line for line in trace if not (short and f"  {STEP}" in line)))
     for problem in result.problems:
         print(f"BROKEN: {problem}")
     return 1 if result.problems else 0

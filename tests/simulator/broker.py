@@ -39,7 +39,7 @@ from tests.simulator.faults import (
     SEND_UNANSWERED,
     Faults,
 )
-from tests.simulator.scheduler import Actor, Scheduler
+from tests.simulator.scheduler import STEP, Actor, Scheduler
 
 BROKER = "broker-a"
 SEND_TIMEOUT_S = 0.5
@@ -164,7 +164,7 @@ class Broker:
         self._places += 1
         one = message(queue, len(log), self._places, properties, body)
         self._visible_ns = max(self._visible_ns, self.scheduler.now_ns)
-        self.scheduler.tell(f"stored a part of {body!r} at {len(log)} in {queue}", "broker")
+        self.scheduler.tell(f"stored a part of {body!r} at {len(log)} in {queue}", "broker", STEP)
         log.append(Stored(one, self._visible_ns, torn=True))
 
     def begins(self, partition_id: str, writer: int) -> None:
@@ -185,7 +185,7 @@ class Broker:
             self._places += 1
             one = message(queue, len(log), self._places, properties, body)
             log.append(Stored(one, self._visible_ns, partition_id, offset, writer, held))
-        self.scheduler.tell(f"stored {[one.offset for one in log[first:]]} at {first} in {queue}", "broker")
+        self.scheduler.tell(f"stored {[one.offset for one in log[first:]]} at {first} in {queue}", "broker", STEP)
         return first
 
 
@@ -357,7 +357,7 @@ class SimulatedSender:
         if fault == SEND_ORPHANED:
             dies_s = self._scheduler.chance.uniform(0, 0.02)
             self._scheduler.after(dies_s, lambda: self._scheduler.kill(me, "with a send under way"))
-        self._scheduler.tell(f"hands {batch.count} records over")
+        self._scheduler.tell(f"hands {batch.count} records over", mark=STEP)
         if fault != SEND_LOST:
             send = self._outstanding
             self._scheduler.after(self._transit_s(fault), lambda: self._arrives(send))

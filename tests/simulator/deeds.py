@@ -174,8 +174,8 @@ class Doer:
             return
         there = self.journey.texts()
         settled = Partition(str(program.path)).id not in self.journey.database.open_ranges()
-        first = next(file for file in program.files if file.path is not None)
-        if settled and first is not program.files[-1] and all(line.text in there for line in first.lines):
+        first = next((file for file in program.files[:-1] if file.path is not None), None)
+        if settled and first is not None and all(line.text in there for line in first.lines):
             self.journey.folder.delete_former(program)
 
     def new_log(self) -> None:
@@ -400,12 +400,15 @@ class Doer:
         self._wait(0.1, 2.5)
         journey.told_before = Told.by(connection).and_before(journey.told_before)
         connection.deserialize(backup)
+        journey.scheduler.tell("the backup is the ledger")
         connection.execute("PRAGMA foreign_keys = ON")
         journey.settled.forget()
         journey.restored += 1
         document = json.loads(json.dumps(journey.document))
         if journey.alone.connector(NAME).document != document:
             journey.alone.apply(NAME, document, who="operator")
+        if journey.database.paused():  # as when the backup was made; whoever paused it then has resumed it since
+            journey.alone.set_target_state(UID, "running", who="operator")
 
     @property
     def _chance(self) -> random.Random:

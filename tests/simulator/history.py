@@ -83,7 +83,9 @@ class History(Stage):
             self.alone = self.database.begin_anew()
             self.alone.apply(NAME, self.plan.document, who="simulator")
             name_connector(self.database.connection, UID)
-            self.ledger = SimulatedLedger(self.database.engine, self.step, self.faults, self._look_at_floors)
+            self.ledger = SimulatedLedger(
+                self.database.engine, self.step, self.faults, self._look_at_floors, self.scheduler.tell
+            )
             for task in range(2):
                 self.scheduler.spawn(f"starter {task}", Starter(self, task).run)
             for number, deed in enumerate(self.plan.deeds):

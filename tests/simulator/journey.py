@@ -95,7 +95,12 @@ class Journey(Stage):
         births: dict[int, int] = {}
         self.kernel = Kernel(self.scheduler, self.step, births)
         self.folder = LogFolder(
-            self.home / "logs", chance, lambda: self.scheduler.now_ns / 1e9, births, self.kernel.opened
+            self.home / "logs",
+            chance,
+            lambda: self.scheduler.now_ns / 1e9,
+            births,
+            self.kernel.opened,
+            self.scheduler.tell,
         )
         self.unfinished_deeds = len(self.is_planned.deeds)
         self.holders = 0
@@ -122,7 +127,9 @@ class Journey(Stage):
             self.alone.apply(NAME, self.document, who="simulator")
             name_connector(self.database.connection, UID)
             self.settled = SettledFiles(self.database.connection)
-            self.ledger = SimulatedLedger(self.database.engine, self.step, self.faults, self._look_at_files)
+            self.ledger = SimulatedLedger(
+                self.database.engine, self.step, self.faults, self._look_at_files, self.scheduler.tell
+            )
             for task in range(MAX_TASKS):
                 self.scheduler.spawn(f"starter {task}", Starter(self, task).run)
             for number, deed in enumerate(self.is_planned.deeds):

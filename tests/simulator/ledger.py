@@ -34,13 +34,18 @@ class _UndoneError(Exception):
 
 class SimulatedLedger(Ledger):
     """`step` lets virtual time pass and processes die; `settled` is called after everything that moves offsets or
-    floors."""
+    floors. `say` takes what stands in it from then on, for whoever reads a history."""
 
     def __init__(
-        self, engine: Engine, step: Callable[[str], None], faults: Faults, settled: Callable[[], None]
+        self,
+        engine: Engine,
+        step: Callable[[str], None],
+        faults: Faults,
+        settled: Callable[[], None],
+        say: Callable[[str], None],
     ) -> None:
         super().__init__(engine)
-        self._step, self._faults, self._have_moved = step, faults, settled
+        self._step, self._faults, self._have_moved, self._say = step, faults, settled, say
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -77,12 +82,29 @@ class SimulatedLedger(Ledger):
         floors: Sequence[Floor],
     ) -> list[OpenRange]:
         opened = super().plan(leases, run_id, uid, task, ranges, floors)
+        for one in opened:
+            self._say(f"planned: {_shown(one.range)}{', inherited' if one.inherited else ''} (range {one.id})")
         self._have_moved()
         return opened
 
     def settle(self, leases: Sequence[Lease], run_id: str, uid: str, outcomes: Sequence[Outcome]) -> None:
         super().settle(leases, run_id, uid, outcomes)
+        for one in outcomes:
+            self._say(f"settled: range {one.range_id} {_receipt(one)}")
         self._have_moved()
+
+
+def _shown(planned: Range) -> str:
+    end = "on" if planned.live else planned.end
+    gaps = "".join(f", gap {one.begin} to {one.end} ({one.reason})" for one in planned.gaps)
+    return f"{planned.partition.key} {planned.incarnation}: {planned.begin} to {end}{gaps}"
+
+
+def _receipt(outcome: Outcome) -> str:
+    one, failure = outcome.receipt, f" {outcome.failure}" if outcome.failure else ""
+    if one is None:
+        return f"has no receipt{failure}"
+    return f"{one.begin} to {one.end}: {one.delivered} delivered, {one.already} were there{failure}"
 
 
 class Database:

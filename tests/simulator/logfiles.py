@@ -86,9 +86,16 @@ class LogFolder:
     `opened` which files were looked into."""
 
     def __init__(
-        self, folder: Path, chance: random.Random, now_s: Callable[[], float], births: dict[int, int], opened: Set[int]
+        self,
+        folder: Path,
+        chance: random.Random,
+        now_s: Callable[[], float],
+        births: dict[int, int],
+        opened: Set[int],
+        say: Callable[[str], None],
     ) -> None:
         self.folder, self._chance, self._now_s, self._births, self._opened = folder, chance, now_s, births, opened
+        self._say = say
         self.programs: list[Program] = []
         self._count = 0
         self._newest_ns = 0
@@ -136,6 +143,7 @@ class LogFolder:
             place += len(text) + whole
         with file.path.open("ab") as out:
             out.write(data)
+        self._say(f"{self._called(file.path)} gets {data!r}")
         self._touch(file.path)
 
     def _text(self, program: Program) -> bytes:
@@ -158,6 +166,7 @@ class LogFolder:
             new.rename(program.path)
         file = LogFile(path, path.stat().st_ino)
         program.files.append(file)
+        self._say(f"{self._called(path)} is begun")
         return file
 
     # ------------------------------------------------------------------------------------- rotation that loses nothing
@@ -176,13 +185,18 @@ class LogFolder:
         for number in range(len(program.files), 0, -1):
             former = numbered.get(program.path.with_name(f"{program.path.name}.{number}"))
             if former is not None and former.path is not None:
-                former.path = former.path.rename(program.path.with_name(f"{program.path.name}.{number + 1}"))
+                self._move(former, program.path.with_name(f"{program.path.name}.{number + 1}"))
         return self._renamed(file, program.path.with_name(f"{program.path.name}.1"))
 
     def _renamed(self, file: LogFile, new: Path) -> LogFile:
-        assert file.path is not None
-        file.path, file.unseen = file.path.rename(new), file.number not in self._opened
+        self._move(file, new)
+        file.unseen = file.number not in self._opened
         return file
+
+    def _move(self, file: LogFile, new: Path) -> None:
+        assert file.path is not None
+        self._say(f"{self._called(file.path)} becomes {new.name}")
+        file.path = file.path.rename(new)
 
     def link_on(self, program: Program) -> None:
         """The link leads to a new file."""
@@ -206,6 +220,7 @@ class LogFolder:
         if not copy.exists():
             shutil.copy2(file.path, copy)
             self._births[copy.stat().st_ino] = unix_ns(int(self._now_s() * 1e9))
+            self._say(f"{self._called(file.path)} is copied to {self._called(copy)}")
 
     def copies(self) -> list[Path]:
         return [path for path in self.folder.iterdir() if _COPY.search(path.name)]
@@ -214,18 +229,21 @@ class LogFolder:
         """The program has ended, and somebody clears its files away."""
         program.closed = True
         for file in program.files:
-            if file.path is not None:
-                file.path.unlink()
-                file.path = None
+            self._delete(file)
         if program.linked:
             program.path.unlink()
 
     def delete_former(self, program: Program) -> None:
         """Rotation throws the oldest file away."""
         former = [file for file in program.files[:-1] if file.path is not None]
-        if former and former[0].path is not None:
-            former[0].path.unlink()
-            former[0].path = None
+        if former:
+            self._delete(former[0])
+
+    def _delete(self, file: LogFile) -> None:
+        if file.path is not None:
+            self._say(f"{self._called(file.path)} is deleted")
+            file.path.unlink()
+            file.path = None
 
     # ----------------------------------------------------------------------------------------- what destroys lines
 
@@ -236,6 +254,7 @@ class LogFolder:
             return
         self._lose(file, "cut")
         os.truncate(file.path, 0)
+        self._say(f"{self._called(file.path)} is cut to nothing")
         for line in file.lines:
             line.whole = True
         program.files[-1] = LogFile(None, file.number, file.lines)
@@ -254,14 +273,14 @@ class LogFolder:
         program.files.append(LogFile(file.path, file.path.stat().st_ino))
         file.path = None
         self._born(program.path)
+        self._say(f"{self._called(program.path)} is another file now")
 
     def delete_unread(self, program: Program) -> None:
         file = program.current
         if file is None or file.path is None or program.linked:
             return
         self._lose(file, "deleted")
-        file.path.unlink()
-        file.path = None
+        self._delete(file)
 
     def _lose(self, file: LogFile, how: str) -> None:
         for line in file.lines:
@@ -272,6 +291,11 @@ class LogFolder:
         self._touch(path)
         self._newest_ns = max(self._newest_ns + 1, unix_ns(int(self._now_s() * 1e9)))
         self._births[path.stat().st_ino] = self._newest_ns
+
+    def _called(self, path: Path) -> str:
+        """Its name, and when it was made: inodes are other ones in each process."""
+        born_s = self._births[path.stat().st_ino] / 1e9 - STARTED_S
+        return f"{path.name} (made at {born_s:.3f})"
 
     def _touch(self, path: Path) -> None:
         moment_ns = unix_ns(int(self._now_s() * 1e9))

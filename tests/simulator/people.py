@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from connect_core.errors import OffsetGone, TargetChanged, TooManyRejects, WaybillError
 from connect_core.records import Partition
+from tests.simulator.checker import Told
 from tests.simulator.ledger import UID
 from tests.simulator.offsets import set_offset
 
@@ -43,13 +44,22 @@ class Person:
 
     def _records_gone(self, error: OffsetGone) -> bool:
         journey = self.journey
-        if not journey.restored and not any(one.lost for one in journey.given()):
+        explained = journey.restored or any(one.lost for one in journey.given()) or self._moved_back_into_nothing(error)
+        if not explained:
             journey.problems.append(f"called though nothing is lost: {error}")
         if journey.document["on_gap"] == "fail":
             journey.revise(on_gap="skip")
         else:
             journey.accepts_gaps = True
         return False
+
+    def _moved_back_into_nothing(self, error: OffsetGone) -> bool:
+        """Somebody moved the offset of a log back, and somebody else cleared the log away: what the first wanted once
+        more can be read no more."""
+        moves = Told.by(self.journey.database.connection).moves
+        moved_back = {key for key, before, after in moves if after < before}
+        cleared = {str(one.path) for one in self.journey.folder.programs if one.closed}
+        return any(key in error.where for key in moved_back & cleared)
 
     def _target_changed(self, error: TargetChanged) -> bool:
         journey = self.journey

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+STEP = "· "
+"""Before each line about a step that processes take by the hundred."""
 _EVENT_LIMIT = 400_000
 """A history that needs more goes round in circles."""
 
@@ -90,12 +92,12 @@ class Scheduler:
 
     # ----------------------------------------------------------------------------------------- what the world does
 
-    def tell(self, text: str, who: str = "") -> None:
+    def tell(self, text: str, who: str = "", mark: str = "") -> None:
         """A line of the history."""
         if self._tracing:
             name = who or (self.current.name if self.current else "world")
             shown = text.replace(self.hidden, "~") if self.hidden else text
-            self.trace.append(f"{self.now_ns / 1e9:10.6f}  {name:12}  {shown}")
+            self.trace.append(f"{self.now_ns / 1e9:10.6f}  {name:12}  {mark}{shown}")
 
     def at(self, moment_ns: int, happens: Callable[[], None]) -> None:
         """Something that no actor does. It must not wait."""

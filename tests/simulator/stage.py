@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulator import faults as kinds
 from tests.simulator.faults import Faults
-from tests.simulator.scheduler import Actor, Scheduler
+from tests.simulator.scheduler import STEP, Actor, Scheduler
 
 _LATENCIES_S = (0.0002, 0.0005, 0.001, 0.002)
 _OF_DRIVERS = (kinds.KILLED_DRIVER, kinds.STOPPED_DRIVER, kinds.ZOMBIE_DRIVER)
@@ -21,7 +21,7 @@ class Stage:
         if actor is None:
             return
         self.scheduler.alive()
-        self.scheduler.tell(what)
+        self.scheduler.tell(what, mark=STEP)
         if actor.name.startswith("driver"):
             self._strike(actor)
         self.scheduler.wait(self.scheduler.chance.choice(_LATENCIES_S) * actor.pace)
