@@ -288,9 +288,9 @@ class LogFolder:
 
     def _born(self, path: Path) -> None:
         """No two files are made at one moment: where time stands still each is a nanosecond younger."""
-        self._touch(path)
         self._newest_ns = max(self._newest_ns + 1, unix_ns(int(self._now_s() * 1e9)))
         self._births[path.stat().st_ino] = self._newest_ns
+        self._touch(path)
 
     def _called(self, path: Path) -> str:
         """Its name, and when it was made: inodes are other ones in each process."""
@@ -298,5 +298,6 @@ class LogFolder:
         return f"{path.name} (made at {born_s:.3f})"
 
     def _touch(self, path: Path) -> None:
-        moment_ns = unix_ns(int(self._now_s() * 1e9))
+        """Nothing is written to a file before it is made: only a copy looks as if it had been."""
+        moment_ns = max(unix_ns(int(self._now_s() * 1e9)), self._births.get(path.stat().st_ino, 0))
         os.utime(path, ns=(moment_ns, moment_ns))
