@@ -62,6 +62,10 @@ class Rotation:
             moved = files.enter_context(find_moved(self._folders, seen, partition.key))
             if moved:
                 return _with(self._after_rename(partition, replace(seen, past=past), place, moved, current), gaps)
+            cut = files.enter_context(_find_cut(self._folders, seen, partition.key))
+            if cut and verdict in (None, Verdict.OTHER):
+                lost = Gap(place.incarnation, place.offset, None, _REASONS[Verdict.SHORTER])
+                return _with(self._left(cut, place.incarnation + 1, 0, past), (*gaps, lost))
             gone = self._gone(partition, replace(seen, past=past), place, current, verdict)
             return _with(self._begun(place.incarnation + 1, current, past, gone), gaps)
 
@@ -156,6 +160,16 @@ class Rotation:
 def find_moved(folders: Folders, seen: Evidence, path: str) -> AbstractContextManager[OpenFile | None]:
     """The file that was seen, under another name, grown or not."""
     return folders.moved(seen.ino, (seen.path, path), lambda file: file.verdict(seen) is Verdict.SAME)
+
+
+def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextManager[OpenFile | None]:
+    """The file that was seen, cut and then renamed: what came after the cut was read by nobody. Only its birth tells it
+    from another file to which its inode was given. One that the pattern names is another partition's."""
+
+    def is_it(file: OpenFile) -> bool:
+        return bool(file.born and seen.born) and file.is_as(seen) and not folders.names(file.path)
+
+    return folders.moved(seen.ino, (seen.path, path), is_it)
 
 
 def _is_known(owners: Owners, file: OpenFile) -> bool:

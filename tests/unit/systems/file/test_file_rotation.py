@@ -10,6 +10,7 @@ import pytest
 
 from connect_core.contracts import Gap, Position
 from connect_core.records import Partition
+from connect_core.systems.file import birth, identity
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from tests.unit.systems.driving import Follower
@@ -153,6 +154,41 @@ def test_a_file_that_was_cut_is_a_gap(log: Path, begun: Follower) -> None:
     assert begun.run() == [b"new"]
     assert begun.gaps == [Gap(0, 8, None, "truncated")]
     assert incarnation(begun) == 1
+
+
+def test_what_came_into_a_file_after_it_was_cut_is_read_though_it_was_renamed(log: Path, begun: Follower) -> None:
+    os.truncate(log, 0)
+    append(log, b"three\nfour")
+    log.rename(log.with_name("app.log.1"))
+    append(log, b"five\n")
+    assert begun.run() == [b"three", b"four", b"five"]
+    assert begun.gaps == [Gap(0, 8, None, "truncated")]
+    assert incarnation(begun) == 2
+
+
+def test_another_file_with_the_inode_of_one_that_is_gone_is_not_read(
+    log: Path, begun: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody tells when files were made the two look like one that was cut."""
+    monkeypatch.setattr(identity, "born_ns", lambda fd: birth.UNKNOWN)
+    os.truncate(log, 0)
+    append(log, b"another program's\n")
+    log.rename(log.with_name("other.txt"))
+    append(log, b"five\n")
+    assert begun.run() == [b"five"]
+    assert begun.gaps == [Gap(0, 8, None, "replaced")]
+
+
+def test_a_cut_file_that_the_pattern_names_under_its_new_name_is_read_once(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_bytes(b"one\ntwo\n")
+    follower = follow(tmp_path / "app*")
+    assert follower.run() == [b"one", b"two"]
+    os.truncate(log, 0)
+    append(log, b"three\n")
+    log.rename(log.with_name("app.log.1"))
+    append(log, b"four\n")
+    assert sorted(follower.run()) == [b"four", b"three"]
 
 
 def test_a_copied_and_cut_file_that_grew_past_the_offset_is_a_gap(log: Path, begun: Follower) -> None:
