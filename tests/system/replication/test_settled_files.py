@@ -42,6 +42,11 @@ def append(log: Path, begin: int, end: int, word: str = "") -> None:
         file.writelines(f"{word or log.stem} line {number:08d}\n" for number in range(begin, end))
 
 
+def both_are_known(site: Site) -> bool:
+    """Whether something of each of the two logs is settled."""
+    return len({one["partition"] for one in site.json("receipts", "orders")["receipts"]}) > 1
+
+
 def document(site: Site, **more: object) -> dict[str, object]:
     return {
         "source": {"file": {"path": str(site.folder / "in" / "*.log"), "rotation_quiet_s": 0.1}},
@@ -86,7 +91,10 @@ def test_a_window_over_two_logs_of_which_one_is_rotated(bare_site: Site) -> None
     over = threading.Event()
 
     def write() -> None:
-        """A program goes on writing to its log for a moment after that was renamed, as all do."""
+        """A program goes on writing to its log for a moment after that was renamed, as all do. What is renamed before
+        it was ever read is no rotation of anything."""
+        while not (over.is_set() or both_are_known(bare_site)):
+            time.sleep(0.2)
         for turn in range(1, 7):
             for number in range(5):
                 append(app, 100 * turn + number, 100 * turn + number + 1, "app")
