@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connect_core.config import with_policies
-from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Pins, Position, Search
-from connect_core.errors import Failure, PipelineChanged, Retriable
+from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Pins, Position, Search, Source
+from connect_core.errors import Failure, PartitionUnreachable, PipelineChanged, Retriable, Unreachable
 from connect_core.found import Found
 from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
@@ -79,10 +79,19 @@ def _bounds(run: TaskRun, items: Sequence[OpenRange], begins: dict[Partition, Po
     for item in items:
         source, partition = run.source_of(item.range.pins), item.range.partition
         if source is not run.source:
-            elsewhere |= source.bounds({partition: begins[partition]})
+            elsewhere[partition] = _bounds_elsewhere(source, partition, begins[partition])
     positions = {**run.asked(), **begins}
     here = {one: at for one, at in positions.items() if one not in elsewhere}
     return run.source.bounds(here) | elsewhere
+
+
+def _bounds_elsewhere(source: Source, partition: Partition, begin: Position) -> Bounds:
+    """Where this is read nobody may answer: that concerns what was planned there, not what is read now."""
+    try:
+        return source.bounds({partition: begin})[partition]
+    except Unreachable as error:
+        failure = Failure.of(PartitionUnreachable.of(error))
+        return Bounds(begin.incarnation, begin.offset, begin.offset, begin.offset, failure=failure, grows=False)
 
 
 def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:

@@ -70,7 +70,7 @@ class Passage:
                     self.told(Step.BATCH_WRITTEN)
                 return self.close(writer)
         except (WaybillError, OSError, pa.ArrowException) as error:
-            return Outcome(self.item.id, None, Failure.of(error), self.clean)
+            return Outcome(self.item.id, None, Failure.of(error), self.clean, isinstance(error, PartitionUnreachable))
 
     @contextmanager
     def writer(self) -> Iterator[Writer]:

@@ -80,6 +80,7 @@ def by_ranges(source: Source, places: Sequence[Place], ranges: Sequence[str]) ->
         except ValueError as error:
             faults.append(Fault(text, str(error)))
             continue
+        _require_seen(place.seen)
         begin = place.seen.oldest if span.begin is None else span.begin
         end = place.seen.end if span.end is None else span.end
         if end > place.seen.end:
@@ -143,8 +144,16 @@ def _seen(source: Source, parts: Sequence[Part]) -> Iterator[tuple[Part, Bounds]
         for part in waiting:
             first.setdefault(part.partition, part)
         bounds = source.bounds({one: Position(p.incarnation, p.begin, p.evidence) for one, p in first.items()})
-        yield from ((part, within(part, bounds[partition])) for partition, part in first.items())
+        for partition, part in first.items():
+            _require_seen(bounds[partition])
+            yield part, within(part, bounds[partition])
         waiting = [part for part in waiting if part is not first[part.partition]]
+
+
+def _require_seen(seen: Bounds) -> None:
+    """Raises why a partition that was chosen cannot be looked at: what is in it now is not known."""
+    if seen.failure:
+        raise seen.failure.as_error()
 
 
 def _told(part: Part, seen: Bounds) -> Iterator[str]:

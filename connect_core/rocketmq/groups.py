@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from connect_core.rocketmq.errors import InvalidRequest, PermissionRefused
 from connect_core.rocketmq.network import Network, accepted, answered, command
@@ -41,10 +42,10 @@ class Groups:
         groups = (name.removeprefix(RETRY_PREFIX) for name in retry_topics)
         return [group for group in groups if not is_system_group(group)]
 
-    def create(self, group: str) -> None:
-        """On every master, with the retry topic that lag tools look for. Harmless when it exists, also for a user who
-        may not create it."""
-        for broker in sorted(self._network.cluster().brokers):
+    def create(self, group: str, brokers: Collection[str] | None = None) -> None:
+        """On these masters (default: every one), with the retry topic that lag tools look for. Harmless when it exists,
+        also for a user who may not create it."""
+        for broker in sorted(self._network.cluster().brokers if brokers is None else brokers):
             try:
                 self.create_on(group, broker)
             except PermissionRefused:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from connect_core.errors import Retriable
 from connect_core.rocketmq.errors import TopicMissing
 from connect_core.rocketmq.network import Network, accepted, answered, command
 from connect_core.rocketmq.queues import Queue, QueueBounds
@@ -43,17 +46,35 @@ class Offsets:
 
     def bounds(self, topic: str) -> dict[Queue, QueueBounds]:
         """Every queue that can be read, one call a broker, as of now. Raises `TopicMissing`."""
-        readable = self._topics.read_queues(topic)
+        found, failed = self.reachable_bounds(topic)
+        for error in failed.values():
+            raise error
+        return found
+
+    def reachable_bounds(
+        self, topic: str, without: Collection[str] = ()
+    ) -> tuple[dict[Queue, QueueBounds], dict[str, Retriable]]:
+        """As `bounds`, of the brokers that answer; and by name of the others why they do not. The brokers `without` are
+        not asked. Raises `TopicMissing`."""
+        readable = self._readable(topic, without)
         found: dict[Queue, QueueBounds] = {}
+        failed: dict[str, Retriable] = {}
         for broker in sorted({queue.broker for queue in readable}):
-            found |= self._bounds_on(topic, broker)
-        if found.keys() < set(readable):  # the topic may have fewer queues since that route was fetched
-            self._network.forget_route(topic)
-            readable = self._topics.read_queues(topic)
+            try:
+                found |= self._bounds_on(topic, broker)
+            except Retriable as error:
+                failed[broker] = error
+        silent = {*without, *failed}
+        if not {queue for queue in readable if queue.broker not in silent} <= found.keys():
+            self._network.forget_route(topic)  # the topic may have fewer queues since that route was fetched
+        readable = self._readable(topic, silent)
         missing = [str(queue) for queue in readable if queue not in found]
         if missing:
             raise TopicMissing("The broker does not know a queue of the route", where=", ".join(missing))
-        return {queue: found[queue] for queue in readable}
+        return {queue: found[queue] for queue in readable}, failed
+
+    def _readable(self, topic: str, without: Collection[str]) -> list[Queue]:
+        return [queue for queue in self._topics.read_queues(topic) if queue.broker not in without]
 
     def _bounds_on(self, topic: str, broker: str) -> dict[Queue, QueueBounds]:
         reply = self._network.ask_broker(broker, command(RequestCode.GET_TOPIC_STATS_INFO, TopicRequest(topic)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from connect_core.errors import WaybillError
 from connect_core.rocketmq.connection import Connection, Pending
 from connect_core.rocketmq.reading import QueueReader
 
@@ -13,12 +14,16 @@ _TURN_S = 0.002
 
 
 def wait_for_any(readers: Sequence[QueueReader], until: float) -> None:
-    """Returns when one of them has an answer for `arrived` to look at, or at that moment (monotonic)."""
+    """Returns when one of them has an answer for `arrived` to look at, or something to raise, or at that moment
+    (monotonic)."""
     while time.monotonic() < until:
         waiting: dict[Connection, list[Pending]] = {}
         for reader in readers:
-            under_way = reader.pull()
-            if under_way.wait(0.0):
+            try:
+                under_way = reader.pull()
+                if under_way.wait(0.0):
+                    return
+            except WaybillError:  # the reader tells it to who asks it next: it concerns this queue, not the others
                 return
             waiting.setdefault(under_way.pending.connection, []).append(under_way.pending)
         if not waiting:

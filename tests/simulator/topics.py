@@ -6,7 +6,7 @@ the journey's logs is a queue; what is unreadable there is a message whose body 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from connect_core.contracts import Json
-from connect_core.errors import OffsetGone, Unreachable
+from connect_core.errors import OffsetGone, Retriable, Unreachable
 from connect_core.records import Partition
 from connect_core.rocketmq import PullResult, PullStatus, Queue, QueueBounds, StoredMessage, StoredSlice, TopicMissing
 from connect_core.rocketmq.wire.stored_message import encode_message
@@ -98,6 +98,16 @@ class SourceClient:
         self._broker.ask(f"asks for the ends of {topic}")
         return {queue: QueueBounds(log.oldest, log.end, 0) for queue, log in self._logs()}
 
+    def reachable_bounds(
+        self, topic: str, without: Collection[str] = ()
+    ) -> tuple[dict[Queue, QueueBounds], dict[str, Retriable]]:
+        if BROKER in without:
+            return {}, {}
+        try:
+            return self.bounds(topic), {}
+        except Unreachable as error:
+            return {}, {BROKER: error}
+
     def _logs(self) -> Iterator[tuple[Queue, Log]]:
         return ((queue, self._broker.log(queue)) for queue in self._broker.queues())
 
@@ -107,7 +117,7 @@ class SourceClient:
     def end(self, queue: Queue) -> int:
         return self._broker.log(queue).end
 
-    def create(self, group: str) -> None:
+    def create(self, group: str, brokers: Collection[str] | None = None) -> None:
         self._broker.step(f"makes the group {group}")
 
     def committed(self, group: str, queue: Queue) -> int | None:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from connect_core import clock
 from connect_core.contracts import Range, SourceBatch
-from connect_core.errors import Failure, LeaseHeld, Unreachable
+from connect_core.errors import Failure, LeaseHeld
 from connect_core.rocketmq import QueueReader, TopicMissing, wait_for_any
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.gathering import Gathering
+from connect_core.systems.rocketmq.reach import Reach
 
 LEAST_RENEWAL_S = 0.01
 """In less time no broker deletes a topic, creates it again and stores messages in it."""
@@ -22,8 +23,9 @@ LEAST_RENEWAL_S = 0.01
 class FollowedQueue:
     """The reader of a queue, the live range that wants its messages, and how far they were gathered."""
 
-    def __init__(self, reader: QueueReader, wanted: Range, gathering: Gathering) -> None:
+    def __init__(self, reader: QueueReader, wanted: Range, gathering: Gathering, reach: Reach) -> None:
         self.reader, self.wanted, self.gathering = reader, wanted, gathering
+        self._reach = reach
         self._came, self._quiet_s = -math.inf, 0.0
         self.failure: Failure | None = None
         self.over = False
@@ -31,7 +33,7 @@ class FollowedQueue:
 
     def fail(self, error: Exception) -> None:
         """What concerns this queue alone; the others are followed on."""
-        if isinstance(error, (TopicMissing, Unreachable, LeaseHeld, MemoryError)):
+        if isinstance(error, (TopicMissing, LeaseHeld, MemoryError)):
             raise error
         self.failure = Failure.unexpected(error, "reading", self.wanted.partition.key)
 
@@ -55,7 +57,8 @@ class FollowedQueue:
     def _gather(self) -> bool:
         gathering = self.gathering
         while not (gathering.full() or gathering.hole or gathering.exhausted()):
-            part = self.reader.arrived()
+            with self._reach.asking(self.reader.queue.broker):
+                part = self.reader.arrived()
             if part is None:
                 break
             now = clock.monotonic()

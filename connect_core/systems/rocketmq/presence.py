@@ -6,39 +6,62 @@ on the queue's own broker: a name server forgets what a broker that is away has,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from connect_core.errors import Unreachable
+from connect_core.errors import PartitionUnreachable, Retriable, Unreachable
 from connect_core.rocketmq import Client, Queue, QueueBounds, TopicMissing
+from connect_core.systems.rocketmq.connecting import check_registered
+from connect_core.systems.rocketmq.reach import Reach
 
 
 class Presence:
     """Remembers what it has found deleted, so that it costs one question for all of it the next time."""
 
-    def __init__(self, is_named: Callable[[str], bool]) -> None:
-        """`is_named` tells topics that have to be there from those that a pattern means."""
+    def __init__(self, is_named: Callable[[str], bool], reach: Reach) -> None:
+        """`is_named` tells topics that have to be there from those that a pattern means; `reach` learns which brokers
+        do not answer."""
         self._is_named = is_named
+        self._reach = reach
         self._deleted: set[tuple[str, str]] = set()
+        self._hidden: dict[str, Unreachable] = {}
+        """By topic, why the name server does not know it: a broker that had it is away."""
 
-    def bounds(self, client: Client, topics: Iterable[str]) -> dict[Queue, QueueBounds]:
-        """Of all queues there are. Raises TopicMissing for a topic that is named and is not there."""
+    def bounds(self, client: Client, queues: Iterable[Queue]) -> dict[Queue, QueueBounds]:
+        """Of all queues there are of the topics of these, on brokers that answer. Raises TopicMissing for a topic that
+        is named and is not there, though all brokers are there that had it."""
         seen: dict[Queue, QueueBounds] = {}
+        self._hidden = {}
+        brokers: dict[str, set[str]] = {}
+        for queue in queues:
+            brokers.setdefault(queue.topic, set()).add(queue.broker)
         listed = set(client.topics.all_names()) if self._deleted else set()
-        for topic in sorted(set(topics)):
+        for topic in sorted(brokers):
             places = {place for place in self._deleted if place[0] == topic}
             if places and topic not in listed:
                 continue
             self._deleted -= places
-            seen |= self._bounds_in(client, topic)
+            seen |= self._bounds_in(client, topic, brokers[topic])
         return seen
 
-    def _bounds_in(self, client: Client, topic: str) -> dict[Queue, QueueBounds]:
+    def _bounds_in(self, client: Client, topic: str, brokers: Collection[str]) -> dict[Queue, QueueBounds]:
         try:
-            return client.offsets.bounds(topic)
+            seen, failed = client.offsets.reachable_bounds(topic, self._reach.away())
         except TopicMissing as error:
             if not self._is_named(topic):
                 return {}
+            try:
+                check_registered(client, brokers, error.where)
+            except Unreachable as away:
+                self._hidden[topic] = away
+                return {}
             raise missing(error) from None
+        for broker, why in failed.items():
+            self._reach.lost(broker, why)
+        return seen
+
+    def why_not(self, queue: Queue) -> Retriable | None:
+        """Why nobody can look at a queue for now; None when nothing is known to be in the way."""
+        return self._reach.why(queue.broker) or self._hidden.get(queue.topic)
 
     def is_deleted(self, client: Client, queue: Queue) -> bool:
         """Whether the topic of a queue that `bounds` did not see is gone from its broker. False when the topic has
@@ -46,12 +69,14 @@ class Presence:
         place = (queue.topic, queue.broker)
         if place in self._deleted:
             return True
+        if (hidden := self._hidden.get(queue.topic)) is not None:
+            raise PartitionUnreachable.of(hidden)
         config = client.topics.config_on(*place)
         if config is None:
             self._deleted.add(place)
             return True
         if queue.queue_id < config.read_queues:
-            raise Unreachable(
+            raise PartitionUnreachable(
                 "The queue is not in the topic's route, though its broker has it: the route is older than the queue",
                 where=str(queue),
                 next_step="Wait until the broker has registered with the name server (30 s); the next run goes on",

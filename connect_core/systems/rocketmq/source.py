@@ -26,7 +26,7 @@ from connect_core.rocketmq import (
     wait_for_any,
 )
 from connect_core.systems.rocketmq.columns import Columns
-from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of, telling_who_is_away
+from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of
 from connect_core.systems.rocketmq.continuity import (
     SecondLook,
     at_end,
@@ -45,6 +45,7 @@ from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceOptions
 from connect_core.systems.rocketmq.presence import Presence, awaited, missing
+from connect_core.systems.rocketmq.reach import Reach
 from connect_core.systems.rocketmq.times import first_stored_at
 
 
@@ -54,10 +55,13 @@ class RocketMQSource:
     def __init__(self, options: RocketMQSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options
         self._connecting = Connecting(options, resources)
-        self._presence = Presence(options.names)
+        self._reach = Reach()
+        self._presence = Presence(options.names, self._reach)
         self._recent: dict[Partition, list[Columns]] = {}
         self._ends: dict[Partition, int] = {}
         self._told: dict[Queue, int] = {}
+        self._told_group: set[str] = set()
+        """Brokers that know our group."""
         self._begun: set[str] = set()
         """Topics of which something was read, as far as this task knows."""
         self._waiting: dict[tuple[Queue, int], QueueReader] = {}
@@ -65,9 +69,8 @@ class RocketMQSource:
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         with self._connecting.client() as client:
             mine = [partition for partition in known if self._options.reads(queue_of(partition.key).topic)]
-            was_there = {queue_of(partition.key).topic for partition in mine}
-            with telling_who_is_away(client, [queue_of(partition.key).broker for partition in mine]):
-                queues = [queue for topic in self._topics(client) for queue in self._queues(client, topic, was_there)]
+            known_queues = [queue_of(partition.key) for partition in mine]
+            queues = [queue for topic in self._topics(client) for queue in self._queues(client, topic, known_queues)]
         there = [Partition(str(queue)) for queue in queues]
         self._check_starts([*mine, *there])
         return [*mine, *(partition for partition in there if partition not in mine)]
@@ -96,18 +99,23 @@ class RocketMQSource:
             *(topic for topic in client.topics.names() if topic not in named and self._options.reads(topic)),
         ]
 
-    def _queues(self, client: Client, topic: str, was_there: Collection[str]) -> list[Queue]:
-        """None of a topic that a pattern means and that was deleted a moment ago. Raises Unreachable for one that is
-        named and was never there, as far as this connector knows, TopicMissing for one that was."""
+    def _queues(self, client: Client, topic: str, known: Collection[Queue]) -> list[Queue]:
+        """None of a topic that a pattern means and that was deleted a moment ago, and of one whose broker is away: the
+        name server has forgotten it, `bounds` says so of its queues. Raises Unreachable for one that is named and was
+        never there, as far as this connector knows, TopicMissing for one that was."""
         try:
             return client.topics.read_queues(topic)
         except TopicMissing as error:
             if not self._options.names(topic):
                 return []
-            if topic in was_there:
-                raise missing(error) from None
-            check_registered(client, (), error.where)
-            raise awaited(error) from None
+            had_it = {queue.broker for queue in known if queue.topic == topic}
+            try:
+                check_registered(client, had_it, error.where)
+            except Unreachable:
+                if had_it:
+                    return []
+                raise
+            raise (missing(error) if had_it else awaited(error)) from None
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Queues of topics that the document does not name are not asked for."""
@@ -116,21 +124,25 @@ class RocketMQSource:
         left = {partition: _untouched(known[partition]) for partition in every.keys() - queues.keys()}
         self._begun = {queue.topic for partition, queue in queues.items() if known[partition]}
         with self._connecting.client() as client:
-            with telling_who_is_away(client, [queue.broker for queue in queues.values()]):
-                seen = self._presence.bounds(client, [queue.topic for queue in queues.values()])
-            return left | {
+            seen = self._presence.bounds(client, queues.values())
+            there = {
                 partition: self._bounds_or_why_not(client, queue, known[partition], seen)
                 for partition, queue in queues.items()
             }
+        away = [why for queue in queues.values() if (why := self._presence.why_not(queue))]
+        if away and len(away) == len(queues):
+            raise away[0]  # there is nobody to go on with
+        return left | there
 
     def _bounds_or_why_not(
         self, client: Client, queue: Queue, position: Position | None, seen: Mapping[Queue, QueueBounds]
     ) -> Bounds:
-        """A queue that cannot be looked at stops no other. A broker that does not answer concerns all of its queues,
-        and a document that cannot be right the whole run."""
+        """A queue that cannot be looked at stops no other. A broker that does not answer concerns its own queues, and a
+        document that cannot be right the whole run."""
         try:
-            return self._bounds_of(client, queue, position, seen)
-        except (Unreachable, LeaseHeld, ConfigError):
+            with self._reach.asking(queue.broker):
+                return self._bounds_of(client, queue, position, seen)
+        except (LeaseHeld, ConfigError):
             raise
         except WaybillError as error:
             return replace(_untouched(position), failure=Failure.of(error))
@@ -180,7 +192,7 @@ class RocketMQSource:
             return kept
         begin = seen.begin if queue.topic in self._begun else self._started_from(client, queue, seen)
         if group:
-            client.groups.create(group)
+            client.groups.create(group, [queue.broker])
             client.groups.commit(group, queue, begin)
         return begin
 
@@ -201,8 +213,8 @@ class RocketMQSource:
         gathering = self._gathering(wanted)
         self._forget(wanted.partition)
         deadline = clock.monotonic() + limit.quantum_left_s()
-        with self._connecting.client() as client, self._telling_it_was_deleted(wanted):
-            queue = queue_of(wanted.partition.key)
+        queue = queue_of(wanted.partition.key)
+        with self._connecting.client() as client, self._telling_what_concerns_it_alone(wanted):
             if not SecondLook(client, queue, wanted.evidence).holds():
                 raise _made_anew(wanted)
             reader = client.read(queue, wanted.begin, wanted.end, deadline=deadline)
@@ -239,22 +251,33 @@ class RocketMQSource:
                 self._forget(one.partition)
                 reader = client.follow(queue_of(one.partition.key), one.begin, deadline=until)
                 given_up.callback(reader.give_up)
-                followed.append(FollowedQueue(reader, one, self._gathering(one)))
+                followed.append(FollowedQueue(reader, one, self._gathering(one), self._reach))
             for queue in following(followed, until, linger_s):
                 if queue.failure:
                     queue.over = True
                     yield queue.wanted, queue.failure
                     continue
-                before = self._last_seen(queue.wanted) if queue.has_waited() else {}
-                look = SecondLook(client, queue.reader.queue, before)
-                taken = queue.take()
-                if not look.holds():
+                taken, holds = self._taken(client, queue)
+                if not holds:
                     return
                 self._ends[queue.wanted.partition] = queue.reader.queue_end
                 if taken:
                     yield queue.wanted, self._remembered(queue.wanted, *taken)
                 if queue.gathering.hole and not queue.gathering.exhausted():
                     queue.fail(_gone(queue.wanted, queue.gathering.hole))
+
+    def _taken(self, client: Client, queue: FollowedQueue) -> tuple[tuple[Columns, SourceBatch] | None, bool]:
+        """What was gathered, and whether the queue is still the one of which the range was planned. Nothing where its
+        broker does not say so any more."""
+        before = self._last_seen(queue.wanted) if queue.has_waited() else {}
+        try:
+            with self._reach.asking(queue.reader.queue.broker):
+                look = SecondLook(client, queue.reader.queue, before)
+                taken = queue.take()
+                return taken, look.holds()
+        except Unreachable as error:
+            queue.fail(error)
+            return None, True
 
     def _gathering(self, wanted: Range) -> Gathering:
         """Whole messages for a sink that takes them, else what any system takes."""
@@ -267,10 +290,12 @@ class RocketMQSource:
         self._ends.pop(partition, None)
 
     @contextmanager
-    def _telling_it_was_deleted(self, wanted: Range) -> Iterator[None]:
-        """A topic that a pattern means may go while it is read: what is told of it is for the next plan to say."""
+    def _telling_what_concerns_it_alone(self, wanted: Range) -> Iterator[None]:
+        """That its broker does not answer. And a topic that a pattern means may go while it is read: what is told of it
+        is for the next plan to say."""
         try:
-            yield
+            with self._reach.asking(queue_of(wanted.partition.key).broker):
+                yield
         except TopicMissing as error:
             if self._options.names(queue_of(wanted.partition.key).topic):
                 raise missing(error) from None
@@ -304,7 +329,7 @@ class RocketMQSource:
             before = messages.before(end)
             if len(before) and before.offsets[-1] >= wanted.begin:
                 return evidence_of_last(before)
-        with self._connecting.client() as client, self._telling_it_was_deleted(wanted):
+        with self._connecting.client() as client, self._telling_what_concerns_it_alone(wanted):
             found = client.pull(queue_of(wanted.partition.key), end - 1, max_messages=1).messages
         there = [message for message in found if message.queue_offset < end]
         return evidence_of(there[-1]) if there else wanted.evidence
@@ -313,14 +338,23 @@ class RocketMQSource:
         group = self._options.consumer_group()
         if not group or not positions:
             return
+        silent: dict[str, Unreachable] = {}
         with self._connecting.client() as client:
-            if not self._told:
-                client.groups.create(group)
-            for partition, position in positions.items():
-                with suppress(TopicMissing):  # it was deleted: there is nobody to tell
-                    self._tell(client, group, queue_of(partition.key), position.offset)
+            for queue, offset in ((queue_of(one.key), at.offset) for one, at in positions.items()):
+                if queue.broker in silent:
+                    continue
+                try:
+                    with suppress(TopicMissing):  # it was deleted: there is nobody to tell
+                        self._tell(client, group, queue, offset)
+                except Unreachable as error:
+                    silent[queue.broker] = error
+        for reason in silent.values():
+            raise reason
 
     def _tell(self, client: Client, group: str, queue: Queue, offset: int) -> None:
+        if queue.broker not in self._told_group:
+            client.groups.create(group, [queue.broker])
+            self._told_group.add(queue.broker)
         told = self._told.get(queue)
         if told is None:
             told = client.groups.committed(group, queue) or 0
@@ -337,7 +371,7 @@ def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) 
         for place, reader in waiting.items():
             try:
                 come = reader.arrived() is not None
-            except (OffsetGone, TopicMissing):
+            except (OffsetGone, TopicMissing, Unreachable):
                 come = True
             if come:
                 del waiting[place]

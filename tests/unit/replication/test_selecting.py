@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from connect_core.contracts import Bounds, Gap, Part, Pins, Position
-from connect_core.errors import ConfigError, OffsetGone
+from connect_core.errors import ConfigError, Failure, OffsetGone, PartitionUnreachable
 from connect_core.ledger import SettledRange
 from connect_core.records import Partition
 from connect_core.replication.requests import Moments
@@ -27,12 +27,16 @@ class Logs(MemorySource):
 
     bodies: list[bytes] = field(default_factory=lambda: [b"x"] * 100)
     oldest_of: Mapping[Partition, int] = field(default_factory=dict)
+    away: Failure | None = None
+    """Why nobody can look at `a`."""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {partition: self._seen(partition, position) for partition, position in known.items()}
 
     def _seen(self, partition: Partition, position: Position | None) -> Bounds:
         at, oldest = position or Position(0, 0), self.oldest_of.get(partition, 0)
+        if partition == A and self.away:
+            return Bounds(0, at.offset, at.offset, at.offset, failure=self.away, grows=False)
         if partition == B and at.incarnation == 0:
             return Bounds(1, 0, 0, 100, {"new": True}, (Gap(0, at.offset, None, "recreated"),))
         begin = max(at.offset, oldest)
@@ -174,3 +178,12 @@ def test_parts_end_where_the_source_ends() -> None:
     assert looked_at(source, Selection((Part(A, 0, 90, 200),)), False, "orders").parts == (
         replace(Part(A, 0, 90, 100), evidence={"at": 90}),
     )
+
+
+def test_a_chosen_partition_that_cannot_be_looked_at_is_told_and_no_other() -> None:
+    source = Logs(away=Failure.of(PartitionUnreachable("its broker does not answer")))
+    with pytest.raises(PartitionUnreachable, match="does not answer"):
+        by_ranges(source, there(source), ["a:0-10"])
+    with pytest.raises(PartitionUnreachable, match="does not answer"):
+        looked_at(source, Selection((Part(A, 0, 0, 10, {}),)), False, "here")
+    assert by_ranges(source, there(source), ["b:0-10"]).parts

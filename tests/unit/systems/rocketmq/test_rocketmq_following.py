@@ -11,8 +11,10 @@ import pytest
 from connect_core.contracts import Pins, Range
 from connect_core.errors import Failure, OffsetGone, Unreachable
 from connect_core.records import Partition
+from connect_core.rocketmq import Queue
 from connect_core.systems.rocketmq import following as module
 from connect_core.systems.rocketmq.following import FollowedQueue, following
+from connect_core.systems.rocketmq.reach import Reach
 
 
 class Reader:
@@ -20,6 +22,7 @@ class Reader:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error, self.asked = error, 0
+        self.queue = Queue("t", "b", 0)
 
     def arrived(self) -> None:
         self.asked += 1
@@ -42,11 +45,13 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[FollowedQueu
     pins = Pins(1, "p", {}, "code")
 
     def made(*errors: Exception | None) -> list[FollowedQueue]:
+        reach = Reach()
         return [
             FollowedQueue(
                 Reader(error),  # type: ignore[arg-type]
                 Range("live", Partition(f"t/b/{n}"), n, 0, 0, 1 << 62, 10, 10, {}, pins),
                 Gathering(),  # type: ignore[arg-type]
+                reach,
             )
             for n, error in enumerate(errors)
         ]
@@ -83,6 +88,16 @@ def test_nothing_is_waited_for_when_all_have_failed(followed: Callable[..., list
     assert time.monotonic() - begun < 5
 
 
-def test_a_broker_that_is_away_concerns_all_of_them(followed: Callable[..., list[FollowedQueue]]) -> None:
-    with pytest.raises(Unreachable):
-        told(followed(None, Unreachable("the broker does not answer")))
+def test_a_broker_that_is_away_concerns_its_own_queues_and_is_asked_once(
+    followed: Callable[..., list[FollowedQueue]],
+) -> None:
+    queues = followed(None, Unreachable("the broker does not answer"), None)
+    brokers = ("a", "b", "b")
+    for queue, broker in zip(queues, brokers, strict=True):
+        queue.reader.queue = Queue("t", broker, 0)
+    found = told(queues)
+    assert [key for key, _ in found] == ["t/b/1", "t/b/2"]
+    assert {failure.family for _, failure in found if failure} == {"PartitionUnreachable"}
+    asked: Any = [queue.reader.asked for queue in queues]  # type: ignore[attr-defined]
+    assert asked[1:] == [1, 0]
+    assert asked[0] > 1

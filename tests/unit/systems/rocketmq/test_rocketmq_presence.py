@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
 
-from connect_core.errors import Unreachable
-from connect_core.rocketmq import Client, Queue, QueueBounds, TopicConfig, TopicMissing
+from connect_core.errors import PartitionUnreachable, Retriable, Unreachable
+from connect_core.rocketmq import Client, NoAnswer, Queue, QueueBounds, TopicConfig, TopicMissing
 from connect_core.systems.rocketmq.presence import Presence
+from connect_core.systems.rocketmq.reach import Reach
 
 ORDERS, PAY = (Queue(topic, "broker-a", 0) for topic in ("orders", "pay-1"))
 
@@ -23,6 +24,7 @@ class Names:
     routes: set[str]
     configs: dict[tuple[str, str], TopicConfig]
     asked: Counter[str] = field(default_factory=Counter)
+    silent: set[str] = field(default_factory=set)
 
     @property
     def client(self) -> Client:
@@ -36,11 +38,22 @@ class Names:
     def topics(self) -> Any:
         return self
 
-    def bounds(self, topic: str) -> dict[Queue, QueueBounds]:
+    @property
+    def brokers(self) -> Any:
+        return self
+
+    def masters(self) -> dict[str, str]:
+        return {"broker-a": "127.0.0.1:1"}
+
+    def reachable_bounds(
+        self, topic: str, without: Collection[str] = ()
+    ) -> tuple[dict[Queue, QueueBounds], dict[str, Retriable]]:
         self.asked["bounds"] += 1
         if topic not in self.routes:
             raise TopicMissing("No topic route info", where=topic)
-        return {Queue(topic, "broker-a", 0): QueueBounds(0, 5, 0)}
+        seen = {Queue(topic, broker, 0): QueueBounds(0, 5, 0) for broker in ("broker-a",) if broker not in without}
+        silent = {broker: NoAnswer(f"{broker} does not answer") for broker in self.silent - set(without)}
+        return seen, dict(silent)
 
     def all_names(self) -> Sequence[str]:
         self.asked["names"] += 1
@@ -54,7 +67,7 @@ class Names:
 @pytest.fixture
 def presence() -> Presence:
     """`orders` is named, others are meant by a pattern."""
-    return Presence(lambda topic: topic == "orders")
+    return Presence(lambda topic: topic == "orders", Reach())
 
 
 def there(*queues: Queue) -> Names:
@@ -63,12 +76,12 @@ def there(*queues: Queue) -> Names:
 
 def test_a_named_topic_has_to_be_there(presence: Presence) -> None:
     with pytest.raises(TopicMissing, match=r"orders.*Create it again, or take its name out"):
-        presence.bounds(there(PAY).client, ["orders", "pay-1"])
+        presence.bounds(there(PAY).client, [ORDERS, PAY])
 
 
 def test_a_topic_that_a_pattern_means_may_go(presence: Presence) -> None:
     names = there(ORDERS)
-    assert list(presence.bounds(names.client, ["orders", "pay-1", "pay-1"])) == [ORDERS]
+    assert list(presence.bounds(names.client, [ORDERS, PAY, PAY])) == [ORDERS]
     assert presence.is_deleted(names.client, PAY)
 
 
@@ -77,16 +90,16 @@ def test_what_was_deleted_costs_one_question_from_then_on(presence: Presence) ->
     queues = [Queue(f"pay-{topic}", "broker-a", number) for topic in range(10) for number in range(4)]
     for _ in range(2):
         names.asked.clear()
-        presence.bounds(names.client, ["orders", *(queue.topic for queue in queues)])
+        presence.bounds(names.client, [ORDERS, *queues])
         assert all(presence.is_deleted(names.client, queue) for queue in queues)
     assert names.asked == {"names": 1, "bounds": 1}
 
 
 def test_a_topic_that_is_created_again_is_seen(presence: Presence) -> None:
     names = there(ORDERS)
-    presence.bounds(names.client, ["pay-1"])
+    presence.bounds(names.client, [PAY])
     assert presence.is_deleted(names.client, PAY)
-    assert list(presence.bounds(there(PAY).client, ["pay-1"])) == [PAY]
+    assert list(presence.bounds(there(PAY).client, [PAY])) == [PAY]
     names = there(PAY)
     assert not presence.is_deleted(names.client, Queue("pay-1", "broker-a", 1)), (
         "it has one queue: the others are closed"
@@ -97,6 +110,24 @@ def test_a_topic_that_only_the_name_server_has_forgotten_comes_back(presence: Pr
     """A name server that was started anew learns it when the broker registers."""
     names = there(ORDERS, PAY)
     names.routes = {"orders"}
-    presence.bounds(names.client, ["orders", "pay-1"])
+    presence.bounds(names.client, [ORDERS, PAY])
     with pytest.raises(Unreachable, match="older than the queue"):
         presence.is_deleted(names.client, PAY)
+
+
+def test_a_broker_that_does_not_answer_hides_its_own_queues_only_and_is_asked_once(presence: Presence) -> None:
+    names, there_too = there(ORDERS, PAY), Queue("orders", "broker-b", 0)
+    names.silent = {"broker-b"}
+    for _ in range(2):
+        assert set(presence.bounds(names.client, [ORDERS, there_too, PAY])) == {ORDERS, PAY}
+        names.silent.clear()
+    assert presence.why_not(ORDERS) is None
+    assert "broker-b does not answer" in str(presence.why_not(there_too))
+
+
+def test_a_topic_that_the_name_server_forgot_with_its_broker_stops_no_other(presence: Presence) -> None:
+    names, gone = there(PAY), Queue("orders", "broker-b", 0)
+    assert set(presence.bounds(names.client, [gone, PAY])) == {PAY}
+    assert "A broker is away: broker-b" in str(presence.why_not(gone))
+    with pytest.raises(PartitionUnreachable, match="broker-b"):
+        presence.is_deleted(names.client, gone)
