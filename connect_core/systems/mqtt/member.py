@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from connect_core.contracts import Json, Range, SourceBatch
-from connect_core.errors import Retriable
+from connect_core.errors import Retriable, WaybillError
 from connect_core.records import empty_records
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
@@ -53,9 +53,13 @@ class Member:
         """What the session may be subscribed to; until the broker has answered, to what it was and what it is to be."""
         self._told = standing.subscribed == (filters or standing.subscribed)
         """Whether it is settled what the session is subscribed to, or comes to be with what this quantum brings."""
-        self._subscribe(standing.subscribed)
         self._answered = False
-        self._hear()
+        try:
+            self._subscribe(standing.subscribed)
+            self._hear()
+        except WaybillError:
+            self.session.close()  # the others go on: nobody would read what the broker sends
+            raise
 
     def _subscribe(self, subscribed: tuple[str, ...]) -> None:
         """MQTT 5 does not send retained messages again to who has the subscription: to subscribe once more is certain.
@@ -122,7 +126,9 @@ class Member:
     def remark(self) -> SourceBatch | None:
         """Once nothing comes any more, what is to be settled though no record tells of it: that the session is
         subscribed; that it has to leave and is empty, so that it is given up when this is settled; that records may be
-        with another member."""
+        with another member. Nothing when the connection has ended."""
+        if not self.session.open:
+            return None
         elsewhere = self._elsewhere(self._reception.next)
         leaves = self._answered and not (self._filters or self._emptied or self._awaits_broker())
         if self._told and not leaves and not elsewhere:
@@ -137,11 +143,12 @@ class Member:
         """Whether silence does not show that the session is empty: the broker has to hear or to answer something."""
         return bool(self._reception.unacknowledged()) or self._reception.awaits_answer()
 
-    def require_open(self) -> None:
-        """Raises what has ended the connection."""
-        if (ended := self.session.lost()) is not None:
+    def lost(self) -> WaybillError | None:
+        """What has ended the connection; None while it stands."""
+        ended = self.session.lost()
+        if ended is not None:
             ended.where = f"{self._where}, {ended.where}"
-            raise ended
+        return ended
 
     def evidence(self, end: int) -> Json:
         """How the session stands at `end`, as well as can be known now."""

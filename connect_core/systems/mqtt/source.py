@@ -9,12 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 
-from connect_core.contracts import Bounds, Gap, Json, Limit, Position, Range, Recovered, SourceBatch
-from connect_core.errors import ConfigError, Unreachable
+from connect_core.contracts import Bounds, Followed, Gap, Json, Limit, Position, Range, Recovered, SourceBatch
+from connect_core.errors import (
+    ConfigError,
+    Failure,
+    LeaseHeld,
+    PartitionUnreachable,
+    Unreachable,
+    WaybillError,
+)
 from connect_core.found import Found
 from connect_core.records import Partition
 from connect_core.systems.mqtt.dropping import noticed
@@ -46,6 +53,8 @@ class MqttSource:
         self._resources = resources or ExitStack()
         self._members: dict[Partition, Member] = {}
         self._looked_at: set[Partition] = set()
+        self._refused: dict[Partition, Failure] = {}
+        """Sessions that could not be looked at in this run, while others could."""
         self._told: Facts | None = None
         self._asked_at = 0.0
         self._shares = options.shares()
@@ -65,19 +74,28 @@ class MqttSource:
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         places = {partition: at or Position(0, 0) for partition, at in known.items()}
         lost = self._lost(places)
-        seen = {partition: self._bounds(partition, at, lost=partition in lost) for partition, at in places.items()}
+        seen = {
+            partition: _unseen(at, self._refused[partition])
+            if partition in self._refused
+            else self._bounds(partition, at, lost=partition in lost)
+            for partition, at in places.items()
+        }
         first = min((one for one in seen if seen[one].pushes), key=_number, default=None)
         return seen if first is None else seen | {first: self._with_dropped(seen[first])}
 
     def _lost(self, places: Mapping[Partition, Position]) -> set[Partition]:
         """A session is looked at once a run: one that is lost later is told by the worker, and by the next run. Side by
-        side, since a lease does not wait for hundreds of connections in a row."""
-        unseen = {one: Standing.of(at.evidence) for one, at in places.items() if one not in self._looked_at}
+        side, since a lease does not wait for hundreds of connections in a row. One that cannot be looked at stops no
+        other (rule 26), and is not tried again in this run. Raises why, where that is so of all of them."""
+        done = self._looked_at | self._refused.keys()
+        unseen = {one: Standing.of(at.evidence) for one, at in places.items() if one not in done}
         wanted = {partition: standing for partition, standing in unseen.items() if self._pushes(partition, standing)}
         with ThreadPoolExecutor(_AT_ONCE) as together:
             looks = {one: together.submit(is_lost, self._options, _number(one), wanted[one]) for one in wanted}
-        lost = {partition for partition, look in looks.items() if look.result()}
-        self._looked_at |= wanted.keys() - lost
+        errors = {partition: error for partition, look in looks.items() if (error := look.exception())}
+        self._refused |= _of_some(errors, others=bool(self._looked_at) or len(errors) < len(looks))
+        lost = {partition for partition, look in looks.items() if partition not in errors and look.result()}
+        self._looked_at |= wanted.keys() - lost - errors.keys()
         return lost
 
     def _pushes(self, partition: Partition, standing: Standing) -> bool:
@@ -160,19 +178,21 @@ class MqttSource:
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         raise _no_history()
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
         """In a window it stays for the whole quantum while nothing has come at all: the next message finds somebody
         there. What is to be remarked on comes well before the quantum ends. It looks once even when connecting took all
-        of it."""
-        members = self._connected(wanted)
+        of it. A session that cannot be connected to, or whose connection ends, is told of; the others are followed on.
+        """
+        members, refused = self._connected(wanted)
+        yield from ((one, refused[one.partition]) for one in wanted if one.partition in refused)
+        followed = [(one, members[one.partition]) for one in wanted if one.partition in members]
         started = time.monotonic()
         remark_s = min(linger_s, limit.idle_s / 2, limit.quantum_left_s() / 2)
         came: float | None = None
         over = False
         while not over:
             wait([one.session for one in members.values()], min(max(limit.quantum_left_s(), 0), _LOOK_S))
-            for one in wanted:
-                member = members[one.partition]
+            for one, member in followed:
                 if (batch := member.batch()) is not None:
                     yield one, batch
                     member.acknowledge()
@@ -180,17 +200,10 @@ class MqttSource:
                 elif time.monotonic() - (came or started) >= remark_s and (last := member.remark()) is not None:
                     yield one, last
                     came = came or started
-            ended = self._is_over(list(members.values()), something=came is not None)
+            ended = all(member.is_full() for member in members.values() if member.session.open)
             silent = time.monotonic() - (came or started) >= (limit.idle_s if came is None else linger_s)
             over = ended or silent or limit.quantum_left_s() <= 0
-
-    def _is_over(self, members: Sequence[Member], *, something: bool) -> bool:
-        """Raises what has ended a connection, unless `something` came before that, which has to be settled first."""
-        for member in members:
-            with suppress(*([Unreachable] if something else [])):
-                member.require_open()
-        ended = any(not member.session.open for member in members)
-        return ended or all(member.is_full() for member in members)
+        yield from _ended(followed, something=came is not None)
 
     def acknowledge(self, wanted: Range, end: int) -> None:
         self._members[wanted.partition].durable(end)
@@ -198,16 +211,17 @@ class MqttSource:
     def evidence(self, wanted: Range, end: int) -> Json:
         return self._members[wanted.partition].evidence(end)
 
-    def _connected(self, wanted: Sequence[Range]) -> dict[Partition, Member]:
-        """Side by side: each needs several round trips, and what it takes is taken from the quantum. Raises what keeps
-        one of them from it, when all have tried."""
+    def _connected(self, wanted: Sequence[Range]) -> tuple[dict[Partition, Member], dict[Partition, Failure]]:
+        """Side by side: each needs several round trips, and what it takes is taken from the quantum. Gives what keeps
+        some of them from it, too; raises it where that is so of all of them."""
         with ThreadPoolExecutor(_AT_ONCE) as together:
             trying = {one.partition: together.submit(self._member, one) for one in wanted}
         connected = {partition: one.result() for partition, one in trying.items() if one.exception() is None}
         for member in connected.values():
             self._resources.callback(member.session.close)
         self._members |= connected
-        return {partition: one.result() for partition, one in trying.items()}
+        errors = {partition: error for partition, one in trying.items() if (error := one.exception())}
+        return connected, _of_some(errors, others=bool(connected))
 
     def _member(self, wanted: Range) -> Member:
         return Member(self._options, wanted, self._client_ids(wanted.partition), self._filters(wanted.partition))
@@ -220,6 +234,35 @@ class MqttSource:
         """Of a session and its witness."""
         number = _number(partition)
         return self._options.client_id(number), self._options.witness_id(number)
+
+
+def _of_some(errors: Mapping[Partition, BaseException], *, others: bool) -> dict[Partition, Failure]:
+    """Why some sessions fail while there are `others`. Raises one of the errors where there are none; and what is wrong
+    with the document, or says that somebody else has taken over the task."""
+    for error in errors.values():
+        if not others or not isinstance(error, WaybillError) or isinstance(error, (ConfigError, LeaseHeld)):
+            raise error
+    return {partition: _alone(error) for partition, error in errors.items()}
+
+
+def _alone(error: BaseException) -> Failure:
+    return Failure.of(PartitionUnreachable.of(error) if isinstance(error, Unreachable) else error)
+
+
+def _ended(followed: Sequence[tuple[Range, Member]], *, something: bool) -> Iterator[Followed]:
+    """What has ended the connections of some of these. Raises it where that is so of all of them: then it is the
+    broker; unless `something` came before that, which has to be settled first."""
+    ended = [(one, error) for one, member in followed if (error := member.lost()) is not None]
+    if len(ended) < len(followed):
+        yield from ((one, _alone(error)) for one, error in ended)
+        return
+    for _, error in ended:
+        if not (something and isinstance(error, Unreachable)):
+            raise error
+
+
+def _unseen(at: Position, failure: Failure) -> Bounds:
+    return Bounds(at.incarnation, at.offset, at.offset, at.offset, at.evidence, failure=failure, grows=False)
 
 
 def _number(partition: Partition) -> int:

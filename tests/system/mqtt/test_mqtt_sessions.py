@@ -1,0 +1,162 @@
+"""Several sessions of one task, with real brokers: one that fails stops no other (delivery rule 26)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_core.systems.mqtt.session import Session
+from tests.faults.kit.processes import ended, wait_for
+from tests.mqtt_brokers import Mosquitto, MqttBroker
+from tests.mqtt_devices import devices
+from tests.site import Site
+from tests.system.mqtt.test_mqtt_source import session_of
+
+pytestmark = pytest.mark.server
+
+AWAY, REFUSED = 3, 6
+TOO_DEEP = "a/" * 250 + "a"
+"""More levels than Mosquitto takes: it ends the connection of who subscribes to that."""
+
+
+def applied(site: Site, broker: MqttBroker, *filters: str) -> None:
+    site.settings |= {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LINGER_S": "300ms"}
+    source = {"host": broker.host, "port": broker.port, "filters": list(filters), "sessions": len(filters)}
+    site.apply("in", {"source": {"mqtt": source}, "sink": {"file": {"path": "out.txt"}}})
+
+
+def run(site: Site, *words: str, code: int = 0) -> str:
+    return site.waybill("run", "in", "--engine", "inline", *words, code=code)
+
+
+def lines(site: Site) -> list[bytes]:
+    out = site.folder / "out.txt"
+    return out.read_bytes().splitlines() if out.exists() else []
+
+
+def publish(broker: MqttBroker, **said: list[bytes]) -> None:
+    with devices(broker) as all_of_them:
+        for topic, payloads in said.items():
+            all_of_them.publish(f"d/{topic}", payloads)
+        all_of_them.wait()
+
+
+def aside(site: Site, *words: str) -> dict[str, str]:
+    told: dict[str, Any] = site.json(*words)
+    parts = told["aside"] if "aside" in told else told["partitions"]
+    return {one["partition"]: one["reason"] for one in parts if one["state"] != "active"}
+
+
+@pytest.fixture
+def own_mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
+    broker = Mosquitto(tmp_path / "broker")
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+@contextmanager
+def stranger(site: Site, broker: MqttBroker) -> Iterator[None]:
+    """Connects with the first session's client id, again and again, and takes nothing."""
+    first, over = session_of(site, broker, 0), threading.Event()
+    options, client_id = first._options, first._client_id
+    first.close()
+
+    def come() -> None:
+        while not over.wait(0.2):
+            Session(options, client_id).close()
+
+    somebody = threading.Thread(target=come)
+    somebody.start()
+    try:
+        yield
+    finally:
+        over.set()
+        somebody.join()
+
+
+def test_a_session_that_is_taken_over_stops_no_other(bare_site: Site, mqtt_broker: MqttBroker) -> None:
+    """In a window, by somebody who comes again and again; what he was given comes again, since he keeps none of it."""
+    applied(bare_site, mqtt_broker, "d/left", "d/right")
+    run(bare_site)
+    staying = bare_site.start("run", "in", "--engine", "inline", "--window", "5m")
+    turn = 0
+    try:
+        with stranger(bare_site, mqtt_broker):
+            while "session-0" not in aside(bare_site, "connectors", "show", "in"):
+                assert staying.poll() is None, "it was over before anybody was put aside"
+                publish(mqtt_broker, right=[b"right %d" % turn])
+                turn += 1
+        publish(mqtt_broker, left=[b"left"], right=[b"behind"])
+        wait_for(lambda: b"behind" in lines(bare_site), "what came to the other session, in the same window")
+        bare_site.waybill("connectors", "pause", "in")
+        assert ended(staying) in (AWAY, REFUSED)
+        bare_site.waybill("connectors", "resume", "in")
+    finally:
+        staying.kill()
+    run(bare_site)
+    run(bare_site)
+    assert sorted(lines(bare_site)) == sorted([b"behind", b"left", *(b"right %d" % n for n in range(turn))])
+    assert aside(bare_site, "connectors", "show", "in") == {}
+
+
+def test_a_session_whose_filter_the_broker_does_not_take_stops_no_other(bare_site: Site, mosquitto: Mosquitto) -> None:
+    applied(bare_site, mosquitto, TOO_DEEP, "d/right")
+    for word in (b"one", b"two"):
+        assert "session-0" in run(bare_site, code=AWAY)
+        publish(mosquitto, right=[word])
+    run(bare_site, "--window", "3s", code=AWAY)
+    assert lines(bare_site) == [b"one", b"two"]
+    assert list(aside(bare_site, "connectors", "show", "in")) == ["session-0"]
+
+
+def test_a_session_that_is_not_let_in_stops_no_other(bare_site: Site, own_mosquitto: Mosquitto) -> None:
+    """The broker lets in only who has the other one's client id."""
+    applied(bare_site, own_mosquitto, "d/left", "d/right")
+    run(bare_site)
+    publish(own_mosquitto, left=[b"left"], right=[b"right"])
+    uid = bare_site.json("connectors", "show", "in")["uid"]
+    prefixed(own_mosquitto, {"clientid_prefixes": f"waybill-{uid}-1"})
+    assert "session-0" in run(bare_site, code=REFUSED)
+    assert lines(bare_site) == [b"right"]
+    for words in (("connectors", "show", "in"), ("plan", "in")):
+        reasons = aside(bare_site, *words)
+        assert list(reasons) == ["session-0"]
+        assert "refuses the connection" in reasons["session-0"]
+    [lag] = bare_site.json("lag", "in")["connectors"]
+    assert [one["partition"] for one in lag["aside"]] == ["session-0"]
+    prefixed(own_mosquitto, {})
+    run(bare_site)
+    assert sorted(lines(bare_site)) == [b"left", b"right"]
+    assert aside(bare_site, "connectors", "show", "in") == {}
+
+
+def prefixed(broker: Mosquitto, settings: dict[str, str]) -> None:
+    """Started again with these settings beside its own; its sessions are kept. Our own look at it has another name, so
+    they are made known to it when it runs."""
+    usual = dict(broker.settings)
+    broker.settings = {**usual, **settings}
+    broker._launch()
+    broker.settings = usual
+    assert broker.process is not None
+    os.kill(broker.process.pid, signal.SIGHUP)
+    time.sleep(1)
+
+
+def test_a_broker_that_goes_away_is_told_once_and_for_all(bare_site: Site, own_mosquitto: Mosquitto) -> None:
+    applied(bare_site, own_mosquitto, "d/left", "d/right")
+    run(bare_site)
+    own_mosquitto.kill()
+    assert "partitions were put aside" not in run(bare_site, code=AWAY)
+    own_mosquitto.start()
+    publish(own_mosquitto, left=[b"left"], right=[b"right"])
+    run(bare_site)
+    assert sorted(lines(bare_site)) == [b"left", b"right"]
