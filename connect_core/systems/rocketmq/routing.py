@@ -25,7 +25,7 @@ from connect_core.contracts import Floor, Json, Range
 from connect_core.records import Partition
 from connect_core.rocketmq import Queue
 from connect_core.rocketmq.wire.properties import SHARDING_KEY
-from connect_core.systems.rocketmq.connecting import queue_of
+from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 
 KEY, BY_SHARDING_KEY = "key", "sharding_key"
 _BY_KEY = (KEY, BY_SHARDING_KEY)
@@ -53,7 +53,7 @@ def kept_homes(floors: Iterable[Floor], targets: Mapping[str, Json]) -> dict[str
     the pins of each topic. Of several, as a choice of before leaves them, the one that was written last; where that is
     not known, none."""
     known: dict[tuple[str, str], list[Floor]] = {}
-    for floor in floors:
+    for floor in (one for one in floors if is_queue(one.target)):  # others are of the sink before
         topic = queue_of(floor.target).topic
         if topic in targets and targets[topic].get("order") not in _BY_KEY:
             known.setdefault((floor.partition_id, topic), []).append(floor)

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 import pytest
 
 from connect_core import systems
-from connect_core.contracts import Side
+from connect_core.contracts import Floor, Side
 from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue
 from connect_core.systems.rocketmq.connecting import queue_of
-from connect_core.systems.rocketmq.routing import pins_of
+from connect_core.systems.rocketmq.routing import kept_homes, pins_of
 
 
 def test_a_queue_by_its_key() -> None:
@@ -33,6 +33,9 @@ def test_the_floors_of_the_sink_before_are_others(resources: ExitStack) -> None:
     pins = pins_of("lines", [Queue("lines", "broker-a", 0)], "partition")
     assert sink.reaches(pins, "lines/broker-a/0")
     assert not sink.reaches(pins, "/data/lines.txt")
+    own = Floor("id", "lines/broker-a/0", 7)
+    before = [Floor("", "/data/lines.txt", 100), Floor("id", "mqtt://127.0.0.1:1883", 5)]
+    assert kept_homes([*before, own], {"lines": pins}) == {"id": {"lines": Queue("lines", "broker-a", 0)}}
 
 
 @pytest.fixture
