@@ -1,0 +1,91 @@
+"""A source whose topics lie on two brokers, of which one does not answer: what it says of each queue."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from connect_core.contracts import Position
+from connect_core.errors import Unreachable
+from connect_core.records import Partition
+from connect_core.rocketmq import NoAnswer, NoMaster, PullResult, PullStatus, Queue, QueueBounds, TopicMissing
+from connect_core.systems.rocketmq.options import RocketMQSourceOptions
+from connect_core.systems.rocketmq.source import RocketMQSource
+
+HERE, AWAY = Queue("orders", "broker-a", 0), Queue("orders", "broker-b", 0)
+
+
+@dataclass
+class TwoBrokers:
+    """As much of a client as a look needs. `silent` do not answer, `forgotten` are not registered either."""
+
+    silent: set[str] = field(default_factory=set)
+    forgotten: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.topics = self.offsets = self.brokers = self.groups = self
+
+    def read_queues(self, topic: str) -> list[Queue]:
+        there = [queue for queue in (HERE, AWAY) if queue.broker not in self.forgotten]
+        if not there:
+            raise TopicMissing("no route", where=topic)
+        return there
+
+    def masters(self) -> dict[str, str]:
+        return {queue.broker: "127.0.0.1:1" for queue in (HERE, AWAY) if queue.broker not in self.forgotten}
+
+    def reachable_bounds(self, topic: str, without: Collection[str] = ()) -> Any:
+        queues = [queue for queue in self.read_queues(topic) if queue.broker not in without]
+        self.asked += [queue.broker for queue in queues]
+        failed = {queue.broker: NoAnswer("no answer in time") for queue in queues if queue.broker in self.silent}
+        return {queue: QueueBounds(0, 5, 0) for queue in queues if queue.broker not in failed}, failed
+
+    def config_on(self, topic: str, broker: str) -> None:
+        self.asked.append(broker)
+        if broker in self.forgotten:
+            raise NoMaster("No master of that name is registered", where=broker)
+
+    def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
+        return PullResult(queue, offset, PullStatus.CAUGHT_UP, offset, 0, 5, [])
+
+
+def source_on(cluster: TwoBrokers) -> RocketMQSource:
+    @contextmanager
+    def client() -> Iterator[TwoBrokers]:
+        yield cluster
+
+    made = RocketMQSource(RocketMQSourceOptions.model_validate({"name_servers": ["a:1"], "topics": ["orders"]}))
+    vars(made._connecting)["client"] = client
+    return made
+
+
+POSITIONS = {Partition(str(queue)): Position(0, 3) for queue in (HERE, AWAY)}
+
+
+@pytest.mark.parametrize("cluster", [TwoBrokers({"broker-b"}), TwoBrokers(forgotten={"broker-b"})])
+def test_the_queues_of_a_broker_that_is_away_are_told_of_and_the_others_looked_at(cluster: TwoBrokers) -> None:
+    source = source_on(cluster)
+    assert set(source.partitions([*POSITIONS])) == POSITIONS.keys()
+    for _ in range(2):
+        seen = {partition.key: bounds for partition, bounds in source.bounds(POSITIONS).items()}
+        assert (seen[str(HERE)].failure, seen[str(HERE)].begin, seen[str(HERE)].end) == (None, 3, 5)
+        failure = seen[str(AWAY)].failure
+        assert failure is not None
+        assert failure.family == "PartitionUnreachable"
+        assert seen[str(AWAY)].begin == seen[str(AWAY)].end == 3
+    assert cluster.asked.count("broker-b") == 1, "nobody waits for it twice"
+
+
+@pytest.mark.parametrize(
+    "cluster", [TwoBrokers({"broker-a", "broker-b"}), TwoBrokers(forgotten={"broker-a", "broker-b"})]
+)
+def test_where_no_broker_answers_the_run_ends(cluster: TwoBrokers) -> None:
+    source = source_on(cluster)
+    assert set(source.partitions([*POSITIONS])) == POSITIONS.keys()
+    with pytest.raises(Unreachable):
+        source.bounds(POSITIONS)
