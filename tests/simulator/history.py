@@ -231,7 +231,7 @@ class Driver:
             ledger=ledger,
             connector=connector,
             resolved=document,
-            resolve=lambda revision: resolved(ledger.document(UID, revision)),
+            resolve=lambda revision, pinned=None: resolved(ledger.document(UID, revision)),
             engine=engine,
             home=history.home,
             times=TIMES,

@@ -115,7 +115,7 @@ class Driver:
             ledger=ledger,
             connector=connector,
             resolved=journey.resolved(connector.document),
-            resolve=lambda revision: journey.resolved(ledger.document(UID, revision)),
+            resolve=lambda revision, pinned=None: journey.resolved(ledger.document(UID, revision)),
             engine=engine,
             home=journey.home,
             times=TIMES,

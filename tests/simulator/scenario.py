@@ -51,7 +51,7 @@ def drawn(chance: random.Random) -> Scenario:
         f"p{n}": tuple(entry(chance, f"p{n}", at, odd) for at in range(chance.randint(5, 36)))
         for n in range(partitions)
     }
-    document = {
+    document: Json = {
         "name": NAME,
         "topic": "copy",
         "queues": chance.choice((1, 2, 3)),
