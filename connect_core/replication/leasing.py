@@ -18,7 +18,13 @@ from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 from connect_core.replication.place import place
-from connect_core.replication.restoring import comes_from_backup, remember, remembered, restored_at_work
+from connect_core.replication.restoring import (
+    comes_from_backup,
+    remember,
+    remembered,
+    restored_at_work,
+    restored_unnoticed,
+)
 
 _WATCH_EVERY_S = 0.2
 
@@ -122,7 +128,7 @@ def _acquire_one(
         lease = ledger.take(wanted.lease_id, seen, holder, uid=wanted.uid, stream=wanted.stream, version=wanted.version)
         if comes_from_backup(lease, before):  # while the lease was waited for: nobody has looked in the targets
             ledger.release(lease)
-            raise restored_at_work(ledger, home, holder, wanted.lease_id)
+            raise restored_unnoticed(ledger, home, holder, wanted.lease_id)
         ledger.renew(
             lease, boot_id=place(home), deadline_ns=clock.now_ns()
         )  # says where our locks are before anything else

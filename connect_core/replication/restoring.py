@@ -53,9 +53,15 @@ def restored_at_work(ledger: Ledger, home: Path, who: str, where: str = "") -> R
     return _came_back(where)
 
 
-def _came_back(where: str) -> Retriable:
+def restored_unnoticed(ledger: Ledger, home: Path, who: str, where: str) -> Retriable:
+    """Marks a ledger of which the first lease that is taken shows that it came back; for whoever took it to raise."""
+    told_restored(ledger, home, who)
+    return _came_back(where, "before this lease was taken")
+
+
+def _came_back(where: str, when: str = "while this run was at work") -> Retriable:
     return Retriable(
-        "the ledger was restored from a backup while this run was at work",
+        f"the ledger was restored from a backup {when}",
         where=where,
         next_step="Nothing was written on what it says; the next run looks in the targets first",
     )

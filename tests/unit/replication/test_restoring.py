@@ -341,7 +341,7 @@ def test_a_backup_that_comes_back_before_the_lease_is_taken_is_noticed(
     world.run()
     look(world)
     kept.bring_back()
-    with pytest.raises(Retriable, match="restored from a backup while"):
+    with pytest.raises(Retriable, match="restored from a backup before this lease"):
         world.run()
     assert len(world.sink.rows) == len(BODIES), "nothing was written on what the restored ledger says"
     with clock.replaced_by(Standing()):
@@ -373,7 +373,7 @@ def test_whoever_takes_a_lease_notices_what_was_forgotten_of_one_renewal(
     kept = backup()
     busy.renew()
     kept.bring_back()
-    with pytest.raises(Retriable, match="restored from a backup while"):
+    with pytest.raises(Retriable, match="restored from a backup before this lease"):
         taken(world, "/another")
     taken(world, "/another").release()
 
