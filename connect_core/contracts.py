@@ -25,6 +25,11 @@ from connect_core.records import Lineage, Partition
 Json = dict[str, Any]
 """A JSON object: what is stored in the ledger as it is and means something only to its owner."""
 
+ORIGIN = "origin"
+"""The only thing in a source's evidence that others read: up to 16 letters, digits, `-` and `_`, the name of what is
+read under this incarnation. It stays the same however incarnations are counted, as they may be anew by a ledger that
+was restored. It is missing where a source has no such name."""
+
 LIVE = "live"
 """The stream of the ordinary runs; every backfill and replay has one of its own."""
 
@@ -140,7 +145,12 @@ class Range:
         return self.end >= OPEN_END
 
     def lineage(self, uid: str) -> Lineage:
-        return Lineage(uid, self.stream, self.partition.id, self.incarnation)
+        return Lineage(uid, self.stream, self.partition.id, self.incarnation, self.origin)
+
+    @property
+    def origin(self) -> str:
+        """See `ORIGIN`; empty where it is missing."""
+        return str(self.evidence.get(ORIGIN, ""))
 
 
 class Floor(NamedTuple):

@@ -107,7 +107,8 @@ class Found:
     out among, in order within each of them but not over all; empty where it has one, and one output of each record.
     `possible_repeats` is how many records of the range can at most be there twice without anybody knowing: they have
     been there and may be gone, or are damaged beyond recognition. A target that keeps progress has no hits but a
-    `prefix`.
+    `prefix`. `later` is, for each target that has one, where the first record of a later incarnation of the partition
+    stands: it is ahead of whatever this one has there.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -122,6 +123,7 @@ class Found:
     outputs: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     prefix: Prefix = NO_PREFIX
     further: Further = NOTHING_FURTHER
+    later: Mapping[str, int] = field(default_factory=dict)
 
     def merged(
         self,
@@ -155,9 +157,11 @@ class Found:
         further: Sequence[Piece] = (),
         late: int = 0,
         possible_repeats: int = 0,
+        later: Mapping[str, int] | None = None,
     ) -> Found:
         """The same for many rows: `seen` are those of each target, of shape (n, 5): offset, ordinal, position, trace,
-        outputs; of those behind the end of the range only the lowest, the others are `further`."""
+        outputs; of those behind the end of the range only the lowest, the others are `further`. Slices come in order:
+        what was `later` before stays."""
         targets = tuple(sorted({*self.targets, *(target for target, rows in seen.items() if len(rows))}))
         index = {name: i for i, name in enumerate(targets)}
         old = self.hits.copy()
@@ -181,6 +185,7 @@ class Found:
             outputs=columns[:, _COLUMNS + 1].copy(),
             possible_repeats=self.possible_repeats + possible_repeats,
             further=self.further.with_more(further),
+            later={**(later or {}), **self.later},
         )
 
     def onward(self, begin: int, end: int) -> Found | None:
@@ -198,7 +203,7 @@ class Found:
                 kept, far = np.concatenate([kept, first]), [*([Piece.of(target, rest)] if len(rest) else []), *far[1:]]
             seen[target] = kept
             pieces += [*([Piece.of(target, behind)] if len(behind) else []), *far]
-        empty = Found(dict(self.scanned), spread=self.spread)
+        empty = Found(dict(self.scanned), spread=self.spread, later=self.later)
         return empty.joined(seen, {}, True, further=pieces)
 
     def _from(self, target: str, begin: int, end: int) -> tuple[Numbers, list[Piece]]:
@@ -295,11 +300,13 @@ class Found:
         return int((self.hits[:, 0] < end).sum()) - self._hits_below(end) + self.late
 
     def lowest_from(self, end: int) -> dict[str, int]:
-        """For each target, the lowest position of a record with offset >= `end`; targets without one are left out."""
+        """For each target, the lowest position of a record with offset >= `end`, or of a later incarnation; targets
+        without one are left out."""
         beyond = self.hits[self.hits[:, 0] >= end]
-        return {
+        lowest = {
             name: int(rows[:, 3].min()) for i, name in enumerate(self.targets) if len(rows := beyond[beyond[:, 2] == i])
         }
+        return lowest | {name: min(place, lowest.get(name, place)) for name, place in self.later.items()}
 
     def encode(self) -> bytes:
         """For the ledger: a JSON line, then the columns as deltas (nearly constant, so that they shrink to little)."""
@@ -311,6 +318,7 @@ class Found:
         head |= {"possible_repeats": self.possible_repeats} if self.possible_repeats else {}
         head |= {"further": self.further.outputs} if self.further.outputs else {}
         head |= {"prefix": self.prefix} if self.prefix != NO_PREFIX else {}
+        head |= {"later": dict(self.later)} if self.later else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         columns = np.ascontiguousarray(deltas).tobytes() + (self.traces.tobytes() if traced else b"")
         columns += self.outputs.tobytes() if fanned else b""
@@ -338,6 +346,7 @@ class Found:
             outputs,
             Prefix(*values.get("prefix", NO_PREFIX)),
             Further(values["further"], (), False) if "further" in values else NOTHING_FURTHER,
+            values.get("later", {}),
         )
 
 

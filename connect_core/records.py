@@ -80,20 +80,24 @@ class Partition:
 
 
 class Lineage(NamedTuple):
-    """The part of the coordinates that all records of one range share."""
+    """The part of the coordinates that all records of one range share. `origin` names what is read whatever number its
+    incarnation has; empty where nothing does."""
 
     uid: str
     stream: str
     partition_id: str
     incarnation: int
+    origin: str = ""
 
     def prefix(self) -> str:
         """What the coordinates of every record of this lineage begin with; ends with the separator."""
-        return f"{self.uid}:{self.stream}:{self.partition_id}:{self.incarnation}:"
+        number = f"{self.incarnation}.{self.origin}" if self.origin else str(self.incarnation)
+        return f"{self.uid}:{self.stream}:{self.partition_id}:{number}:"
 
 
 class Coordinates(NamedTuple):
-    """Identity of a delivered record. Text form: `uid:stream:partition:incarnation:offset:ordinal`; behind it, where a
+    """Identity of a delivered record. Text form: `uid:stream:partition:incarnation:offset:ordinal`, where the
+    incarnation is a number or, of what has a name, `number.origin`; behind it, where a
     record has one, `:` and the 16 hex digits of its trace; behind that (zeros for none), where its input has several
     outputs, `:` and how many."""
 
@@ -109,7 +113,8 @@ class Coordinates(NamedTuple):
         """Raises WireFormatError for anything but six fields (a later version may append more)."""
         try:
             uid, stream, partition, incarnation, offset, ordinal = text.split(":")[:6]
-            return cls(Lineage(uid, stream, partition, int(incarnation)), int(offset), int(ordinal))
+            number, _, origin = incarnation.partition(".")
+            return cls(Lineage(uid, stream, partition, int(number), origin), int(offset), int(ordinal))
         except ValueError:
             raise WireFormatError(f"not a {COORDINATES_PROPERTY} property: {text[:80]!r}") from None
 

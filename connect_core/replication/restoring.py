@@ -115,6 +115,14 @@ class Watch:
         return not self.run_id or self._ledger.knows_run(self.run_id)
 
 
+def require_over(ledger: Ledger, ttl_s: float, where: str) -> None:
+    """Called with the leases held. Raises Retriable while lanes of the leases that a restored ledger has forgotten may
+    be at work: it may have come back since `recognise` has looked."""
+    restored_at = ledger.restored_at()
+    if restored_at and (clock.utc() - restored_at).total_seconds() < ttl_s:
+        raise _came_back(where)
+
+
 def remember(home: Path, leases: Sequence[Lease]) -> None:
     """Durable before anything is written under these leases."""
     with _alone(home):

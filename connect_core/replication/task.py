@@ -53,7 +53,7 @@ from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
 from connect_core.replication.portions import portions, to_settle
 from connect_core.replication.refusals import records_gone, target_taken
-from connect_core.replication.restoring import Watch, restored_at_work
+from connect_core.replication.restoring import Watch, require_over, restored_at_work
 from connect_core.replication.setting import Progress, Setting, shares_of
 from connect_core.replication.summary import TaskSummary
 from connect_core.replication.tally import empty_receipt
@@ -126,6 +126,7 @@ class TaskRun:
         with self.summary.timed("lease"):
             self.held = self._acquire()
         try:
+            require_over(self.ledger, self.setting.times.ttl_s, self.where())
             self.reached(Step.LEASED)
             self._move()
         finally:

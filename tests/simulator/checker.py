@@ -20,12 +20,16 @@ from typing import Any
 @dataclass(frozen=True)
 class Given:
     """One line or record: its partition's key in the ledger, and its place there. `lost` says what destroyed it in the
-    source; `required` that it must arrive, `forbidden` that it must not. `nth_file` counts the files of its log."""
+    source; `unseen` that nobody looked at its file between its writing and that; `required` that it must arrive,
+    `forbidden` that it must not. `nth_file` counts the files of its log; one that is `hidden` came and went between two
+    looks, behind a file that was renamed: nothing can tell that it was ever there."""
 
     partition: str
     offset: int
     text: bytes
     lost: str = ""
+    unseen: bool = False
+    hidden: bool = False
     required: bool = True
     forbidden: bool = False
     nth_file: int = 0
@@ -79,15 +83,12 @@ class Told:
             return one.bad
         if any(key == one.partition and begin <= one.offset < end for key, begin, end in self.moves):
             return True
-        return bool(one.lost) and (one.partition not in self.known or self._gap_covers(one))
+        return bool(one.lost) and (one.hidden or one.partition not in self.known or self._gap_covers(one))
 
     def _gap_covers(self, one: Given) -> bool:
-        """A gap without an end is about everything behind it that is gone, later files included."""
-        return any(
-            key == one.partition
-            and ((begin <= one.offset and (end is None or one.offset < end)) or (end is None and one.nth_file > 0))
-            for key, begin, end in self.gaps
-        )
+        """A gap without an end is about everything behind it that is gone, later files included; an empty one says that
+        a file has gone, and that nobody knows what came into it since it was looked at last."""
+        return any(_covers(begin, end, one) for key, begin, end in self.gaps if key == one.partition)
 
     def may_repeat(self, one: Given) -> int:
         """How often it may come again because a person moved the offset back."""
@@ -96,6 +97,12 @@ class Told:
     def was_given_up(self, one: Given) -> bool:
         """Whether it is of a range that a person gave up: what of that was delivered is in no receipt."""
         return any(key == one.partition and begin <= one.offset < end for key, begin, end in self.abandoned)
+
+
+def _covers(begin: int, end: int | None, one: Given) -> bool:
+    if end is None:
+        return begin <= one.offset or one.nth_file > 0
+    return begin <= one.offset < end or (begin == end <= one.offset and one.unseen)
 
 
 def _offset(position: str | None) -> int:

@@ -394,8 +394,7 @@ class Doer:
         """A backup of now comes back after a while; the document of then is applied again."""
         journey = self.journey
         connection = journey.database.connection
-        if not all(one.foreign or self._is_known(one) for one in journey.folder.programs):
-            return  # a log that the backup does not know is not looked for under other names
+        young = [one for one in journey.folder.programs if not one.foreign and not self._is_known(one)]
         backup = connection.serialize()
         self._wait(0.1, 2.5)
         journey.told_before = Told.by(connection).and_before(journey.told_before)
@@ -403,6 +402,8 @@ class Doer:
         journey.scheduler.tell("the backup is the ledger")
         connection.execute("PRAGMA foreign_keys = ON")
         journey.settled.forget()
+        for program in young:
+            journey.folder.forget(program)
         journey.restored += 1
         document = json.loads(json.dumps(journey.document))
         if journey.alone.connector(NAME).document != document:

@@ -99,6 +99,16 @@ def restored_ledgers(chance: random.Random, plan: Plan) -> Plan:
     )
 
 
+def rotated_logs_of_restored_ledgers(chance: random.Random, plan: Plan) -> Plan:
+    """Since the backup logs were begun, renamed, cut, and thrown away: the ledger counts their files anew."""
+    wanted = _route(chance, plan, FILE, TOPIC, chance.randint(1, 2), tasks=chance.choice((1, 2)))
+    further = (plans.RENAME, plans.RENAME, plans.RENAME_TWICE, plans.NEW_LOG, plans.DELETE_FORMER, plans.CUT)
+    some = chance.sample(further, chance.randint(2, 4))
+    return replace(
+        _happening(chance, wanted, [plans.GROW] * 4 + some + [plans.RESTORE]), faults=chance.choice((_CALM, _KILLS))
+    )
+
+
 def a_target_that_forgets(chance: random.Random, plan: Plan) -> Plan:
     """Retention, while ranges are open that a killed worker has left."""
     wanted = _route(chance, plan, chance.choice((FILE, LOG)), TOPIC, chance.randint(1, 3), tasks=chance.choice((1, 2)))
@@ -140,6 +150,7 @@ FOCI: Mapping[str, Making] = {
         logs_read_and_deleted,
         a_source_that_narrows,
         restored_ledgers,
+        rotated_logs_of_restored_ledgers,
         kills_at_files,
         topics_into_files,
         batches_that_a_broker_tears,

@@ -99,7 +99,7 @@ class Journey(Stage):
             chance,
             lambda: self.scheduler.now_ns / 1e9,
             births,
-            self.kernel.opened,
+            self.kernel.held,
             self.scheduler.tell,
         )
         self.unfinished_deeds = len(self.is_planned.deeds)
@@ -293,7 +293,7 @@ class Journey(Stage):
                 lost = "expired" if n < log.oldest else ""
                 if one.kind != HOLE:
                     required = not stopped and not self._is_gone(one.body)
-                    yield Given(partition.key, n, one.body, lost, required, bad=bad)
+                    yield Given(partition.key, n, one.body, lost, required=required, bad=bad)
         for program in self.folder.programs:
             if not program.foreign:
                 yield from self._given_by(program)
@@ -308,7 +308,9 @@ class Journey(Stage):
                 str(program.path),
                 line.begin,
                 line.text,
-                line.lost or ("renamed unseen" if file.unseen else ""),
+                line.lost or ("renamed unseen" if file.unseen or file.anew else ""),
+                line.unseen,
+                file.hidden,
                 named and not stopped and not self._is_gone(line.text),
                 forbidden=not named and line.at_s > since,
                 nth_file=numbers[id(file)],

@@ -35,8 +35,8 @@ class Kernel:
 
     def __init__(self, scheduler: Scheduler, step: Callable[[str], None], births: dict[int, int]) -> None:
         self._scheduler, self._step, self._births = scheduler, step, births
-        self.opened: set[int] = set()
-        """The inodes of all files that were looked into."""
+        self.held: dict[int, int] = {}
+        """By inode the most that a file held when anybody read in it."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
@@ -49,7 +49,6 @@ class Kernel:
         makes = bool(flags & os.O_CREAT)
         self._before("creates a file" if makes else "", makes)
         fd = os.open(path, flags, mode, **rest)
-        self.opened.add(os.fstat(fd).st_ino)
         try:
             if makes:
                 self._step("has created a file")
@@ -88,6 +87,8 @@ class Kernel:
 
     def pread(self, fd: int, count: int, offset: int) -> bytes:
         self._before("reads a file")
+        status = os.fstat(fd)
+        self.held[status.st_ino] = max(self.held.get(status.st_ino, 0), status.st_size)
         return os.pread(fd, count, offset)
 
     def stat(self, path: Any, **rest: Any) -> os.stat_result:

@@ -11,8 +11,8 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 STARTED_S = 1_767_225_600
@@ -27,13 +27,15 @@ def unix_ns(virtual_ns: int) -> int:
 @dataclass(eq=False)
 class Line:
     """`whole` is False while its line feed is missing. `lost` says what destroyed it when nobody could have read it
-    since; a `bad` one is longer than the source takes."""
+    since, and `unseen` that nobody had looked at its file since it was written; a `bad` one is longer than the source
+    takes."""
 
     text: bytes
     begin: int
     at_s: float
     whole: bool = True
     lost: str = ""
+    unseen: bool = False
     bad: bool = False
 
 
@@ -46,6 +48,11 @@ class LogFile:
     lines: list[Line] = field(default_factory=list)
     unseen: bool = False
     """It was renamed before anybody had looked into it: nobody can know for sure that it was ever at the path."""
+    anew: bool = False
+    """It begins where a file was cut: renamed before anybody read on there, it is behind a gap without an end."""
+    hidden: bool = False
+    """It came behind one that was renamed, and was gone before anybody had looked into it; or the ledger has forgotten
+    its log."""
 
 
 _COPY = re.compile(r"\.(202612|9)\d\d$")
@@ -83,7 +90,7 @@ class Program:
 
 class LogFolder:
     """All programs of one history. `now_s` is virtual; `births` says by inode when a file was made,
-    `opened` which files were looked into."""
+    `held` the most that it held when anybody read in it."""
 
     def __init__(
         self,
@@ -91,10 +98,10 @@ class LogFolder:
         chance: random.Random,
         now_s: Callable[[], float],
         births: dict[int, int],
-        opened: Set[int],
+        held: dict[int, int],
         say: Callable[[str], None],
     ) -> None:
-        self.folder, self._chance, self._now_s, self._births, self._opened = folder, chance, now_s, births, opened
+        self.folder, self._chance, self._now_s, self._births, self._held = folder, chance, now_s, births, held
         self._say = say
         self.programs: list[Program] = []
         self._count = 0
@@ -190,7 +197,7 @@ class LogFolder:
 
     def _renamed(self, file: LogFile, new: Path) -> LogFile:
         self._move(file, new)
-        file.unseen = file.number not in self._opened
+        file.unseen = file.number not in self._held
         return file
 
     def _move(self, file: LogFile, new: Path) -> None:
@@ -202,7 +209,7 @@ class LogFolder:
         """The link leads to a new file."""
         if program.linked and program.current and program.current.lines:
             self.finish(program)
-            program.current.unseen = program.current.number not in self._opened
+            program.current.unseen = program.current.number not in self._held
             self._begin_file(program)
 
     def begin_file(self, program: Program) -> None:
@@ -245,6 +252,12 @@ class LogFolder:
             file.path.unlink()
             file.path = None
 
+    def forget(self, program: Program) -> None:
+        """Nobody knows any more that there is this log: its files that have other names by now are not looked for."""
+        for file in program.files:
+            self._held.pop(file.number, None)
+            file.unseen = file.hidden = file.unseen or file is not program.current
+
     # ----------------------------------------------------------------------------------------- what destroys lines
 
     def cut(self, program: Program) -> None:
@@ -252,13 +265,14 @@ class LogFolder:
         file = program.current
         if file is None or file.path is None:
             return
-        self._lose(file, "cut")
+        self._lose(program, file, "cut")
         os.truncate(file.path, 0)
         self._say(f"{self._called(file.path)} is cut to nothing")
+        self._held.pop(file.number, None)
         for line in file.lines:
             line.whole = True
-        program.files[-1] = LogFile(None, file.number, file.lines)
-        program.files.append(LogFile(file.path, file.number))
+        program.files[-1] = replace(file, path=None)
+        program.files.append(LogFile(file.path, file.number, anew=True))
         self._touch(file.path)
 
     def replace(self, program: Program) -> None:
@@ -266,7 +280,7 @@ class LogFolder:
         file = program.current
         if file is None or file.path is None or program.linked:
             return
-        self._lose(file, "replaced")
+        self._lose(program, file, "replaced")
         new = file.path.with_name("new")
         new.touch()
         new.rename(file.path)
@@ -279,18 +293,21 @@ class LogFolder:
         file = program.current
         if file is None or file.path is None or program.linked:
             return
-        self._lose(file, "deleted")
+        self._lose(program, file, "deleted")
         self._delete(file)
 
-    def _lose(self, file: LogFile, how: str) -> None:
+    def _lose(self, program: Program, file: LogFile, how: str) -> None:
+        former = program.files[program.files.index(file) - 1 :][:1] if file is not program.files[0] else []
+        file.hidden = file.number not in self._held and any(one.path or one.hidden for one in former)
         for line in file.lines:
-            line.lost = how
+            line.lost, line.unseen = how, line.begin >= self._held.get(file.number, 0)
 
     def _born(self, path: Path) -> None:
         """No two files are made at one moment: where time stands still each is a nanosecond younger."""
         self._newest_ns = max(self._newest_ns + 1, unix_ns(int(self._now_s() * 1e9)))
         self._births[path.stat().st_ino] = self._newest_ns
         self._touch(path)
+        self._held.pop(path.stat().st_ino, None)
 
     def _called(self, path: Path) -> str:
         """Its name, and when it was made: inodes are other ones in each process."""

@@ -9,6 +9,7 @@ driver and worker. Errors of the operating system become errors of our tree that
 
 from __future__ import annotations
 
+import base64
 import enum
 import hashlib
 import os
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from types import TracebackType
 
-from connect_core.contracts import Json
+from connect_core.contracts import ORIGIN, Json
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.systems.file.birth import born_ns
 from connect_core.systems.file.failures import telling
@@ -66,7 +67,8 @@ class Evidence:
     `planned_tail` one at `planned_end`: a range that is read again must find what was planned.
 
     `finished` files were renamed and left alone: their last line is whole even without a line feed. `born` is when the
-    file was made, 0 where nobody tells; `size` what it held when this was settled, -1 where nobody looked.
+    file was made, 0 where nobody tells; `size` what it held when this was settled, -1 where nobody looked. `origin` is
+    what `contracts.ORIGIN` names.
     """
 
     path: str
@@ -82,12 +84,13 @@ class Evidence:
     planned_tail: str = ""
     born: int = 0
     size: int = -1
+    origin: str = ""
     past: Past = NO_PAST
 
     def as_json(self) -> Json:
         own = asdict(self)
         del own["past"]
-        return own | self.past.as_json()
+        return own | self.past.as_json() | {ORIGIN: own.pop("origin")}
 
     @classmethod
     def of(cls, evidence: Json) -> Evidence | None:
@@ -207,19 +210,20 @@ class OpenFile:
 
     def evidence(self, offset: int, end: int = 0, *, finished: bool = False, past: Past = NO_PAST) -> Evidence:
         """What is seen of it at `offset`. `end` is behind the lines that are whole and so will not change any more."""
-        head_bytes, tail_bytes = min(HEAD_BYTES, max(offset, end)), min(TAIL_BYTES, offset)
+        head, tail_bytes = self.bytes_at(0, min(HEAD_BYTES, max(offset, end))), min(TAIL_BYTES, offset)
         ahead = end > offset
         return Evidence(
             path=self.path,
             dev=self.dev,
             ino=self.ino,
-            head_bytes=head_bytes,
-            head=self.head(head_bytes),
+            head_bytes=len(head),
+            head=fingerprint(head),
             offset=offset,
             tail_bytes=tail_bytes,
             tail=self.tail(offset, tail_bytes),
             finished=finished,
             born=self.born,
+            origin=origin_of(self, head),
             past=past,
             planned_end=end if ahead else 0,
             planned_tail=self.tail(end, min(TAIL_BYTES, end)) if ahead else "",
@@ -234,6 +238,17 @@ def open_if_there(path: str) -> OpenFile | None:
         if isinstance(error.__cause__, FileNotFoundError):
             return None
         raise
+
+
+def origin_of(file: OpenFile, head: bytes) -> str:
+    """Eight characters that name a file by what it is and how it begins: a file that is cut, or written over in its
+    place, begins anew. Empty before its first line is whole, and where the file system does not say when a file was
+    made."""
+    if not file.born or not head:
+        return ""
+    first = head[: head.find(b"\n") + 1] or head
+    digest = hashlib.blake2b(b"%d %d " % (file.ino, file.born) + first, digest_size=6).digest()
+    return base64.urlsafe_b64encode(digest).decode()
 
 
 def fingerprint(data: bytes) -> str:

@@ -146,8 +146,9 @@ class Rotation:
 
     def _growing(self, place: Position, current: OpenFile, past: Past) -> Bounds:
         size, end = self.whole_lines(current, place.offset)
-        evidence = current.evidence(place.offset, end, past=past).as_json()
-        return Bounds(place.incarnation, place.offset, 0, end, evidence, waiting=size - end)
+        evidence = current.evidence(place.offset, end, past=past)
+        named = bool(end or not current.born)  # what is followed before it has a name would be written without
+        return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), grows=named, waiting=size - end)
 
     def _begun(self, incarnation: int, current: OpenFile | None, past: Past, *gaps: Gap) -> Bounds:
         """The file at the path, from its beginning; one that a link leads to again, from where it was left."""

@@ -19,7 +19,7 @@ from connect_core.errors import OffsetGone, Retriable
 from connect_core.records import Lineage
 from connect_core.rocketmq import Acknowledged, Client, MessageIllegal, Queue, StoreStatus
 from connect_core.systems.rocketmq.finding import rewound
-from connect_core.systems.rocketmq.marking import Recogniser
+from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Recogniser, Torn
 from connect_core.systems.rocketmq.parcels import Parcel
 from connect_core.systems.rocketmq.standing import evidence_of, gone, target_replaced
 
@@ -164,8 +164,11 @@ class QueueAppender:
         count, reader = 0, self._client.read(self.queue, begin, end, deadline=deadline)
         with suppress(OffsetGone):  # on a busy broker the visible end may still be before all of this
             for part in reader:
-                count += sum(1 for one in self._recogniser.read(part.messages) if one.lineage is not None)
+                count += sum(map(self._is_of_lineage, self._recogniser.read(part.messages)))
         return count, reader.position
+
+    def _is_of_lineage(self, one: Mark | Elsewhere | Torn) -> bool:
+        return one.lineage is not None and not isinstance(one, Elsewhere)
 
 
 def _extend(spans: list[list[int]], stored: Acknowledged) -> None:

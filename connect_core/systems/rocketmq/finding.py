@@ -28,7 +28,7 @@ from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueReader, StoredSlice
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 from connect_core.systems.rocketmq.connecting import is_queue, queue_of
-from connect_core.systems.rocketmq.marking import Mark, Torn
+from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Torn
 from connect_core.systems.rocketmq.recognising import ColumnRecogniser
 from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
 
@@ -58,7 +58,9 @@ class _Sought:
     settled_before: bool
     late: int = 0
     unclear: int = 0
-    """Torn messages that may be of this range or of anything else."""
+    """Messages that may be of this range: torn ones, and those of what may have been cut since."""
+    later: int | None = None
+    """Where the first record of another incarnation stands that may come later."""
     rows: list[Numbers] = field(default_factory=list)
     kept: list[Numbers] = field(default_factory=list)
     further: list[Piece] = field(default_factory=list)
@@ -77,6 +79,15 @@ class _Sought:
         self.rows.append(rows[mine])
         if sum(map(len, self.rows)) >= _ROWS_AT_ONCE or len(self.rows) >= _PIECES_AT_ONCE:
             self.pack(target)
+
+    def take_elsewhere(self, other: Elsewhere) -> None:
+        """One of another incarnation is ahead of this range, unless it may be of it."""
+        if other.position < self.begin or (other.same and other.offset < self.item.range.begin):
+            return
+        if other.same and other.offset < self.item.range.end:
+            self.unclear += 1
+        elif self.later is None:
+            self.later = other.position
 
     def take_torn(self, torn: Torn) -> None:
         """A message that was made from a record of ours and is damaged: the record is delivered again, with what makes
@@ -146,6 +157,7 @@ def _together(item: OpenRange, looked: Sequence[_Looked]) -> Found:
         scanned,
         all(one.complete for one in looked),
         further=[piece for one in looked for piece in one.sought.further],
+        later={str(one.queue): one.sought.later for one in looked if one.sought.later is not None},
         late=sum(one.sought.late for one in looked),
         possible_repeats=repeats,
     )
@@ -230,6 +242,10 @@ def _sift(parts: Iterable[Columns], sought: Sequence[_Sought], target: str) -> N
             if isinstance(found, Torn):
                 _take_torn(_placed(found, last), by_lineage)
                 last = found
+                continue
+            if isinstance(found, Elsewhere):
+                for one in by_lineage[found.lineage]:
+                    one.take_elsewhere(found)
                 continue
             for one in by_lineage[found.lineage]:
                 one.take(found.rows, target)

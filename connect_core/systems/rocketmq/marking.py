@@ -81,6 +81,17 @@ class Marker:
         return [pc.coalesce(given, _side_by_side(made, len(offsets)))]
 
 
+def _place(lineage: Lineage) -> tuple[bytes, bytes]:
+    return lineage.stream.encode(), lineage.partition_id.encode()
+
+
+def _numbers_of(lineage: Lineage) -> Iterator[bytes]:
+    """As they stand in coordinates; messages of before there were names have none."""
+    yield b"%d" % lineage.incarnation
+    if lineage.origin:
+        yield b"%d.%s" % (lineage.incarnation, lineage.origin.encode())
+
+
 def _id_prefix(prefix: str) -> bytes:
     """What the ids made for records of a lineage begin with."""
     return hashlib.blake2b(prefix.encode(), digest_size=_LINEAGE_DIGITS // 2).hexdigest().upper().encode()
@@ -199,24 +210,36 @@ class Torn(NamedTuple):
     position: int
 
 
+class Elsewhere(NamedTuple):
+    """A message that was made from a record of another incarnation than `lineage`, of the same partition: a later one,
+    or the `same` by name, under another number. Nobody can tell whether that was cut meanwhile: its records may be
+    those of `lineage`, or not."""
+
+    lineage: Lineage
+    offset: int
+    position: int
+    same: bool
+
+
 def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iterator[Mark]:
     """The marks of the messages that were made from records of these lineages (of one connector), in order."""
     return (mark for mark in Recogniser(lineages).read(messages) if isinstance(mark, Mark))
 
 
 class Recogniser:
-    """Tells messages that were made from records of these lineages (of one connector)."""
+    """Tells messages that were made from records of these lineages (of one connector), and what matters of their
+    partitions' other incarnations."""
 
     def __init__(self, lineages: Iterable[Lineage]) -> None:
-        self._known = {
-            (one.stream.encode(), one.partition_id.encode(), b"%d" % one.incarnation): one for one in lineages
-        }
-        self._ids = {_id_prefix(one.prefix()): one for one in self._known.values()}
-        uid = next((one.uid for one in self._known.values()), "")
+        wanted = list(lineages)
+        self._known = {(*_place(one), number): one for one in wanted for number in _numbers_of(one)}
+        self._last = {_place(one): one for one in sorted(wanted, key=lambda one: one.incarnation)}
+        self._ids = {_id_prefix(one.prefix()): one for one in wanted}
+        uid = next((one.uid for one in wanted), "")
         self.needle = COORDINATES + uid.encode() + b":"
         """What the coordinates of this connector's records begin with."""
 
-    def read(self, messages: Iterable[StoredMessage]) -> Iterator[Mark | Torn]:
+    def read(self, messages: Iterable[StoredMessage]) -> Iterator[Mark | Elsewhere | Torn]:
         """The messages of ours, in order, and those that were torn, whosever they are."""
         return self.read_pairs((message.properties, message.queue_offset) for message in messages)
 
@@ -224,9 +247,18 @@ class Recogniser:
         """By what coordinates begin with: uid, stream, partition, incarnation."""
         return self._known.get((fields[1], fields[2], fields[3]))
 
-    def read_pairs(self, messages: Iterable[tuple[bytes, int]]) -> Iterator[Mark | Torn]:
+    def elsewhere(self, fields: Sequence[bytes], offset: int, position: int) -> Elsewhere | None:
+        """What a record of another incarnation of a partition of these lineages says; None where it does not matter."""
+        last = self._last.get((fields[1], fields[2]))
+        if last is None:
+            return None
+        number, _, origin = fields[3].partition(b".")
+        same = bool(last.origin) and origin == last.origin.encode()
+        return Elsewhere(last, offset, position, same) if same or int(number) > last.incarnation else None
+
+    def read_pairs(self, messages: Iterable[tuple[bytes, int]]) -> Iterator[Mark | Elsewhere | Torn]:
         """The same of properties, and the place of each message in its queue."""
-        known, needle, skip = self._known, self.needle, len(COORDINATES)
+        needle, skip = self.needle, len(COORDINATES)
         for properties, position in messages:
             if properties and properties[-1] == 0:
                 yield self._torn(properties, position)
@@ -235,8 +267,14 @@ class Recogniser:
             if at < 0 or (at and properties[at - 1] != PAIR_END[0]):
                 continue
             fields = properties[at + skip :].partition(PAIR_END)[0].split(b":")
-            lineage = known.get((fields[1], fields[2], fields[3])) if len(fields) >= 6 else None
-            if lineage is not None:
+            if len(fields) < 6:
+                continue
+            lineage = self.lineage_of(fields)
+            if lineage is None:
+                other = self.elsewhere(fields, int(fields[4]), position)
+                if other is not None:
+                    yield other
+            else:
                 trace = int(fields[6], 16) if len(fields) > 6 else 0
                 several = int(fields[7]) if len(fields) > 7 else 1
                 yield Mark(lineage, int(fields[4]), int(fields[5]), position, trace, several)
@@ -246,7 +284,7 @@ class Recogniser:
         left = properties.rstrip(b"\0")
         at = left.rfind(self.needle)
         fields = left[at + len(COORDINATES) :].split(b":") if at >= 0 else []
-        if len(fields) > 4 and (lineage := self._known.get((fields[1], fields[2], fields[3]))):
+        if len(fields) > 4 and (lineage := self.lineage_of(fields)):
             return Torn(lineage, int(fields[4]) if len(fields) > 5 else None, position)
         at = left.find(_ID)
         made = left[at + len(_ID) :].partition(PAIR_END)[0] if at >= 0 else b""

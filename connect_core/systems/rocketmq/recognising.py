@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from connect_core.records import Lineage
 from connect_core.systems.rocketmq.columns import Columns
-from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, Mark, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, Elsewhere, Mark, Recogniser, Torn
 
 Numbers = NDArray[np.int64]
 FEW = 64
@@ -45,7 +45,7 @@ class ColumnRecogniser:
     def __init__(self, lineages: Iterable[Lineage]) -> None:
         self._one_by_one = Recogniser(lineages)
 
-    def read(self, columns: Columns) -> Iterator[Marks | Torn]:
+    def read(self, columns: Columns) -> Iterator[Marks | Elsewhere | Torn]:
         """What is of ours, in order, and what was torn, whosever it is."""
         alike = _alike(columns.properties, self._one_by_one.needle)
         if alike is None:
@@ -57,17 +57,25 @@ class ColumnRecogniser:
             nothing, once = np.zeros(len(columns), dtype=np.int64), np.ones(len(columns), dtype=np.int64)
             rows = np.column_stack([alike.offsets, alike.ordinals, columns.offsets, nothing, once])
             yield Marks(lineage, rows)
+        else:
+            yield from self._elsewhere(alike, columns.offsets)
+
+    def _elsewhere(self, alike: _Alike, places: Numbers) -> Iterator[Elsewhere]:
+        for offset, place in zip(alike.offsets.tolist(), places.tolist(), strict=True):
+            other = self._one_by_one.elsewhere(alike.fields, offset, place)
+            if other is not None:
+                yield other
 
 
-def _together(marks: Iterable[Mark | Torn]) -> Iterator[Marks | Torn]:
+def _together(marks: Iterable[Mark | Elsewhere | Torn]) -> Iterator[Marks | Elsewhere | Torn]:
     """Those behind each other that are of one lineage."""
     lineage: Lineage | None = None
     rows: list[tuple[int, ...]] = []
     for mark in marks:
-        if rows and (isinstance(mark, Torn) or mark.lineage != lineage) and lineage is not None:
+        if rows and (not isinstance(mark, Mark) or mark.lineage != lineage) and lineage is not None:
             yield Marks(lineage, np.array(rows, dtype=np.int64))
             rows = []
-        if isinstance(mark, Torn):
+        if not isinstance(mark, Mark):
             yield mark
             continue
         lineage = mark.lineage

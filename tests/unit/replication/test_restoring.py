@@ -211,7 +211,7 @@ def test_a_run_under_which_the_ledger_is_restored_notices(world: World, backup: 
     assert len(world.sink.rows) == 100, "nothing was written on what the restored ledger says"
     with clock.replaced_by(Standing()):
         look(world)
-    world.run()
+        world.run()
     world.check()
 
 
@@ -240,7 +240,7 @@ def test_ranges_that_the_ledger_has_forgotten_are_no_defect(
     monkeypatch.undo()
     with clock.replaced_by(Standing()):
         look(world)
-    world.run()
+        world.run()
     world.check()
     assert sum(receipt.already for receipt in world.receipts()) == len(BODIES)
 
@@ -325,7 +325,7 @@ def test_a_backup_of_under_the_same_lease_is_noticed(world: World, backup: Calla
     kept[0].bring_back()
     with clock.replaced_by(Standing()):
         look(world)
-    world.run()
+        world.run()
     world.check()
     assert sum(receipt.already for receipt in world.receipts()) == len(BODIES) - 50
 
@@ -381,6 +381,19 @@ def test_whoever_takes_a_lease_notices_what_was_forgotten_of_one_renewal(
 def taken(world: World, target: str) -> Held:
     wanted = [Wanted(target_lease_id(target))]
     return acquire(world.ledger, wanted, holder=target, home=world.home, times=world.times, say=world.said.append)
+
+
+def test_nobody_begins_while_forgotten_lanes_may_be_at_work(world: World, standing: Standing) -> None:
+    """A run looked at the ledger, was stopped, and another has noticed meanwhile that it was restored."""
+    setting = world.setting()
+    assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
+    told_restored(world.ledger, world.home, "another")
+    with pytest.raises(Retriable, match="restored from a backup while"):
+        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    assert not world.sink.rows
+    standing.sleep(world.times.ttl_s + 1)
+    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    world.check()
 
 
 def test_the_highest_counter_of_each_ledger_is_remembered(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_what_comes_into_a_followed_file_is_looked_at_too(tmp_path: Path) -> Non
         path.write_bytes(b"")
     files = source(tmp_path / "*.log")
     bounds = files.bounds(dict.fromkeys(files.partitions([])))
-    ranges = [range_of(partition, seen) for partition, seen in bounds.items() if seen.grows]
+    ranges = [range_of(partition, seen) for partition, seen in bounds.items()]
     live = [replace(one, end=OPEN_END) for one in ranges]
     bad.write_bytes(REFUSED["gzip"])
     good.write_bytes(b"one\n")

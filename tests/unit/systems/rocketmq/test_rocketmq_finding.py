@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Bounds, Floor, OpenRange, Search, Side
+from connect_core.contracts import ORIGIN, Bounds, Floor, OpenRange, Search, Side
 from connect_core.errors import TargetChanged
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
@@ -61,6 +61,38 @@ def test_what_is_there_is_a_set_over_all_queues() -> None:
     assert found.lowest_from(11) == {str(QUEUES[0]): 1}
     assert found.scanned[str(QUEUES[0])] == 4
     assert cluster.barriers == ["broker-a"]
+
+
+def test_a_later_incarnation_stands_ahead_of_this_one() -> None:
+    """What a restored ledger has forgotten of a log is found when it comes to the log's next file."""
+    item = open_range(1, 0, {0: 0, 1: 0})
+    mine = lineage(item)
+    later = mine._replace(incarnation=mine.incarnation + 1)
+    cluster = cluster_of(
+        [marked(0, mine, 1), marked(1, later, 0), marked(2, later, 7), marked(3, mine, 120)], [marked(0, mine, 2)]
+    )
+    cluster.slices_a_read = 2
+    while item.found is None or not item.found.complete:
+        item = replace(item, found=search(cluster, item)[1])
+    found = item.found
+    assert offsets(found)[:2] == [1, 2]
+    assert found.lowest_from(100) == {str(QUEUES[0]): 1}
+    assert Found.decode(found.encode()).later == found.later == {str(QUEUES[0]): 1}
+    after = found.onward(100, 200)
+    assert after is not None
+    assert after.lowest_from(200) == {str(QUEUES[0]): 1}
+
+
+def test_what_has_the_same_name_under_another_number_may_be_there_twice() -> None:
+    """A restored ledger may count a log's files otherwise, or its file may have been cut: nobody can tell which."""
+    item = open_range(1, 10, {0: 0})
+    item = replace(item, range=replace(item.range, evidence={ORIGIN: "uIRDT3zr"}))
+    mine = lineage(item)
+    under_another = mine._replace(incarnation=mine.incarnation + 2)
+    cluster = cluster_of([marked(n, under_another, offset) for n, offset in enumerate((9, 10, 11, 200))])
+    found = search(cluster, item)[1]
+    assert (offsets(found), found.possible_repeats) == ([], 2)
+    assert found.lowest_from(110) == {str(QUEUES[0]): 3}
 
 
 def test_one_scan_serves_all_ranges_each_from_its_floor() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from connect_core.records import Coordinates, Lineage, encode_headers
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire import properties
-from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Mark, Marker, ours
+from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Elsewhere, Mark, Marker, Recogniser, ours
 from tests.unit.systems.driving import records
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
@@ -76,7 +76,7 @@ def test_a_record_with_one_output_says_no_more_than_before_there_were_several() 
 
 
 def test_marks_need_less_than_is_reckoned() -> None:
-    longest = Lineage("f" * 32, "backfill-" + "9" * 60, "f" * 16, 10**9)
+    longest = Lineage("f" * 32, "backfill-" + "9" * 60, "f" * 16, 10**9, "o" * 16)
     born = [253_402_300_799_999]  # the end of the year 9999
     rows = records(
         [b"a"],
@@ -110,6 +110,33 @@ def test_ours_are_found_among_others() -> None:
     assert list(ours(messages, [LINEAGE])) == [Mark(LINEAGE, 10, 0, 0), Mark(LINEAGE, 11, 3, 4)]
     assert [mark.position for mark in ours(messages, [LINEAGE, other])] == [0, 3, 4]
     assert list(ours(messages, [])) == []
+
+
+def test_a_name_tells_what_a_number_does_not() -> None:
+    """A ledger that was restored may count otherwise: another file under the same number is not what is looked for."""
+    log = LINEAGE._replace(incarnation=2, origin="uIRDT3zr")
+    messages = [
+        marked(0, log, 10),
+        marked(1, log._replace(origin="kmgdJxoj"), 11),
+        marked(2, log._replace(origin=""), 12),  # from before there were names
+        marked(3, log._replace(incarnation=1), 13),
+    ]
+    assert [mark.offset for mark in ours(messages, [log])] == [10, 12]
+    assert Coordinates.parse(f"{log.prefix()}10:0") == Coordinates(log, 10, 0)
+
+
+def test_other_incarnations_of_a_partition_are_seen() -> None:
+    """Later ones, and what has the same name under another number."""
+    log = LINEAGE._replace(incarnation=2, origin="uIRDT3zr")
+    later = log._replace(incarnation=3, origin="kmgdJxoj")
+    others = [log._replace(incarnation=1, origin="0_eRAcJZ"), later._replace(partition_id="0" * 16)]
+    seen = [*others, later, later._replace(origin=""), log._replace(incarnation=1)]
+    messages = [marked(n, one, 5) for n, one in enumerate(seen)]
+    assert list(Recogniser([log]).read(messages)) == [
+        Elsewhere(log, 5, 2, same=False),
+        Elsewhere(log, 5, 3, same=False),
+        Elsewhere(log, 5, 4, same=True),
+    ]
 
 
 @given(st.lists(st.integers(0, 2**53), unique=True, min_size=1))

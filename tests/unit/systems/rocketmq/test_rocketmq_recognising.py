@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connect_core.records import Lineage
 from connect_core.systems.rocketmq.columns import columns_of_messages
-from connect_core.systems.rocketmq.marking import Mark, Marker, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Marker, Recogniser, Torn
 from connect_core.systems.rocketmq.recognising import FEW, ColumnRecogniser, Marks, _alike
 from tests.unit.systems.driving import records
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
@@ -18,6 +18,7 @@ from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 OURS, OTHER = (Lineage("0123abcd", "live", name, 0) for name in ("partition", "elsewhere"))
 STRANGE = Lineage("0123abcd", "replay-1", "partition", 0)
 """Of the same connector, and nobody looks for it."""
+LATER = OURS._replace(incarnation=1)
 FOREIGN = b"KEYS\x01k\x02"
 
 
@@ -27,14 +28,14 @@ def strings(lineage: Lineage, first: int, count: int, **columns: list[object]) -
     return made
 
 
-def one_by_one(properties: Sequence[bytes]) -> list[Mark | Torn]:
+def one_by_one(properties: Sequence[bytes]) -> list[Mark | Elsewhere | Torn]:
     messages = [stored(100 + n, b"x", text) for n, text in enumerate(properties)]
     return list(Recogniser([OURS, OTHER]).read(messages))
 
 
-def together(properties: Sequence[bytes]) -> list[Mark | Torn]:
+def together(properties: Sequence[bytes]) -> list[Mark | Elsewhere | Torn]:
     columns = columns_of_messages([stored(100 + n, b"x", text) for n, text in enumerate(properties)])
-    seen: list[Mark | Torn] = []
+    seen: list[Mark | Elsewhere | Torn] = []
     for found in ColumnRecogniser([OURS, OTHER]).read(columns):
         if isinstance(found, Marks):
             seen += [Marks(found.lineage, found.rows[n : n + 1]).last() for n in range(len(found.rows))]
@@ -54,12 +55,15 @@ ALIKE = {
     "keys of any length": strings(OURS, 1000, N, key=[str(n) for n in range(N)]),
     "behind it what a broker adds": [text + b"CLUSTER\x01DefaultCluster\x02" for text in strings(OURS, 1000, N)],
     "another stream's": strings(STRANGE, 1000, N),
+    "a later incarnation's": strings(LATER, 1000, N),
+    "what has a name": strings(OURS._replace(origin="uIRDT3zr"), 1000, N),
     "times": strings(OURS, 1000, N, timestamp=[1_700_000_000_000 + n for n in range(N)]),
 }
 OTHERWISE = {
     "another digit": strings(OURS, 10_000 - FEW, N),
     "two partitions'": [*strings(OURS, 1000, FEW), *strings(OTHER, 2000, FEW), *strings(OURS, 1000 + FEW, FEW)],
     "others between": [text for n, one in enumerate(strings(OURS, 1000, N)) for text in ([one, FOREIGN][: 1 + n % 2])],
+    "a later incarnation's between": [*strings(OURS, 1000, FEW), *strings(LATER, 0, 9), *strings(OTHER, 2000, FEW)],
     "others first": [FOREIGN, *strings(OURS, 1000, N)],
     "one torn": [*strings(OURS, 1000, N), strings(OURS, 1000 + N, 1)[0][:-3] + b"\0\0\0"],
     "one torn in its middle": [*strings(OURS, 1000, FEW), b"\0" * 90, *strings(OURS, 1000 + FEW, FEW)],
@@ -87,7 +91,9 @@ def test_what_is_alike_is_read_at_once(kind: str) -> None:
 
 PIECES = st.lists(
     st.one_of(
-        st.builds(strings, st.sampled_from([OURS, OTHER, STRANGE]), st.integers(0, 10**12), st.integers(1, 2 * FEW)),
+        st.builds(
+            strings, st.sampled_from([OURS, OTHER, STRANGE, LATER]), st.integers(0, 10**12), st.integers(1, 2 * FEW)
+        ),
         st.just([FOREIGN]),
         st.just([b""]),
         st.builds(
