@@ -197,7 +197,7 @@ class LogFolder:
 
     def _renamed(self, file: LogFile, new: Path) -> LogFile:
         self._move(file, new)
-        file.unseen = file.number not in self._held
+        file.unseen = not self._held.get(file.number)
         return file
 
     def _move(self, file: LogFile, new: Path) -> None:
@@ -209,7 +209,7 @@ class LogFolder:
         """The link leads to a new file."""
         if program.linked and program.current and program.current.lines:
             self.finish(program)
-            program.current.unseen = program.current.number not in self._held
+            program.current.unseen = not self._held.get(program.current.number)
             self._begin_file(program)
 
     def begin_file(self, program: Program) -> None:
@@ -298,7 +298,7 @@ class LogFolder:
 
     def _lose(self, program: Program, file: LogFile, how: str) -> None:
         former = program.files[program.files.index(file) - 1 :][:1] if file is not program.files[0] else []
-        file.hidden = file.number not in self._held and any(one.path or one.hidden for one in former)
+        file.hidden = not self._held.get(file.number) and any(one.path or one.hidden for one in former)
         for line in file.lines:
             line.lost, line.unseen = how, line.begin >= self._held.get(file.number, 0)
 
