@@ -66,6 +66,16 @@ class Offsets(Transactions):
             rows = [position_row(uid, stream, one, at, moment) for one, at in positions.items() if known[one] is None]
             upsert(connection, OFFSETS, OFFSET_KEY, rows)
 
+    def see_at(self, leases: Sequence[Lease], uid: str, stream: str, positions: Mapping[Partition, Position]) -> None:
+        """Keeps what was seen last where partitions stand, where they begin, or where a later incarnation of them does;
+        leaves those that stand elsewhere. No change by a person. Raises Fenced when a lease is lost."""
+        with self._write() as connection:
+            fence(connection, leases)
+            known, moment = committed(connection, uid, stream, list(positions)), now()
+            here = {one: at for one, at in positions.items() if _is_there(known[one], at)}
+            rows = [position_row(uid, stream, one, at, moment) for one, at in here.items()]
+            upsert(connection, OFFSETS, OFFSET_KEY, rows)
+
     def undo_offset(
         self, leases: Sequence[Lease], uid: str, stream: str, partition: Partition, *, who: str
     ) -> Position | None:
@@ -154,3 +164,11 @@ def _move(
         OFFSET_CHANGES.insert().values(**place, **change, kind=kind, who=who, why=why, changed_at=moment)
     )
     note(connection, uid, f"offset {kind}", who, why, {"stream": stream, "partition": partition.key, **change})
+
+
+def _is_there(stands: Position | None, at: Position) -> bool:
+    return stands is None or stands.incarnation < at.incarnation or _place(stands) == _place(at)
+
+
+def _place(position: Position) -> tuple[int, int]:
+    return position.incarnation, position.offset

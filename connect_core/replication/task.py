@@ -174,9 +174,16 @@ class TaskRun:
         apart = [(by_id[outcome.range_id], outcome) for outcome in outcomes if outcome.failure and outcome.apart]
         self.lifecycle.put_aside({item.range.partition: one.failure for item, one in apart if one.failure})
         left = [item for item, one in apart if one.receipt is None and one.clean]
-        unwritten = [item.id for item in left if not item.inherited and not item.found]
+        unwritten = [item for item in left if not item.inherited and not item.found]
         if unwritten:
-            self.take_back(unwritten)
+            self._keep_seen([item.range for item in unwritten])
+            self.take_back([item.id for item in unwritten])
+
+    def _keep_seen(self, ranges: Sequence[Range]) -> None:
+        """What was planned and is taken back may be replaced before it is planned again: then it is missed."""
+        seen = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in ranges if not one.gaps}
+        if seen and self.stream == LIVE:
+            self.ledger.see_at(self.held.leases, self.uid, self.stream, seen)
 
     def take_back(self, range_ids: Sequence[int]) -> None:
         """Open ranges of which nothing is in a target."""

@@ -97,7 +97,7 @@ def deleted_and_its_inode_reused(copying: Copying) -> None:
 @dataclass(frozen=True)
 class Change:
     """`keeps`: what was not read yet can still be had. `headers`: header lines that come with the new file.
-    `in_place`: whoever has the file open sees the change."""
+    `in_place`: whoever has the file open sees the change. `ends`: nothing is there any more."""
 
     words: str
     make: Callable[[Copying], None]
@@ -105,6 +105,7 @@ class Change:
     headers: int = 0
     reason: str = "replaced"
     in_place: bool = False
+    ends: bool = False
 
 
 CHANGES = {
@@ -116,7 +117,7 @@ CHANGES = {
     "copytruncate": Change("rotated by copytruncate", copied_and_truncated, reason="truncated", in_place=True),
     "same-header": Change("replaced by a file with the same header", replaced_with_the_same_header, headers=1),
     "regrown": Change("truncated and grown past the offset", regrown_past_the_offset, headers=1, in_place=True),
-    "deleted": Change("deleted", deleted, reason="deleted"),
+    "deleted": Change("deleted", deleted, reason="deleted", ends=True),
     "inode-reused": Change("deleted, its inode given to the next file", deleted_and_its_inode_reused, headers=1),
 }
 
@@ -147,8 +148,16 @@ def change_file(copying: Copying, change: Change) -> None:
         copying.gone += before
 
 
-def go_on(copying: Copying, change: Change, begin: int, row: FaultRow) -> None:
-    """The attempts that follow the change, and what a person does in between."""
+def go_on(copying: Copying, change: Change, begin: int, row: FaultRow, *, missed: bool = True) -> None:
+    """The attempts that follow the change, and what a person does in between. `missed`: it was seen that there was
+    more than was read."""
+    if change.ends and not missed:
+        copying.run()
+        row.moves_again()
+        copying.check(row, headers=1)
+        read = copying.out.stat().st_size
+        assert [(gap.gap.begin, gap.gap.end, gap.gap.reason) for gap in copying.gaps()] == [(read, read, "ended")]
+        return
     if not change.keeps:
         said = copying.run(code=5)
         assert f"{change.reason}: from {begin} to an unknown end" in said
@@ -170,7 +179,7 @@ def between_two_runs(copying: Copying, made: Change, row: FaultRow) -> None:
     begin = copying.committed()
     row.strikes()
     change_file(copying, made)
-    go_on(copying, made, begin, row)
+    go_on(copying, made, begin, row, missed=False)
 
 
 def behind_its_plan(copying: Copying, made: Change, row: FaultRow) -> None:
@@ -186,17 +195,17 @@ def behind_its_plan(copying: Copying, made: Change, row: FaultRow) -> None:
 
 
 def while_it_is_read(copying: Copying, made: Change, row: FaultRow) -> None:
-    """What the worker has read before is settled, the rest is told of."""
+    """What the worker has read before is settled, the rest is told of. It reads a file that is deleted to its end."""
     with copying.stopped_at("batch-written") as driver:
         row.strikes()
         made.make(copying)
-    assert driver.returncode == (0 if made.keeps else 1 if made.in_place else 5)
+    assert driver.returncode == (0 if made.keeps or made.ends else 1 if made.in_place else 5)
     if not made.keeps:
         read = len(copying.delivered())
         assert READ + 1 < read <= READ + 1 + UNREAD
         assert (read < READ + 1 + UNREAD) == made.in_place
         copying.gone += copying.written[read - 1 : READ + UNREAD]
-    go_on(copying, made, copying.committed(), row)
+    go_on(copying, made, copying.committed(), row, missed=False)
 
 
 def after_a_kill(copying: Copying, made: Change, row: FaultRow) -> None:
