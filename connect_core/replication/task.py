@@ -411,19 +411,17 @@ class TaskRun:
         return bounds
 
     def _bounds_from(self, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """Where an unread partition begins, and what stood there, is kept at once: the source may choose another place
-        later, and what is planned now may be replaced before any of it is settled."""
+        """Where an unread partition begins is kept at once, when the source would choose another place later."""
         seen = self.source.bounds(asked)
         first = {
             one: Position(there.incarnation, there.begin, there.evidence)
             for one, there in seen.items()
-            if asked[one] is None and not there.failure and (there.chosen or _may_be_lost(there))
+            if there.chosen and not there.failure and asked[one] is None
         }
         if not first:
             return seen
         self.ledger.begin_at(self.held.leases, self.uid, self.stream, first)
-        chosen = {one: at for one, at in first.items() if seen[one].chosen}
-        return seen | (self.source.bounds(chosen) if chosen else {})
+        return seen | self.source.bounds(first)
 
     def _failures(self, bounds: Mapping[Partition, Bounds]) -> dict[Partition, Failure]:
         found = {}
@@ -589,8 +587,3 @@ def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:
     """What takes an engine long to start is started before the deadline of its lanes is set: on a busy machine they
     would have no time left."""
     return engine.started(lanes) if isinstance(engine, Starting) else nullcontext(engine)
-
-
-def _may_be_lost(seen: Bounds) -> bool:
-    """Whether there is something by which it is noticed that it was replaced."""
-    return seen.end > seen.begin and bool(seen.evidence) and not seen.gaps

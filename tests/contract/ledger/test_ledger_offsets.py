@@ -107,6 +107,16 @@ def test_where_partitions_begin_is_kept_once(worker: Worker) -> None:
     worker.move(Q1, 50, 60)
 
 
+def test_what_was_seen_last_is_kept_where_a_partition_stands(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    for at in (Position(0, 100, {"held": 7}), Position(0, 90), Position(0, 110)):
+        worker.ledger.see_at([worker.lease], worker.uid, LIVE, {Q0: at, Q1: Position(0, 5, {"held": at.offset})})
+        assert worker.position(Q0) == Position(0, 100, {"held": 7})
+    assert worker.position(Q1) == Position(0, 5, {"held": 110})
+    worker.ledger.see_at([worker.lease], worker.uid, LIVE, {Q0: Position(1, 0, {"held": 8})})
+    assert worker.position(Q0) == Position(1, 0, {"held": 8})
+
+
 def test_imported_positions_keep_their_evidence_and_are_undone_one_by_one(worker: Worker) -> None:
     positions = {Q0: Position(2, 500, {"gtid": "a:1-5"}), Q1: Position(0, 9)}
     worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="moved here")

@@ -14,6 +14,7 @@ from connect_core.errors import (
     EngineFailed,
     Failure,
     OffsetGone,
+    PartitionUnreachable,
     PipelineChanged,
     Retriable,
     TooManyRejects,
@@ -30,7 +31,7 @@ from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World
 
-A, B, C, D = (Partition(key) for key in "abcd")
+A, B, C, D, E = (Partition(key) for key in "abcde")
 LONG_S = 60.0
 
 
@@ -160,6 +161,37 @@ def test_an_unexpected_error_in_reading_stops_its_partition_and_no_other(four: S
     assert "secret" not in str(told.value)
     assert four.moved() == {"a": 50, "b": 20, "c": 50, "d": 50}
     assert "report it" in four.ledger.partition_states(four.connector.uid)[B].reason
+
+
+class Recognised(MemorySource):
+    """Says of each look how much there was."""
+
+    refuses = False
+
+    def _bounds(self, position: int) -> Bounds:
+        return replace(super()._bounds(position), evidence={"held": len(self.bodies)})
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        if self.refuses:
+            raise PartitionUnreachable("it went away")
+        yield from super().read(wanted, limit)
+
+
+def test_what_was_planned_and_taken_back_can_be_missed(four: SeveralWorld) -> None:
+    """What stood there is kept with the position, of a partition that was never read as well: it may be replaced before
+    it is planned again."""
+    new, read = Recognised(four.parts[A].bodies), Recognised(four.parts[B].bodies)
+    four.parts[B] = read
+    four.run()
+    four.parts[E] = new
+    four.several.named.add(E)
+    read.bodies += [b"later"] * 10
+    new.refuses = read.refuses = True
+    with pytest.raises(Unreachable, match="it went away"):
+        four.run()
+    assert four.ledger.open_ranges(four.connector.uid, "live") == []
+    kept = {B: Position(0, 50, {"held": 60}), E: Position(0, 0, {"held": 50})}
+    assert four.ledger.positions(four.connector.uid, "live", [B, E]) == kept
 
 
 def test_another_pipeline_stops_the_partition_whose_range_is_open(four: SeveralWorld) -> None:
