@@ -187,17 +187,20 @@ class LogFolder:
         program.dated = dated if program.dated is None else program.dated
         if program.dated:
             name = f"{program.path.name}.202611{20 + len(program.files):02}"
-            return self._renamed(file, program.path.with_name(name))
+            return self._renamed(program, file, program.path.with_name(name))
         numbered = {one.path: one for one in program.files if one.path is not None and one is not file}
         for number in range(len(program.files), 0, -1):
             former = numbered.get(program.path.with_name(f"{program.path.name}.{number}"))
             if former is not None and former.path is not None:
                 self._move(former, program.path.with_name(f"{program.path.name}.{number + 1}"))
-        return self._renamed(file, program.path.with_name(f"{program.path.name}.1"))
+        return self._renamed(program, file, program.path.with_name(f"{program.path.name}.1"))
 
-    def _renamed(self, file: LogFile, new: Path) -> LogFile:
+    def _renamed(self, program: Program, file: LogFile, new: Path) -> LogFile:
+        """Behind a file that is gone there is a gap without an end until somebody has accepted it, and what is renamed
+        meanwhile is in it."""
         self._move(file, new)
-        file.unseen = not self._held.get(file.number)
+        gone = any(one.path is None for one in program.files[: program.files.index(file)])
+        file.unseen = gone or not self._held.get(file.number)
         return file
 
     def _move(self, file: LogFile, new: Path) -> None:
@@ -297,8 +300,9 @@ class LogFolder:
         self._delete(file)
 
     def _lose(self, program: Program, file: LogFile, how: str) -> None:
-        former = program.files[program.files.index(file) - 1 :][:1] if file is not program.files[0] else []
-        file.hidden = not self._held.get(file.number) and any(one.path or one.hidden for one in former)
+        before = _former(program, file)
+        behind_one = before is not None and (before.path is not None or before.hidden)
+        file.hidden = behind_one and not self._held.get(file.number)
         for line in file.lines:
             line.lost, line.unseen = how, line.begin >= self._held.get(file.number, 0)
 
@@ -318,3 +322,9 @@ class LogFolder:
         """Nothing is written to a file before it is made: only a copy looks as if it had been."""
         moment_ns = max(unix_ns(int(self._now_s() * 1e9)), self._births.get(path.stat().st_ino, 0))
         os.utime(path, ns=(moment_ns, moment_ns))
+
+
+def _former(program: Program, file: LogFile) -> LogFile | None:
+    """The one that was at the path before."""
+    number = program.files.index(file)
+    return program.files[number - 1] if number else None

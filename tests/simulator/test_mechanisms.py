@@ -173,6 +173,7 @@ SIGHTS = {
     "a_target_topic_made_anew": range(1, 20),
     "a_window_and_rotated_logs": range(1, 16),
     "batches_that_a_broker_tears": range(1, 13),
+    "rotated_logs_of_restored_ledgers": (1, 2, 8, 37),
 }
 """Seeds of a focus among which each mechanism that a guard takes out and that this focus is about shows its absence."""
 

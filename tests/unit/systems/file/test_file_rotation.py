@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import Gap, Position
+from connect_core.contracts import ORIGIN, Gap, Position
 from connect_core.records import Partition
 from connect_core.systems.file import birth, identity
 from connect_core.systems.file.options import FileSourceOptions
@@ -276,3 +276,40 @@ def test_an_empty_file_that_is_renamed_leaves_no_trace(tmp_path: Path) -> None:
     log.write_bytes(b"new\n")
     assert follower.run() == [b"new"]
     assert follower.gaps == []
+
+
+# ----------------------------------------------------------------------------------------------- a name of its own
+
+
+def named(path: Path) -> tuple[str, bool]:
+    """The name under which its records are delivered, and whether it is followed."""
+    source = follow(path).source
+    (seen,) = source.bounds(dict.fromkeys(source.partitions([]))).values()
+    return str(seen.evidence.get(ORIGIN, "")), seen.grows
+
+
+def test_a_file_is_followed_when_it_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first line gives it one: what is written under none is told by a number that a restored ledger forgets."""
+    log = tmp_path / "app.log"
+    for begin in (b"", b"first li"):
+        log.write_bytes(begin)
+        assert named(log) == ("", False)
+    log.write_bytes(b"first line\n")
+    name, followed = named(log)
+    assert followed
+    assert len(name) == 8
+    monkeypatch.setattr(identity, "born_ns", lambda fd: 0)
+    log.write_bytes(b"")
+    assert named(log) == ("", True), "where births are not known a number has to do"
+
+
+def test_a_file_keeps_its_name_until_it_begins_anew(log: Path, tmp_path: Path) -> None:
+    name, _ = named(log)
+    append(log, b"three\n" * 500)
+    renamed = log.rename(tmp_path / "renamed.log")
+    assert named(renamed)[0] == name
+    os.truncate(renamed, 0)
+    append(renamed, b"two\n")
+    assert named(renamed)[0] != name
+    log.write_bytes(b"one\ntwo\n")
+    assert named(log)[0] != name, "another file, whatever it holds"
