@@ -11,8 +11,10 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +29,7 @@ from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
 from tests.faults.kit.journeys import WAYS, Journey, begun_and_stopped, database_of, made_up_for, run_until_done
 from tests.faults.kit.processes import ended, kill, stopped_at
+from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
 from tests.site import Site, new_site
@@ -190,6 +193,89 @@ def test_a_connector_that_had_moved_nothing_yet(
         assert target.read_bytes() == before
         target.rename(target.with_name("lines.before"))
     assert made_up_for(journey, row) == EXACT
+
+
+# ------------------------------------------------------------------------------------------- logs that went on since
+
+
+@dataclass
+class Logs:
+    """Logs into one queue. Every line has the same length, so that lines of all files begin at the same offsets."""
+
+    site: Site
+    given: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        (self.site.folder / "logs").mkdir()
+        self.write("app", 100)
+        sink = {"name_servers": "${stack:name_servers}", "topic": self.site.topic, "queues": 1}
+        source = {"file": {"path": "logs/*.log", "rotation_quiet_s": 0}}
+        self.site.apply("logs", {"source": source, "sink": {"rocketmq": sink}})
+
+    def path(self, name: str, number: int = 0) -> Path:
+        return self.site.folder / "logs" / (f"{name}.log.{number}" if number else f"{name}.log")
+
+    def write(self, name: str, lines: int) -> None:
+        made = [b"line %08d" % (len(self.given) + n) for n in range(lines)]
+        self.given += made
+        with self.path(name).open("ab") as file:
+            file.writelines(line + b"\n" for line in made)
+
+    def rotate(self, name: str) -> None:
+        for number in (1, 0):
+            if self.path(name, number).exists():
+                self.path(name, number).rename(self.path(name, number + 1))
+
+    def run(self, *options: str, code: int = 0) -> None:
+        self.site.waybill("run", "logs", *options, code=code)
+
+
+def a_log_that_the_backup_knows(logs: Logs, backup: Backup) -> None:
+    """Of the files since, the first two are gone, and the third is the second one now."""
+    backup.keep()
+    for lines in (100, 200, 50):
+        logs.write("app", lines)
+        logs.run()
+        if lines > 50:
+            logs.rotate("app")
+    logs.path("app", 2).unlink()
+    backup.bring_back()
+    logs.write("app", 150)
+    logs.run(code=5)
+    logs.run("--accept-gaps")
+
+
+def a_log_that_is_younger_than_the_backup(logs: Logs, backup: Backup) -> None:
+    backup.keep()
+    logs.write("other", 200)
+    logs.run()
+    logs.rotate("other")
+    logs.write("other", 150)
+    backup.bring_back()
+    logs.run()
+
+
+@pytest.mark.parametrize("happening", [a_log_that_the_backup_knows, a_log_that_is_younger_than_the_backup])
+def test_another_file_under_the_same_number_is_not_taken_for_the_one_in_the_topic(
+    happening: Callable[[Logs, Backup], None],
+    site_on: MakeSite,
+    java_reader: JavaReader,
+    tmp_path: Path,
+    row: FaultRow,
+) -> None:
+    words = happening.__name__.replace("_", " ")
+    row.describe(f"ledger restored, and rotated since: {words}", where="file → RocketMQ", database="SQLite")
+    logs = Logs(site_on("SQLite"))
+    logs.run()
+    row.strikes()
+    happening(logs, FileCopy(logs.site.database_url, tmp_path))
+    logs.run()
+    row.moves_again()
+    arrived = Counter(line for queue in java_reader.records(logs.site.topic).values() for line in queue)
+    row.lost = sum((Counter(logs.given) - arrived).values())
+    row.repeated = sum((arrived - Counter(logs.given)).values())
+    told = logs.site.json("receipts", "logs", "--last", "1000")["receipts"]
+    assert (row.lost, row.repeated) == (0, sum(one["possible_repeats"] for one in told))
 
 
 # ----------------------------------------------------------------------------------------------------- a whole server

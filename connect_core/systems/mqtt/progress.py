@@ -26,7 +26,8 @@ class Progress:
     """Every record of `incarnation` with an offset in [since, position) is delivered, so far `count` of the partition
     in all. `unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
-    since the last settle. `epoch` is that of the lease it was written under, for people."""
+    since the last settle. `epoch` is that of the lease it was written under, for people. `origin` names what was read
+    as this incarnation (`contracts.ORIGIN`): a ledger that was restored may count otherwise."""
 
     incarnation: int
     since: int
@@ -36,6 +37,7 @@ class Progress:
     repeats: int = 0
     group: int = 0
     epoch: int = 0
+    origin: str = ""
 
     def encode(self) -> bytes:
         return json.dumps({"version": 1, **asdict(self)}).encode()
@@ -45,7 +47,8 @@ class Progress:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
             given = json.loads(payload)
-            fields = {name: given[name] for name in cls.__dataclass_fields__}
+            fields = {name: given[name] for name in cls.__dataclass_fields__ if name != "origin"}
+            fields["origin"] = str(given.get("origin", ""))  # missing where a former version wrote it
             return cls(**{**fields, "unsure": tuple(map(int, fields["unsure"]))})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
@@ -114,12 +117,14 @@ def begun(
         repeats=repeated(kept, wanted, settled),
         group=group,
         epoch=epoch,
+        origin=wanted.origin,
     )
 
 
 def _reaches(kept: Progress, wanted: Range) -> bool:
     """Whether what was delivered without a hole begins at or before the range."""
-    return kept.incarnation == wanted.incarnation and kept.since <= wanted.begin
+    other = kept.origin and wanted.origin and kept.origin != wanted.origin
+    return not other and kept.incarnation == wanted.incarnation and kept.since <= wanted.begin
 
 
 def _unknown_records(wanted: Range, count: int) -> TargetChanged:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.contracts import Bounds, Delivered, Floor, OpenRange, Range
+from connect_core.contracts import ORIGIN, Bounds, Delivered, Floor, OpenRange, Range
 from connect_core.errors import TargetChanged
 from connect_core.found import Found, Prefix
 from connect_core.records import Partition
@@ -159,6 +160,22 @@ def test_progress_of_a_stretch_behind_the_range_says_nothing_about_it() -> None:
     kept = Progress(0, 40, 70, count=70, repeats=2, group=10)
     assert progress.covered(kept, planned(10), 40, 10) == Prefix(10, 0, 10)
     assert progress.repeated(kept, planned(10), 40) == 32
+
+
+def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() -> None:
+    """A ledger that was restored may count the files of a log otherwise."""
+    kept = Progress(0, 0, 70, count=70, group=10, origin="uIRDT3zr")
+    item = replace(planned(0), evidence={ORIGIN: "kmgdJxoj"})
+    assert progress.covered(kept, item, 20, 10) == Prefix(0, 0, 10)
+    assert progress.repeated(kept, item, 20) == 50
+    assert progress.covered(replace(kept, origin=item.origin), item, 20, 10) == Prefix(70, 50, 10)
+    assert progress.covered(replace(kept, origin=""), item, 20, 10) == Prefix(70, 50, 10), "before there were names"
+
+
+def test_progress_of_before_there_were_names_is_read() -> None:
+    given = json.loads(Progress(0, 0, 7, count=7).encode())
+    del given["origin"]
+    assert Progress.decode(json.dumps(given).encode(), "topic") == Progress(0, 0, 7, count=7)
 
 
 def test_each_dead_attempt_is_counted() -> None:
