@@ -18,7 +18,7 @@ demo: mosquitto ready  ## Airflow moves log files and messages of devices, tasks
 	@$(RUN) -m connect_core.demo $(SECONDS)
 
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
-	@$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
+	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
