@@ -1,5 +1,6 @@
 """What every test may use: real servers, homes on them, and the choice and record of faults."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = (
@@ -16,3 +17,10 @@ settings.register_profile(
     "waybill", deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("waybill")
+
+_LONGEST = "test_readme.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file comes first, so that it does not end alone."""
+    items.sort(key=lambda item: item.path.name != _LONGEST)
