@@ -77,16 +77,21 @@ def _opened(driver: Driver) -> int:
     """A pidfd of the driver: readable when it has ended."""
     try:
         descriptor = os.pidfd_open(driver.pid)
-    except ProcessLookupError:
+    except OSError:  # not only ESRCH: its pid may have been given out again, to a thread
+        if _lives(driver):
+            raise
         raise _gone(driver) from None
-    try:
-        same = _started(driver.pid) == driver.started
-    except FileNotFoundError:
-        same = False
-    if not same:
+    if not _lives(driver):
         os.close(descriptor)
         raise _gone(driver)
     return descriptor
+
+
+def _lives(driver: Driver) -> bool:
+    try:
+        return _started(driver.pid) == driver.started
+    except FileNotFoundError:
+        return False
 
 
 def _gone(driver: Driver) -> Fenced:

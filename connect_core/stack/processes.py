@@ -134,7 +134,9 @@ def _pidfd(process: Process) -> int | None:
     """A handle on exactly this process: opened first, compared then, so that no recycled pid slips in between."""
     try:
         descriptor = os.pidfd_open(process.pid)
-    except ProcessLookupError:
+    except OSError:  # not only ESRCH: its pid may have been given out again, to a thread
+        if process.is_alive:
+            raise
         return None
     if process.is_alive:
         return descriptor

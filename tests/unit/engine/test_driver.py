@@ -70,6 +70,14 @@ def test_a_pid_that_was_given_out_again_is_not_the_driver() -> None:
         pytest.fail("it was let in")
 
 
+def test_a_pid_that_a_thread_has_now_is_not_the_driver() -> None:
+    with killed_with(this_process()):
+        (watch,) = [one for one in threading.enumerate() if one.name == "driver-watch"]
+        assert watch.native_id is not None
+        with pytest.raises(Fenced), killed_with(this_process()._replace(pid=watch.native_id, started=1)):
+            pytest.fail("it was let in")
+
+
 @pytest.mark.parametrize("elsewhere", [{"boot_id": "another"}, {"namespace": "pid:[1]"}])
 def test_a_driver_that_cannot_be_seen_is_not_watched(elsewhere: dict[str, str]) -> None:
     before = threading.active_count()

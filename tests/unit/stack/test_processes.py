@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,21 @@ def test_a_recycled_pid_is_somebody_else(start: Starter) -> None:
     assert not earlier.is_alive
     assert processes.stop(earlier)
     assert process.is_alive
+
+
+def test_a_pid_that_a_thread_has_now_is_somebody_else() -> None:
+    """The kernel has an error of its own for it."""
+    enough = threading.Event()
+    thread = threading.Thread(target=enough.wait)
+    thread.start()
+    try:
+        own = processes.of(os.getpid())
+        assert own is not None
+        assert thread.native_id is not None
+        assert processes.stop(replace(own, pid=thread.native_id, started=own.started - 1))
+    finally:
+        enough.set()
+        thread.join()
 
 
 def test_the_session_of_a_recycled_pid_is_somebody_else_s(start: Starter, tmp_path: Path) -> None:
