@@ -28,7 +28,7 @@ Json = dict[str, Any]
 ORIGIN = "origin"
 """The only thing in a source's evidence that others read: up to 16 letters, digits, `-` and `_`, the name of what is
 read under this incarnation. It stays the same however incarnations are counted, as they may be anew by a ledger that
-was restored. It is missing where a source has no such name."""
+was restored. Missing or empty where a source has no such name."""
 
 LIVE = "live"
 """The stream of the ordinary runs; every backfill and replay has one of its own."""
@@ -107,6 +107,13 @@ class Bounds:
     chosen: bool = False
     failure: Failure | None = None
 
+    @classmethod
+    def unread(cls, at: Position | None, failure: Failure | None = None) -> Bounds:
+        """Of a partition that nobody looks at, or that cannot be looked at: nothing of it is to be read."""
+        place = at or Position(0, 0)
+        where = place.offset
+        return cls(place.incarnation, where, where, where, place.evidence, grows=False, failure=failure)
+
 
 @dataclass(frozen=True)
 class Pins:
@@ -149,7 +156,7 @@ class Range:
 
     @property
     def origin(self) -> str:
-        """See `ORIGIN`; empty where it is missing."""
+        """See `ORIGIN`; empty where there is none."""
         return str(self.evidence.get(ORIGIN, ""))
 
 

@@ -97,9 +97,8 @@ class Lineage(NamedTuple):
 
 class Coordinates(NamedTuple):
     """Identity of a delivered record. Text form: `uid:stream:partition:incarnation:offset:ordinal`, where the
-    incarnation is a number or, of what has a name, `number.origin`; behind it, where a
-    record has one, `:` and the 16 hex digits of its trace; behind that (zeros for none), where its input has several
-    outputs, `:` and how many."""
+    incarnation is a number or, of what has a name, `number.origin`; behind it, where a record has one, `:` and the 16
+    hex digits of its trace; behind that (zeros for none), where its input has several outputs, `:` and how many."""
 
     lineage: Lineage
     offset: int

@@ -57,18 +57,12 @@ class Offsets(Transactions):
             before = committed(connection, uid, stream, [partition])[partition]
             _move(connection, uid, stream, partition, "set", before, position, who, why)
 
-    def begin_at(self, leases: Sequence[Lease], uid: str, stream: str, positions: Mapping[Partition, Position]) -> None:
-        """Keeps where partitions begin that have no position yet; leaves the others as they are. No change by a person:
-        there is nothing to undo. Raises Fenced when a lease is lost."""
-        with self._write() as connection:
-            fence(connection, leases)
-            known, moment = committed(connection, uid, stream, list(positions)), now()
-            rows = [position_row(uid, stream, one, at, moment) for one, at in positions.items() if known[one] is None]
-            upsert(connection, OFFSETS, OFFSET_KEY, rows)
-
-    def see_at(self, leases: Sequence[Lease], uid: str, stream: str, positions: Mapping[Partition, Position]) -> None:
-        """Keeps what was seen last where partitions stand, where they begin, or where a later incarnation of them does;
-        leaves those that stand elsewhere. No change by a person. Raises Fenced when a lease is lost."""
+    def keep_seen(
+        self, leases: Sequence[Lease], uid: str, stream: str, positions: Mapping[Partition, Position]
+    ) -> None:
+        """Keeps where partitions begin that have no position yet, or a later incarnation of them; and what was seen
+        last where they stand. Leaves those that stand elsewhere. No change by a person: `undo` knows none of it.
+        Raises Fenced when a lease is lost."""
         with self._write() as connection:
             fence(connection, leases)
             known, moment = committed(connection, uid, stream, list(positions)), now()
@@ -167,8 +161,6 @@ def _move(
 
 
 def _is_there(stands: Position | None, at: Position) -> bool:
-    return stands is None or stands.incarnation < at.incarnation or _place(stands) == _place(at)
-
-
-def _place(position: Position) -> tuple[int, int]:
-    return position.incarnation, position.offset
+    if stands is None or stands.incarnation < at.incarnation:
+        return True
+    return (stands.incarnation, stands.offset) == (at.incarnation, at.offset)

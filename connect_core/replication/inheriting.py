@@ -90,8 +90,7 @@ def _bounds_elsewhere(source: Source, partition: Partition, begin: Position) -> 
     try:
         return source.bounds({partition: begin})[partition]
     except Unreachable as error:
-        failure = Failure.of(PartitionUnreachable.of(error))
-        return Bounds(begin.incarnation, begin.offset, begin.offset, begin.offset, failure=failure, grows=False)
+        return Bounds.unread(begin, Failure.of(PartitionUnreachable.of(error)))
 
 
 def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:

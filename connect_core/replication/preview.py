@@ -54,10 +54,10 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
     previews = []
     for partition in partitions:
         position = positions.get(partition)
-        seen = bounds.get(partition) or _at_rest(position)
+        seen = bounds.get(partition) or Bounds.unread(position)
         state = _state_now(states.get(partition, PartitionState("active")), seen, named=partition in named)
         if state.state in ("retired", "ended") or seen.failure:
-            seen = _at_rest(position)
+            seen = Bounds.unread(position)
         previews.append(
             Preview(
                 partition=partition.key,
@@ -90,11 +90,6 @@ def _state_now(stored: PartitionState, seen: Bounds, *, named: bool) -> Partitio
     there = seen.grows or seen.pushes or seen.end > seen.begin
     back = stored.state == "retired" or (stored.state == "ended" and there)
     return PartitionState("active") if back else stored
-
-
-def _at_rest(position: Position | None) -> Bounds:
-    at = position or Position(0, 0)
-    return Bounds(at.incarnation, at.offset, at.offset, at.offset, grows=False)
 
 
 def _as_committed(positions: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:

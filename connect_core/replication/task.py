@@ -183,7 +183,7 @@ class TaskRun:
         """What was planned and is taken back may be replaced before it is planned again: then it is missed."""
         seen = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in ranges if not one.gaps}
         if seen and self.stream == LIVE:
-            self.ledger.see_at(self.held.leases, self.uid, self.stream, seen)
+            self.ledger.keep_seen(self.held.leases, self.uid, self.stream, seen)
 
     def take_back(self, range_ids: Sequence[int]) -> None:
         """Open ranges of which nothing is in a target."""
@@ -420,7 +420,7 @@ class TaskRun:
         }
         if not first:
             return seen
-        self.ledger.begin_at(self.held.leases, self.uid, self.stream, first)
+        self.ledger.keep_seen(self.held.leases, self.uid, self.stream, first)
         return seen | self.source.bounds(first)
 
     def _failures(self, bounds: Mapping[Partition, Bounds]) -> dict[Partition, Failure]:

@@ -90,7 +90,7 @@ class Evidence:
     def as_json(self) -> Json:
         own = asdict(self)
         del own["past"]
-        return own | self.past.as_json() | {ORIGIN: own.pop("origin")}
+        return {**own, **self.past.as_json(), ORIGIN: self.origin}
 
     @classmethod
     def of(cls, evidence: Json) -> Evidence | None:

@@ -167,9 +167,7 @@ def _looked_at(
     except MemoryError:
         raise
     except Exception as error:
-        place = position or Position(0, 0)
-        failure = Failure.unexpected(error, "looking at a file", partition.key)
-        return Bounds(place.incarnation, place.offset, 0, place.offset, failure=failure, grows=False)
+        return Bounds.unread(position, Failure.unexpected(error, "looking at a file", partition.key))
 
 
 def _held(seen: Evidence) -> int:

@@ -75,7 +75,7 @@ class MqttSource:
         places = {partition: at or Position(0, 0) for partition, at in known.items()}
         lost = self._lost(places)
         seen = {
-            partition: _unseen(at, self._refused[partition])
+            partition: Bounds.unread(at, self._refused[partition])
             if partition in self._refused
             else self._bounds(partition, at, lost=partition in lost)
             for partition, at in places.items()
@@ -259,10 +259,6 @@ def _ended(followed: Sequence[tuple[Range, Member]], *, something: bool) -> Iter
     for _, error in ended:
         if not (something and isinstance(error, Unreachable)):
             raise error
-
-
-def _unseen(at: Position, failure: Failure) -> Bounds:
-    return Bounds(at.incarnation, at.offset, at.offset, at.offset, at.evidence, failure=failure, grows=False)
 
 
 def _number(partition: Partition) -> int:

@@ -164,11 +164,12 @@ class QueueAppender:
         count, reader = 0, self._client.read(self.queue, begin, end, deadline=deadline)
         with suppress(OffsetGone):  # on a busy broker the visible end may still be before all of this
             for part in reader:
-                count += sum(map(self._is_of_lineage, self._recogniser.read(part.messages)))
+                count += sum(map(_is_of_lineage, self._recogniser.read(part.messages)))
         return count, reader.position
 
-    def _is_of_lineage(self, one: Mark | Elsewhere | Torn) -> bool:
-        return one.lineage is not None and not isinstance(one, Elsewhere)
+
+def _is_of_lineage(one: Mark | Elsewhere | Torn) -> bool:
+    return one.lineage is not None and not isinstance(one, Elsewhere)
 
 
 def _extend(spans: list[list[int]], stored: Acknowledged) -> None:

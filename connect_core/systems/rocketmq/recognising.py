@@ -61,10 +61,11 @@ class ColumnRecogniser:
             yield from self._elsewhere(alike, columns.offsets)
 
     def _elsewhere(self, alike: _Alike, places: Numbers) -> Iterator[Elsewhere]:
-        for offset, place in zip(alike.offsets.tolist(), places.tolist(), strict=True):
-            other = self._one_by_one.elsewhere(alike.fields, offset, place)
-            if other is not None:
-                yield other
+        """What the fields say of the first they say of all: most often nothing, of another partition's records."""
+        first = self._one_by_one.elsewhere(alike.fields, int(alike.offsets[0]), int(places[0]))
+        if first is not None:
+            for offset, place in zip(alike.offsets.tolist(), places.tolist(), strict=True):
+                yield first._replace(offset=offset, position=place)
 
 
 def _together(marks: Iterable[Mark | Elsewhere | Torn]) -> Iterator[Marks | Elsewhere | Torn]:

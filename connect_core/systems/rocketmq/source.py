@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 
 from connect_core import clock
@@ -121,7 +120,7 @@ class RocketMQSource:
         """Queues of topics that the document does not name are not asked for."""
         every = {partition: queue_of(partition.key) for partition in known}
         queues = {partition: queue for partition, queue in every.items() if self._options.reads(queue.topic)}
-        left = {partition: _untouched(known[partition]) for partition in every.keys() - queues.keys()}
+        left = {partition: Bounds.unread(known[partition]) for partition in every.keys() - queues.keys()}
         self._begun = {queue.topic for partition, queue in queues.items() if known[partition]}
         with self._connecting.client() as client:
             seen = self._presence.bounds(client, queues.values())
@@ -145,7 +144,7 @@ class RocketMQSource:
         except (LeaseHeld, ConfigError):
             raise
         except WaybillError as error:
-            return replace(_untouched(position), failure=Failure.of(error))
+            return Bounds.unread(position, Failure.of(error))
 
     def _bounds_of(
         self, client: Client, queue: Queue, position: Position | None, seen: Mapping[Queue, QueueBounds]
@@ -377,12 +376,6 @@ def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) 
                 del waiting[place]
                 return
         wait_for_any(list(waiting.values()), until)
-
-
-def _untouched(position: Position | None) -> Bounds:
-    """Of a queue that nobody looks at: nothing of it is to be read."""
-    at = position or Position(0, 0)
-    return Bounds(at.incarnation, at.offset, at.offset, at.offset, at.evidence, grows=False)
 
 
 def _made_anew(wanted: Range) -> Retriable:

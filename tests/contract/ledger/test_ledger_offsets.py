@@ -99,8 +99,8 @@ def test_where_partitions_begin_is_kept_once(worker: Worker) -> None:
     worker.move(Q0, 0, 100)
     before = worker.position(Q0)
     first = {Q0: Position(0, 7), Q1: Position(0, 50, {"offset": 49})}
-    worker.ledger.begin_at([worker.lease], worker.uid, LIVE, first)
-    worker.ledger.begin_at([worker.lease], worker.uid, LIVE, {Q1: Position(0, 90)})
+    worker.ledger.keep_seen([worker.lease], worker.uid, LIVE, first)
+    worker.ledger.keep_seen([worker.lease], worker.uid, LIVE, {Q1: Position(0, 90)})
     assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == {Q0: before, Q1: first[Q1]}
     with pytest.raises(ConfigError, match="no change"):
         worker.ledger.undo_offset([worker.lease], worker.uid, LIVE, Q1, who="bob")
@@ -110,10 +110,10 @@ def test_where_partitions_begin_is_kept_once(worker: Worker) -> None:
 def test_what_was_seen_last_is_kept_where_a_partition_stands(worker: Worker) -> None:
     worker.move(Q0, 0, 100)
     for at in (Position(0, 100, {"held": 7}), Position(0, 90), Position(0, 110)):
-        worker.ledger.see_at([worker.lease], worker.uid, LIVE, {Q0: at, Q1: Position(0, 5, {"held": at.offset})})
+        worker.ledger.keep_seen([worker.lease], worker.uid, LIVE, {Q0: at, Q1: Position(0, 5, {"held": at.offset})})
         assert worker.position(Q0) == Position(0, 100, {"held": 7})
     assert worker.position(Q1) == Position(0, 5, {"held": 110})
-    worker.ledger.see_at([worker.lease], worker.uid, LIVE, {Q0: Position(1, 0, {"held": 8})})
+    worker.ledger.keep_seen([worker.lease], worker.uid, LIVE, {Q0: Position(1, 0, {"held": 8})})
     assert worker.position(Q0) == Position(1, 0, {"held": 8})
 
 

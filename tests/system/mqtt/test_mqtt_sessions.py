@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 
 from connect_core.systems.mqtt.session import Session
 from tests.faults.kit.processes import ended, wait_for
+from tests.faults.kit.writers import beside
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 from tests.site import Site
@@ -66,21 +66,12 @@ def own_mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
 @contextmanager
 def stranger(site: Site, broker: MqttBroker) -> Iterator[None]:
     """Connects with the first session's client id, again and again, and takes nothing."""
-    first, over = session_of(site, broker, 0), threading.Event()
+    first = session_of(site, broker, 0)
     options, client_id = first._options, first._client_id
     first.close()
 
-    def come() -> None:
-        while not over.wait(0.2):
-            Session(options, client_id).close()
-
-    somebody = threading.Thread(target=come)
-    somebody.start()
-    try:
+    with beside(lambda: Session(options, client_id).close(), 0.2):
         yield
-    finally:
-        over.set()
-        somebody.join()
 
 
 def test_a_session_that_is_taken_over_stops_no_other(bare_site: Site, mqtt_broker: MqttBroker) -> None:
