@@ -79,6 +79,18 @@ def shared(paths: tuple[str, ...]) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def held_alone(home: Path, name: str) -> Iterator[bool]:
+    """Whether nobody else holds this name; then it is the caller's until the block ends. Waits for nobody."""
+    path = home / "locks" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield _locked_alone(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _share(path: str) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -10,16 +10,17 @@ begins before the lanes of the leases that were forgotten are over.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 from connect_core import clock
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.ledger import Lease, Ledger
+from connect_core.replication.locks import held_alone
 
 SEEN_FILE = "ledger.seen"
 
@@ -125,13 +126,13 @@ def require_over(ledger: Ledger, ttl_s: float, where: str) -> None:
 
 def remember(home: Path, leases: Sequence[Lease]) -> None:
     """Durable before anything is written under these leases."""
-    with _alone(home):
-        seen = remembered(home)
+    with _own_file(home) as path:
+        seen = _read(path)
         now = dict(seen)
         for lease in leases:
             now[lease.ledger] = max(lease.counter, now.get(lease.ledger, 0))
         if now != seen:
-            _write(home / SEEN_FILE, json.dumps(now))
+            _write(path, json.dumps(now))
 
 
 def comes_from_backup(lease: Lease, before: Mapping[str, int]) -> bool:
@@ -142,7 +143,19 @@ def comes_from_backup(lease: Lease, before: Mapping[str, int]) -> bool:
 
 def remembered(home: Path) -> dict[str, int]:
     """The highest counter seen, by id of the ledger; empty when this home has not seen any."""
-    path = home / SEEN_FILE
+    highest: dict[str, int] = {}
+    for path in seen_files(home):
+        for ledger, counter in _read(path).items():
+            highest[ledger] = max(counter, highest.get(ledger, 0))
+    return highest
+
+
+def seen_files(home: Path) -> list[Path]:
+    """Each says a part of what was seen: there are as many as there were ever writers at one moment."""
+    return [*home.glob(SEEN_FILE), *home.glob(f"{SEEN_FILE}.[0-9]*")]
+
+
+def _read(path: Path) -> dict[str, int]:
     try:
         found: dict[str, int] = json.loads(path.read_text())
     except FileNotFoundError:
@@ -158,7 +171,7 @@ def remembered(home: Path) -> dict[str, int]:
 
 def _write(path: Path, text: str) -> None:
     """The old text or the new one, never a part of it."""
-    new = path.with_name(f"{path.name}.new")
+    new = path.with_name(f"new-{path.name}")
     with new.open("w") as file:
         file.write(text)
         file.flush()
@@ -167,10 +180,12 @@ def _write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    folder = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
+def _own_file(home: Path) -> Iterator[Path]:
+    """The first file that nobody else is writing. Who waited for another would wait for a process that stands still,
+    and every connector of the home with it."""
+    for number in count():
+        path = home / (f"{SEEN_FILE}.{number}" if number else SEEN_FILE)
+        with held_alone(home, path.name) as ours:
+            if ours:
+                yield path
+                return

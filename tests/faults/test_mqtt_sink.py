@@ -19,6 +19,7 @@ import pytest
 
 from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, Unreachable
+from connect_core.replication.restoring import seen_files
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -365,7 +366,8 @@ def test_a_restored_ledger_goes_on_behind_what_the_broker_has(
     for left in site.home.glob("ledger.db*"):
         left.unlink()
     stored.write_bytes(backup)
-    (site.home / "ledger.seen").unlink(missing_ok=True)
+    for seen in seen_files(site.home):
+        seen.unlink()
     outlet.write(MORE)
     assert "more than the ledger knows" in site.waybill("run", NAME, "--engine", "inline", code=5)
     site.waybill("db", "restored")

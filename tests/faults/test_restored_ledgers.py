@@ -24,6 +24,7 @@ import pytest
 
 from connect_core import ledger, stack
 from connect_core.ledger import Ledger
+from connect_core.replication.restoring import seen_files
 from connect_core.stack import postgresql
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
@@ -37,7 +38,6 @@ from tests.site import Site, new_site
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 FED, MORE = 4_000, 6_000
-SEEN = "ledger.seen"
 
 
 class Backup(Protocol):
@@ -120,7 +120,7 @@ def test_what_was_delivered_since_the_backup_is_not_sent_again(
     row.strikes()
     backup.bring_back()
     if told:
-        (journey.site.home / SEEN).unlink()
+        _forget_what_was_seen(journey.site.home)
         assert "looks in its targets" in journey.site.waybill("db", "restored", "--why", "a drill")
     journey.feed(FED + MORE, FED + MORE + 100)
     assert made_up_for(journey, row) == EXACT
@@ -151,12 +151,15 @@ def test_a_range_that_was_open_in_the_backup_is_finished(journey: Journey, backu
 def test_a_run_under_which_the_ledger_is_brought_back_may_be_tried_again(
     journey: Journey, backup: Backup, row: FaultRow
 ) -> None:
-    """The backup knows its lease and none of its ranges: what it wrote cannot be settled, and that is no defect."""
+    """The backup knows its lease and none of its ranges: what it wrote cannot be settled, and that is no defect. It
+    knows the target, of a run before."""
     row.describe(
         "ledger restored under a run that has written and not settled",
         where=journey.where,
         database=database_of(journey.site),
     )
+    run_until_done(journey)
+    journey.feed(FED, FED + MORE)
     driver, there = begun_and_stopped(journey, "leased")
     backup.keep()
     journey.site.fault("executed", "stop")
@@ -351,9 +354,14 @@ def test_a_server_that_was_recovered_to_a_point_in_time(
     run_until_done(journey)
     row.strikes()
     server.bring_back()
-    (site.home / SEEN).unlink()
+    _forget_what_was_seen(site.home)
     assert made_up_for(journey, row) == EXACT
     assert _times_restored(site) == 1
+
+
+def _forget_what_was_seen(home: Path) -> None:
+    for path in seen_files(home):
+        path.unlink()
 
 
 def _times_restored(site: Site) -> int:

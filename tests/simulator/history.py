@@ -21,6 +21,7 @@ from connect_core.planning import Assignment
 from connect_core.records import Partition
 from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.portions import RANGES
+from connect_core.replication.restoring import seen_files
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.task import TaskRun
 from tests.simulator import scenario as deeds
@@ -63,7 +64,8 @@ class History(Stage):
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        (self.home / "ledger.seen").unlink(missing_ok=True)  # of a history before in this process, of the same ledger
+        for seen in seen_files(self.home):  # of a history before in this process, of the same ledger
+            seen.unlink()
         chance = random.Random(self.seed)
         plan = self.scenario = self.scenario or _third_by_key(self.seed, drawn(chance))
         self.plan = plan

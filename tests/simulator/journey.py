@@ -24,6 +24,7 @@ from connect_core.contracts import Json, Side, Sink, Source
 from connect_core.observe import Step
 from connect_core.records import Partition
 from connect_core.replication import run as running
+from connect_core.replication.restoring import seen_files
 from connect_core.replication.setting import Setting
 from connect_core.replication.task import TaskRun
 from connect_core.rocketmq import Queue
@@ -116,7 +117,8 @@ class Journey(Stage):
         for name in ("locks", "logs", "out"):
             shutil.rmtree(self.home / name, ignore_errors=True)
             (self.home / name).mkdir(parents=True)
-        (self.home / "ledger.seen").unlink(missing_ok=True)
+        for seen in seen_files(self.home):
+            seen.unlink()
         for writer in self.is_planned.writers:
             path = self.home / "logs" / f"{writer.name}.log"
             self.folder.start(Program(writer.name, path, linked=writer.linked, alike=writer.alike), writer.lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,8 @@ from connect_core.errors import ConfigError, DataError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id, upgrade
 from connect_core.records import Partition
 from connect_core.replication.leasing import Held, Wanted, acquire
-from connect_core.replication.restoring import SEEN_FILE, recognise, remember, told_restored
+from connect_core.replication.locks import held_alone
+from connect_core.replication.restoring import SEEN_FILE, recognise, remember, remembered, told_restored
 from connect_core.replication.setting import Listener
 from connect_core.replication.task import TaskRun
 from tests.unit.replication.memory_inbox import MemoryInbox
@@ -400,6 +402,21 @@ def test_the_highest_counter_of_each_ledger_is_remembered(tmp_path: Path) -> Non
     remember(tmp_path, [Lease("a", 1, "h", 3, "two")])
     remember(tmp_path, [Lease("a", 2, "h", 5, "one")])
     assert json.loads((tmp_path / SEEN_FILE).read_text()) == {"one": 7, "two": 3}
+
+
+def test_one_that_stands_still_while_it_writes_down_a_counter_holds_up_nobody(tmp_path: Path) -> None:
+    remember(tmp_path, [Lease("a", 1, "h", 7, "one")])
+    leases = [Lease("a", 1, "h", 9, "one"), Lease("b", 1, "h", 2, "two")]
+    writing = threading.Thread(target=remember, args=(tmp_path, leases), daemon=True)
+    with held_alone(tmp_path, SEEN_FILE) as stopped:
+        assert stopped
+        writing.start()
+        writing.join(10)
+        assert not writing.is_alive()
+        with held_alone(tmp_path, f"{SEEN_FILE}.1"):
+            remember(tmp_path, [Lease("a", 1, "h", 8, "one")])
+    remember(tmp_path, [Lease("b", 1, "h", 3, "two")])
+    assert remembered(tmp_path) == {"one": 9, "two": 3}
 
 
 def test_a_damaged_file_is_told(world: World) -> None:
