@@ -67,6 +67,7 @@ def knows(cluster: RocketMQ, topic: str) -> bool:
         return client.topics.exists(topic)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
 def test_the_right_to_write_is_withdrawn_and_given_back(
     across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow

@@ -340,6 +340,7 @@ def test_what_is_no_file_of_text_beside_the_log(bare_site: Site, row: FaultRow) 
     copying.check(row, ordered=False)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_window_over_more_files_than_descriptors(bare_site: Site, row: FaultRow) -> None:
     row.describe("window over 600 files, one of them rotated, with 300 descriptors", **WHERE)
     copying = Copying(bare_site, source={"path": "logs/*.log"})

@@ -336,6 +336,7 @@ def server(worker_folder: Path) -> Iterator[PointInTime]:
     shutil.rmtree(home.parent)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_server_that_was_recovered_to_a_point_in_time(
     server: PointInTime,
     rocketmq: RocketMQ,

@@ -107,6 +107,7 @@ def pair(tmp_path: Path, two_brokers: tuple[RocketMQ, SecondBroker]) -> Pair:
     return made
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("absence", [SecondBroker.killed, SecondBroker.paused], ids=["killed", "paused"])
 def test_a_broker_that_is_away_when_a_run_begins(pair: Pair, absence: Absence, row: FaultRow) -> None:
     word = absence.__name__
@@ -131,6 +132,7 @@ def test_a_broker_that_is_away_when_a_run_begins(pair: Pair, absence: Absence, r
     assert pair.aside("connectors", "show", "pair") == {}
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("absence", [SecondBroker.killed, SecondBroker.paused], ids=["killed", "paused"])
 def test_a_broker_that_goes_away_in_a_window(pair: Pair, absence: Absence, row: FaultRow) -> None:
     """What comes to the other one is moved in the same window."""

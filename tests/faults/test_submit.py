@@ -72,7 +72,8 @@ def sums(journey: Journey) -> dict[object, tuple[int, int]]:
     return dict(found)
 
 
-@pytest.mark.parametrize("place", ["local", pytest.param("cluster", marks=COSTLY)])
+@COSTLY
+@pytest.mark.parametrize("place", ["local", "cluster"])
 def test_an_application_gives_the_receipts_of_the_resident_engine(
     site_on: MakeSite, java_reader: JavaReader, on: Callable[[Site, str], None], place: str, row: FaultRow
 ) -> None:

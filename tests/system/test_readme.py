@@ -112,6 +112,7 @@ def test_the_commands_of_the_readme(shell: Shell) -> None:
         assert shell.run(command.replace("make", "make -n")).returncode == 0
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.usefixtures("demo")
 def test_the_guide_from_begin_to_end(shell: Shell) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "guide.md").read_text(), re.DOTALL)

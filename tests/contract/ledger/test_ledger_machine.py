@@ -10,7 +10,7 @@ from connect_core.ledger import Ledger
 from tests.contract.ledger.machine import histories_of
 from tests.faults.rows import FaultRow
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(1800)]
 
 FEW, MANY = 25, 300
 """Histories in `make test` and in `make faults`; each has up to 30 steps. Add Phase.shrink below to make a failing one
