@@ -90,7 +90,7 @@ def _opened(driver: Driver) -> int:
 def _lives(driver: Driver) -> bool:
     try:
         return _started(driver.pid) == driver.started
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it ended between the opening and the reading
         return False
 
 

@@ -4,6 +4,8 @@ Each epoch of a lease has one file. The driver makes it before it takes the leas
 every lane shares it before its first write. A challenger on the same boot that gets the lock alone has proof that
 nobody of the epoch runs; it unlinks the file while it holds the lock, so that a lane that was still queued finds no
 file and refuses. Nothing but the driver of an epoch ever makes its file.
+
+Beside them lie the locks of the files `ledger.seen`, which stay (`held_alone`).
 """
 
 from __future__ import annotations

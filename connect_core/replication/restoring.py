@@ -151,7 +151,8 @@ def remembered(home: Path) -> dict[str, int]:
 
 
 def seen_files(home: Path) -> list[Path]:
-    """Each says a part of what was seen: there are as many as there were ever writers at one moment."""
+    """The files in which it is kept, as many as there ever were writers at one moment. None is ever removed: who lists
+    them while others write misses nothing that was there before."""
     return [*home.glob(SEEN_FILE), *home.glob(f"{SEEN_FILE}.[0-9]*")]
 
 
