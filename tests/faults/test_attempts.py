@@ -22,6 +22,7 @@ pytestmark = pytest.mark.fault
 
 
 @pytest.mark.server
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("step", ["batch-written", "before-receipt"])
 def test_what_is_in_the_topic_is_no_gap(site: Site, java_reader: JavaReader, row: FaultRow, step: str) -> None:
     """Rules 9 and 13: fewer records can be read than the attempt before has delivered. These are settled from the

@@ -116,6 +116,7 @@ def test_queues_are_added_and_taken_away_on_both_sides(
 # ------------------------------------------------------------------------------------------------- a target in trouble
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
 def test_a_target_that_is_busy_for_a_while_gets_the_same_batches_again(
     across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
