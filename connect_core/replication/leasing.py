@@ -2,11 +2,13 @@
 knows when it may be taken from a holder that did not release it.
 
 A challenger takes a lease after a clean release; or with proof that nobody of the old epoch is alive on this boot; or
-after it has seen the same (epoch, seq) unchanged for a whole time to live on its own clock.
+after it has seen the same (epoch, seq) unchanged for a whole time to live on its own clock, and, where it can read the
+holder's clock, until the holder's lanes have ended: their time to live may be longer.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
-from connect_core.replication.place import place
+from connect_core.replication.place import on_this_boot, place
 from connect_core.replication.restoring import (
     comes_from_backup,
     remember,
@@ -162,17 +164,22 @@ def end_older_versions(
 def _wait_until_over(
     ledger: Ledger, seen: LeaseState, home: Path, times: Times, say: Callable[[str], None]
 ) -> LeaseState:
-    """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life."""
+    """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life.
+
+    A holder whose time to live is longer than ours may write for longer than ours lasts, without a sign of life.
+    """
     path = lock_path(home, seen.id, seen.epoch, seen.holder)
     here = seen.boot_id == place(home)  # locks prove something only about processes that use this very folder
-    until = clock.monotonic() + times.ttl_s
+    lanes_s = (seen.deadline_ns - clock.now_ns()) / 1e9 + times.margin_s if on_this_boot(seen.boot_id) else 0
+    patience_s = max(times.ttl_s, lanes_s)
+    until = clock.monotonic() + patience_s
     told = False
     while clock.monotonic() < until:
         if here and prove_ended(path):
             say(f"the former holder of epoch {seen.epoch} is gone (its lock is free); taking over")
             return seen
         if not told:
-            say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {times.ttl_s:g} s")
+            say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {math.ceil(patience_s)} s")
             told = True
         clock.sleep(min(_WATCH_EVERY_S, times.ttl_s / 10))
         now = ledger.lease(seen.id)
@@ -184,5 +191,5 @@ def _wait_until_over(
                 where=seen.id,
                 next_step="Wait for that run to end, or look at it with: waybill runs",
             )
-    say(f"epoch {seen.epoch} gave no sign of life for {times.ttl_s:g} s; taking over")
+    say(f"epoch {seen.epoch} gave no sign of life for {math.ceil(patience_s)} s; taking over")
     return seen

@@ -18,3 +18,8 @@ def place(home: Path) -> str:
     locks.mkdir(parents=True, exist_ok=True)
     seen = locks.stat()
     return f"{boot_id()}:{seen.st_dev}:{seen.st_ino}"
+
+
+def on_this_boot(seen: str) -> bool:
+    """Whether the moments of a `place` are of our clock, in whatever folder its locks are."""
+    return seen.startswith(f"{boot_id()}:")

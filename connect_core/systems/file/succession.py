@@ -3,8 +3,8 @@
 Several rotations may lie between two plans. What came between is named as the rotation names the file that was seen to
 move, was made after that and before the one that is there now, and is no copy of it. Where a symbolic link moved on, it
 is a file to which the link may have led in between. A name alone says nothing: another program's log may be called so,
-and people make copies. Where this does not decide it, nothing is read and nothing is passed over: the caller is told
-which file it is.
+and people make copies, and clocks are set back. Where this does not decide it, nothing is read and nothing is passed
+over: the caller is told which file it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def next_file(folders: Folders, left: Left, current: OpenFile | None, known: Cal
             with opened(path) as file:
                 if file is not None and not known(file) and look.is_between(file):
                     judged = look.judged(file)
-                    later += [(file.born, file.status().st_mtime_ns, judged)] if judged else []
+                    since = 0 if look.births_contradict(file) else file.born
+                    later += [(since, file.status().st_mtime_ns, judged)] if judged else []
     return min(later, key=lambda one: one[:2])[2] if later else Next()
 
 
@@ -100,13 +101,24 @@ class _Look:
         return min(self._from, self._to) < numbers < max(self._from, self._to)
 
     def is_between(self, file: OpenFile) -> bool:
-        """Made between the two, as far as births are known; else written after the first."""
+        """Made after the first, as far as births are known; else written after it."""
         if not file.size() or any(file.is_as(other) for other in (self._left, self._current) if other):
             return False
         if not (file.born and self._left.born):
             return file.status().st_mtime_ns >= self._left.status().st_mtime_ns
-        until = self._current.born if self._current else 0
-        return self._left.born <= file.born and (not until or file.born <= until)
+        return self._left.born <= file.born or self._clock_went_back()
+
+    def births_contradict(self, file: OpenFile) -> bool:
+        """Made before the file that it may follow, or after the one that is there now: a copy, or the clock went back
+        between two rotations."""
+        if not (file.born and self._left.born):
+            return False
+        return file.born < self._left.born or bool(self._current and 0 < self._current.born < file.born)
+
+    def _clock_went_back(self) -> bool:
+        """While the first file was written, or before the one that is there now was made."""
+        written_before_born = self._left.status().st_mtime_ns < self._left.born
+        return written_before_born or bool(self._current and 0 < self._current.born < self._left.born)
 
     def judged(self, file: OpenFile) -> Next | None:
         """None for a copy of what was read. A copy that did not keep its times looks like a log of equal lines."""
@@ -114,7 +126,8 @@ class _Look:
         same = file.size() <= self._left.size() and _begin_alike(file, self._left)
         if copied and same:
             return None
-        return Next(undecided=file.path) if copied or same or self._may_be_foreign(file) else Next(path=file.path)
+        unsure = copied or same or self.births_contradict(file) or self._may_be_foreign(file)
+        return Next(undecided=file.path) if unsure else Next(path=file.path)
 
     def _may_be_foreign(self, file: OpenFile) -> bool:
         """A higher number beside a name that is not wholly the log's own: newer, or another program's."""

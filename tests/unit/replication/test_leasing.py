@@ -105,6 +105,14 @@ def test_a_silent_holder_whose_lock_is_held_loses_its_lease_after_a_whole_time_t
     assert second.leases[0].epoch == 2
 
 
+def test_a_silent_holder_with_a_longer_time_to_live_may_write_for_as_long(world: World, told: Told) -> None:
+    longer = replace(TIMES, ttl_s=60)
+    first = acquire(world.ledger, [Wanted(FILE)], holder="first", home=world.home, times=longer, say=lambda _: None)
+    deadline = first.renew() / 1e9
+    assert taken_by(world, "second").leases[0].epoch == 2
+    assert told.seconds >= deadline + TIMES.margin_s
+
+
 def test_a_holder_that_is_provably_gone_is_not_waited_for(world: World, told: Told) -> None:
     for lock in taken_by(world, "first").locks:
         lock.close()  # as the kernel does with the process

@@ -202,6 +202,41 @@ def test_a_file_from_a_backup_may_be_the_next_one(log: Path, begun: Follower, tm
     undecided(begun, Path(f"{log}.2"))
 
 
+MINUTES = {  # when the three files of a log were made and last written, by a clock that was set back in between
+    "before the last": ((0, 3), (3, 4), (-7, -6)),
+    "before the last, a little": ((0, 3), (3, 9), (1, 2)),
+    "before the one between": ((0, 3), (-7, -5), (-5, -4)),
+    "while the first was written": ((0, -2), (-2, 1), (1, 2)),
+}
+
+
+@pytest.mark.parametrize("minutes", MINUTES.values(), ids=MINUTES)
+def test_a_file_between_two_others_is_not_passed_over_when_the_clock_was_set_back(
+    log: Path, monkeypatch: pytest.MonkeyPatch, minutes: tuple[tuple[int, int], ...]
+) -> None:
+    made = {log.stat().st_ino: minutes[0]}
+    now = log.stat().st_mtime_ns
+
+    def at(minute: int) -> int:
+        return now + minute * 60 * 10**9
+
+    monkeypatch.setattr(identity, "born_ns", lambda fd: at(made[os.fstat(fd).st_ino][0]))
+    begun = follow(log)
+    assert begun.run() == [b"one", b"two"]
+    log.rename(f"{log}.1")
+    between = Path(f"{log}.1")
+    append(log, "between")
+    made[log.stat().st_ino] = minutes[1]
+    between.rename(f"{log}.2")
+    log.rename(between)
+    append(log, "new")
+    made[log.stat().st_ino] = minutes[2]
+    for path in (Path(f"{log}.2"), between, log):
+        written = at(made[path.stat().st_ino][1])
+        os.utime(path, ns=(written, written))
+    undecided(begun, between)
+
+
 # --------------------------------------------------------------------------------------------------------------- links
 
 
