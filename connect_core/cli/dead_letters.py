@@ -53,7 +53,7 @@ def show(
     number: Annotated[int, typer.Argument(help="Number of the dead letter, as `list` shows it.", metavar="ID")],
     as_json: JsonFlag = False,
 ) -> None:
-    """One rejected record with its original bytes."""
+    """One rejected record with its original bytes, the first 64 KiB of them."""
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
         letter = opened.ledger.dead_letter(number)

@@ -8,6 +8,8 @@ from connect_core.contracts import Json
 from connect_core.ledger.database import now
 from connect_core.ledger.tables import AUDIT
 
+CREATED = "create"
+
 
 def note(
     connection: Connection, uid: str | None, action: str, who: str, why: str = "", detail: Json | None = None

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 
 from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Retriable
-from connect_core.ledger.auditing import note
+from connect_core.ledger.auditing import CREATED, note
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.differences import differences
 from connect_core.ledger.tables import ASSIGNMENTS, CONNECTOR_REVISIONS, CONNECTORS
@@ -223,7 +223,7 @@ def _create(connection: Connection, name: str, document: Json, who: str, why: st
     except IntegrityError as taken:
         raise Retriable(f"somebody else made connector {name!r} at the same moment", next_step="Try again") from taken
     _add_revision(connection, made.uid, 1, document, [], who, why)
-    note(connection, made.uid, "create", who, why)
+    note(connection, made.uid, CREATED, who, why)
     return made
 
 

@@ -14,9 +14,9 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.exc import ProgrammingError
 
-from connect_core.ledger.auditing import note
+from connect_core.ledger.auditing import CREATED, note
 from connect_core.ledger.database import Transactions, now
-from connect_core.ledger.tables import AUDIT, CONNECTORS, FLOORS, LEASES, LEDGER
+from connect_core.ledger.tables import AUDIT, FLOORS, LEASES, LEDGER
 
 RESTORED, SERVED = "restored", "served"
 _LIFT = 1_000_000
@@ -86,11 +86,14 @@ class Identity(Transactions):
 
     def restored_since(self, uid: str) -> bool:
         """Whether this ledger was restored after it had got to know this connector: then it may have forgotten targets
-        of its, and whatever was written there."""
+        of its, and whatever was written there. By the order of what was noted: clocks are set back."""
+        created, restored = (
+            sa.select(sa.func.max(AUDIT.c.id)).where(AUDIT.c.action == it) for it in (CREATED, RESTORED)
+        )
         with self._read() as connection:
-            created = connection.scalar(sa.select(CONNECTORS.c.created_at).where(CONNECTORS.c.uid == uid))
-            restored = connection.scalar(_LAST_RESTORED)
-        return bool(created and restored and created <= restored)
+            first = connection.scalar(created.where(AUDIT.c.uid == uid))
+            last = connection.scalar(restored)
+        return last is not None and (first is None or first < last)
 
     def _server(self) -> str:
         """Empty for SQLite, and where the server does not say who it is."""

@@ -118,9 +118,10 @@ class Watch:
 
 def require_over(ledger: Ledger, ttl_s: float, where: str) -> None:
     """Called with the leases held. Raises Retriable while lanes of the leases that a restored ledger has forgotten may
-    be at work: it may have come back since `recognise` has looked."""
+    be at work: it may have come back since `recognise` has looked. A moment far ahead is of a clock that was set back
+    since: `recognise` has waited for a whole time to live after it."""
     restored_at = ledger.restored_at()
-    if restored_at and (clock.utc() - restored_at).total_seconds() < ttl_s:
+    if restored_at and abs((clock.utc() - restored_at).total_seconds()) < ttl_s:
         raise _came_back(where)
 
 

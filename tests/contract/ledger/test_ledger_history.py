@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from connect_core import clock
 from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position, Reject
 from connect_core.errors import ConfigError, DataError, Failure, Fenced
 from connect_core.ledger import Ledger
@@ -180,6 +182,15 @@ def test_who_was_made_before_the_restore_may_have_been_forgotten(worker: Worker)
     assert ledger.restored_at() is not None
     assert ledger.restored_since(worker.uid)
     assert not ledger.restored_since(Worker.started(ledger, "younger").uid)
+
+
+def test_a_clock_that_was_set_back_does_not_hide_who_may_have_been_forgotten(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    utc = clock.utc
+    monkeypatch.setattr(clock, "utc", lambda: utc() - timedelta(hours=2))
+    worker.ledger.mark_restored(counter=0, who="ann")
+    assert worker.ledger.restored_since(worker.uid)
 
 
 def test_what_a_run_has_settled_is_found_by_its_id_and_by_that_of_its_scheduler(worker: Worker) -> None:

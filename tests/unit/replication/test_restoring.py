@@ -50,6 +50,7 @@ class Standing:
 
     def __init__(self) -> None:
         self.slept = 0.0
+        self.ahead = timedelta()
 
     def boottime_ns(self) -> int:
         return int(self.slept * 1e9)
@@ -58,7 +59,7 @@ class Standing:
         return self.slept
 
     def utc(self) -> datetime:
-        return datetime.now(UTC) + timedelta(seconds=self.slept)
+        return datetime.now(UTC) + timedelta(seconds=self.slept) + self.ahead
 
     def sleep(self, seconds: float) -> None:
         self.slept += seconds
@@ -93,6 +94,25 @@ def test_what_was_delivered_since_the_backup_is_found(
     assert standing.slept == pytest.approx(TTL_S, abs=5), (
         "lanes of the leases that were forgotten are over before anybody begins"
     )
+    world.source.bodies = list(BODIES)
+    world.run()
+    world.check()
+    assert sum(receipt.already for receipt in world.receipts()) == 100
+
+
+def test_a_clock_that_is_set_back_after_a_restore_neither_blocks_nor_hides_anything(
+    world: World, backup: Callable[[], Backup], standing: Standing
+) -> None:
+    world.source.bodies = BODIES[:50]
+    world.run()
+    kept = backup()
+    world.source.bodies = BODIES[:150]
+    world.run()
+    kept.bring_back()
+    standing.ahead = timedelta(hours=2)
+    told_restored(world.ledger, world.home, "ann")
+    standing.ahead = timedelta()
+    look(world)
     world.source.bodies = list(BODIES)
     world.run()
     world.check()
