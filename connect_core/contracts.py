@@ -593,6 +593,15 @@ class Sink(Protocol):
         """
 
 
+@runtime_checkable
+class Expiring(Protocol):
+    """A sink whose targets lose their oldest records by themselves."""
+
+    def within(self, floors: Sequence[Floor]) -> list[Floor]:
+        """When a person gives up what is open: these floors, none before the oldest that its target has left, since
+        nobody can look there any more. One whose target does not answer stays as it is."""
+
+
 class Engine(Protocol):
     """Where lanes run."""
 
