@@ -154,6 +154,7 @@ def test_an_older_rotated_file_is_not_read(log: Path) -> None:
     log.rename(f"{log}.1")
     append(log, "new")
     assert begun.run() == [b"new"]
+    assert begun.gaps == []
 
 
 # ------------------------------------------------------------------------------------------------------- not decided
