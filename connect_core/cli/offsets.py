@@ -21,7 +21,7 @@ from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
-    from connect_core.contracts import Position
+    from connect_core.contracts import Floor, Position
     from connect_core.ledger import Connector, Lease, Repeats
     from connect_core.planning import Assignment
     from connect_core.records import Partition
@@ -91,8 +91,10 @@ def set_(
         repeats = agreed(opened, connector, part, before, wanted, yes=yes)
         with _leases(opened, home, connector, assignment, part) as leases:
             require_unmoved(opened, connector, part, before)
-            who = opened.settings.user
-            opened.ledger.set_offset(leases, connector.uid, LIVE, part, wanted, who=who, why=why, abandon=abandon)
+            who, floors = opened.settings.user, _floors(opened, connector, part) if abandon else []
+            opened.ledger.set_offset(
+                leases, connector.uid, LIVE, part, wanted, who=who, why=why, abandon=abandon, floors=floors
+            )
     _told(name, partition, before, wanted, repeats, as_json)
 
 
@@ -202,6 +204,17 @@ def _placed(
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
         return placed(source, partition, before, offset, f"connector {connector.name}")
+
+
+def _floors(opened: Session, connector: Connector, partition: Partition) -> list[Floor]:
+    from connect_core import systems
+    from connect_core.config import revealed
+    from connect_core.contracts import LIVE
+    from connect_core.replication.placing import floors_left
+
+    with ExitStack() as resources:
+        sink = systems.sink(revealed(opened.resolved(connector).sink), resources)
+        return floors_left(sink, opened.ledger.floors(connector.uid, LIVE), partition)
 
 
 @contextmanager

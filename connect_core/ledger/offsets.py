@@ -18,12 +18,12 @@ from dataclasses import asdict
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import Position
+from connect_core.contracts import Floor, Position
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions, now, upsert
 from connect_core.ledger.leases import Lease, fence
-from connect_core.ledger.ranges import abandon_range, committed, open_range_ids
+from connect_core.ledger.ranges import abandon_range, committed, move_up, open_range_ids
 from connect_core.ledger.rows import position_row
 from connect_core.ledger.settling import OFFSET_KEY
 from connect_core.ledger.tables import OFFSET_CHANGES, OFFSETS
@@ -44,16 +44,19 @@ class Offsets(Transactions):
         who: str,
         why: str,
         abandon: bool = False,
+        floors: Sequence[Floor] = (),
     ) -> None:
         """Moves the committed position of one partition. Without the source's evidence nobody would notice that what
-        is read was replaced before the next run.
+        is read was replaced before the next run. `floors` of it are moved up to where they are given, when it has a
+        range that is abandoned.
 
         Raises DataError while a range of the partition is open, unless `abandon` closes it without a receipt; Fenced
         when a lease is lost.
         """
         with self._write() as connection:
             fence(connection, leases)
-            _close_open_ranges(connection, uid, stream, partition, who, why, abandon)
+            if _close_open_ranges(connection, uid, stream, partition, who, why, abandon):
+                move_up(connection, uid, stream, partition, floors)
             before = committed(connection, uid, stream, [partition])[partition]
             _move(connection, uid, stream, partition, "set", before, position, who, why)
 
@@ -109,8 +112,10 @@ class Offsets(Transactions):
 
 def _close_open_ranges(
     connection: Connection, uid: str, stream: str, partition: Partition, who: str, why: str, abandon: bool
-) -> None:
-    for range_id in open_range_ids(connection, uid, stream, partition):
+) -> list[int]:
+    """Their ids."""
+    open_ids = open_range_ids(connection, uid, stream, partition)
+    for range_id in open_ids:
         if not abandon:
             raise DataError(
                 f"range {range_id} is open: what was delivered of it is not known yet",
@@ -118,6 +123,7 @@ def _close_open_ranges(
                 next_step="Let a run finish it, or abandon it: `waybill offsets set --abandon`",
             )
         abandon_range(connection, range_id, who, why)
+    return open_ids
 
 
 def _before_last_change(connection: Connection, uid: str, stream: str, partition: Partition) -> Position | None:

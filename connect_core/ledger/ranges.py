@@ -239,6 +239,14 @@ def abandon_range(connection: Connection, range_id: int, who: str, why: str) -> 
     note(connection, row.uid, "abandon", who, why, detail)
 
 
+def move_up(connection: Connection, uid: str, stream: str, partition: Partition, floors: Sequence[Floor]) -> None:
+    """Where a partition's floors stand before these, they are moved there."""
+    for floor in floors:
+        below = (FLOORS.c.target_id == target_id(floor.target)) & (FLOORS.c.position < floor.position)
+        here = (FLOORS.c.uid == uid) & (FLOORS.c.stream == stream) & (FLOORS.c.partition_id == partition.id)
+        connection.execute(FLOORS.update().where(here, below).values(position=floor.position, changed_at=now()))
+
+
 def committed(
     connection: Connection, uid: str, stream: str, partitions: Sequence[Partition]
 ) -> dict[Partition, Position | None]:

@@ -1,8 +1,11 @@
-"""A place that a person names: whether reading can go on there, and what stands there now (delivery rules 10, 15)."""
+"""A place that a person names: whether reading can go on there, and what stands there now (delivery rules 10, 15); and
+where the target is looked through from then on (rules 6, 7)."""
 
 from __future__ import annotations
 
-from connect_core.contracts import Bounds, Inbox, Position, Source
+from collections.abc import Iterable
+
+from connect_core.contracts import Bounds, Expiring, Floor, Inbox, Position, Sink, Source
 from connect_core.errors import ConfigError
 from connect_core.records import Partition
 
@@ -40,6 +43,13 @@ def placed(source: Source, partition: Partition, before: Position | None, offset
             next_step="Choose another place, or let the next run go on where it is",
         )
     return Position(seen.incarnation, offset, seen.evidence)
+
+
+def floors_left(sink: Sink, floors: Iterable[Floor], partition: Partition) -> list[Floor]:
+    """Those of a partition whose open range is given up, none before what its target has left. Empty where a target
+    loses nothing by itself."""
+    known = [one for one in floors if one.partition_id == partition.id]
+    return sink.within(known) if isinstance(sink, Expiring) else []
 
 
 def _looked_at(source: Source, partition: Partition, at: Position) -> Bounds:

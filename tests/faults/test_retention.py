@@ -20,6 +20,7 @@ from tests.faults.kit.journeys import (
 )
 from tests.faults.kit.processes import ended
 from tests.faults.kit.retention import WHILE_SERVING_S, expire_while_serving, expiring
+from tests.faults.kit.topics import fill
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
 
@@ -107,3 +108,53 @@ def test_a_target_that_forgets_what_nobody_has_looked_at_stops_the_run_until_it_
     repeats = sum(int(str(one["possible_repeats"])) for one in receipts)
     assert repeats > 0
     assert account(journey.source(), ever, receipts, journey.spans()).into(row) == EXACT._replace(repeated=repeats)
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_range_that_is_given_up_does_not_stop_the_runs_behind_it(
+    across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
+) -> None:
+    """A person has found out what arrived before it was deleted: all of what the worker had written is not read again,
+    and the run goes on behind it though nobody can look where it stood."""
+    journey = across(database)
+    row.describe("target expired what a killed worker had delivered: given up behind it", where=journey.where)
+    row.database = database
+    worker_killed(journey, row, passes=1)
+    forgotten = journey.target()
+    row.strikes()
+    with expiring(rocketmq, journey.site.topic):
+        pass
+    assert "offsets set --abandon" in journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)
+    for partition in journey.source():
+        behind = str(len(forgotten.get(partition, [])))
+        journey.site.waybill("offsets", "set", journey.name, partition, behind, "--abandon", "--yes")
+    run_until_done(journey)
+    row.moves_again()
+    now = journey.target()
+    ever = {queue: forgotten.get(queue, []) + now.get(queue, []) for queue in journey.source()}
+    assert ever == journey.source()
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_run_that_is_killed_before_it_wrote_where_all_had_expired_is_made_up_for(
+    across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
+) -> None:
+    """What was settled long ago may go: of the range that is open nothing can be among it."""
+    journey = across(database)
+    row.describe("target expired what was settled, then the driver is killed behind its plan", where=journey.where)
+    row.database = database
+    run_until_done(journey)
+    settled = journey.target()
+    fill(journey.site.name_servers, journey.site.topic, [[b"of others"] * 100] * journey.partitions)
+    with expiring(rocketmq, journey.site.topic):
+        pass
+    journey.feed(journey.records, journey.records + 1_000)
+    driver, there = begun_and_stopped(journey, "planned")
+    row.strikes()
+    processes.kill(there)
+    ended(driver)
+    run_until_done(journey)
+    row.moves_again()
+    now = journey.target()
+    ever = {queue: settled.get(queue, []) + now.get(queue, []) for queue in journey.source()}
+    assert account(journey.source(), ever, receipts_of(journey), journey.spans()).into(row) == EXACT

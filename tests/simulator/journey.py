@@ -76,6 +76,8 @@ class Journey(Stage):
     attempts: int = 0
     problems: list[str] = field(default_factory=list)
     called: Counter[str] = field(default_factory=Counter)
+    given_up: dict[str, tuple[int, dict[Queue, int]]] = field(default_factory=dict)
+    """When a person gave a range up, and what had expired then, by the queue and the partition of the error."""
     told_before: Told = field(default_factory=Told)
     recreated: list[Recreated] = field(default_factory=list)
     restored: int = 0
@@ -167,6 +169,10 @@ class Journey(Stage):
     def source_now(self) -> Source:
         """As the document has it."""
         return self.source(self.resolved(self.document).source)
+
+    def sink_now(self) -> Sink:
+        """As the document has it."""
+        return self.sink(self.resolved(self.document).sink, Holder())
 
     def sink(self, side: Side, holder: Holder) -> Sink:
         if side.system == plans.TOPIC:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from connect_core.contracts import LIVE, Source
+from connect_core.contracts import LIVE, Sink, Source
 from connect_core.errors import ConfigError
 from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.planning import Assignment
 from connect_core.records import Partition
 from connect_core.replication.leasing import Times, Wanted, acquire
-from connect_core.replication.placing import placed
+from connect_core.replication.placing import floors_left, placed
 from tests.simulator.ledger import UID
 from tests.simulator.scheduler import Scheduler
 
@@ -50,9 +50,16 @@ def with_leases(
 
 
 def set_offset(
-    world: World, source: Source, assignment: Assignment, partition: Partition, offset: int, *, abandon: bool = False
+    world: World,
+    source: Source,
+    assignment: Assignment,
+    partition: Partition,
+    offset: int,
+    *,
+    abandon: bool = False,
+    sink: Sink | None = None,
 ) -> bool:
-    """Whether there is such a place."""
+    """Whether there is such a place. `sink` tells what is left of the targets of what is given up."""
     before = world.ledger.positions(UID, LIVE, [partition])[partition]
     try:
         position = placed(source, partition, before, offset, "the simulator")
@@ -60,7 +67,10 @@ def set_offset(
         return False
 
     def change(leases: list[Lease]) -> None:
-        world.ledger.set_offset(leases, UID, LIVE, partition, position, who="operator", why="", abandon=abandon)
+        floors = floors_left(sink, world.ledger.floors(UID, LIVE), partition) if sink and abandon else []
+        world.ledger.set_offset(
+            leases, UID, LIVE, partition, position, who="operator", why="", abandon=abandon, floors=floors
+        )
 
     with_leases(world, assignment, partition, change)
     return True

@@ -21,6 +21,8 @@ class Person:
     """Who answers when a run says that one is needed. Called without a reason in the world, that is a fault."""
 
     journey: Journey
+    run_began_ns: int
+    """When the run began that calls."""
 
     def answers(self, error: OffsetGone | TooManyRejects | TargetChanged) -> bool:
         """Whether this is to stay so: then the run has done all that it can."""
@@ -78,13 +80,20 @@ class Person:
         return False
 
     def _delivers_again(self, error: TargetChanged) -> None:
-        """Where that would change the order a person finds out what arrived, and the range is given up behind it."""
+        """Where that would change the order, and every second time, a person finds out what arrived, and the range is
+        given up behind it. Then it is over, unless something has expired since."""
         journey = self.journey
-        if not journey.broker.oldest:
+        expired = dict(journey.broker.oldest)
+        if not expired:
             journey.problems.append(f"called though nothing has expired: {error}")
+        place = error.where.rpartition(" from ")[0]
+        given_up_ns, expired_then = journey.given_up.get(place, (self.run_began_ns, {}))
+        if given_up_ns < self.run_began_ns and expired_then == expired:
+            journey.problems.append(f"called again for what was given up: {error}")
         sink = journey.document["sink"]
-        if sink["options"]["on_unknown"] == "redeliver":
+        if sink["options"]["on_unknown"] == "redeliver" or journey.called["TargetChanged"] % 2:
             self._gives_up(error, behind=True)
+            journey.given_up[place] = journey.scheduler.now_ns, expired
         else:
             journey.revise(sink=sink | {"options": sink["options"] | {"on_unknown": "redeliver"}})
 
@@ -105,7 +114,8 @@ class Person:
             place = journey.database.committed().get(partition.id, 0)
             with suppress(WaybillError):
                 at = max(place, self._behind_what_arrived(partition)) if behind else place
-                set_offset(journey, journey.source_now(), assignment, partition, at, abandon=True)
+                source, sink = journey.source_now(), journey.sink_now()
+                set_offset(journey, source, assignment, partition, at, abandon=True, sink=sink)
 
     def _behind_what_arrived(self, partition: Partition) -> int:
         journey = self.journey

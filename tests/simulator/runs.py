@@ -82,7 +82,7 @@ class Driver:
 
     def _run(self) -> None:
         journey = self.journey
-        say = journey.scheduler.tell
+        say, began_ns = journey.scheduler.tell, journey.scheduler.now_ns
         try:
             journey.step("starts")
             self._attempt()
@@ -96,7 +96,7 @@ class Driver:
             say(f"is refused: {error}")
         except (OffsetGone, TooManyRejects, TargetChanged) as error:
             say(f"needs a person: {error}")
-            self.done = Person(journey).answers(error)
+            self.done = Person(journey, began_ns).answers(error)
         except WaybillError as error:
             if self._is_explained(error):
                 say(f"ends: {error}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
-from connect_core.errors import ConfigError, Failure, Refused, TargetChanged
+from connect_core.errors import ConfigError, Failure, Refused, TargetChanged, WaybillError
 from connect_core.found import Found
 from connect_core.records import Lineage, without_nulls
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
@@ -66,7 +66,7 @@ _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, les
 
 
 class RocketMQSink:
-    """A `contracts.Sink`."""
+    """A `contracts.Sink`, and `Expiring`."""
 
     tells_records = True
 
@@ -75,6 +75,7 @@ class RocketMQSink:
         self._connecting = Connecting(options, resources, options.send_timeout_s)
         self._native = NativeProducers(self._connecting.options, resources) if options.client == NATIVE else None
         self._ends: dict[Queue, int] = {}
+        self._spans: dict[Queue, Span] = {}
         self._shorter: dict[str, int] = {}
         """Queues that have lost what was delivered to them, and where they end, when that is tolerated."""
         self._replaced: set[tuple[str, str]] = set()
@@ -157,16 +158,13 @@ class RocketMQSink:
         end is only a lower floor."""
         standing = {floor.target: floor for floor in known}
         queues = queues_of(wanted)
-        return tuple(self._floor(wanted, queue, standing.get(str(queue)), restored, len(queues)) for queue in queues)
+        return tuple(self._floor(wanted, queue, standing.get(str(queue)), restored) for queue in queues)
 
-    def _floor(self, wanted: Range, queue: Queue, standing: Floor | None, restored: bool, queues: int) -> Floor:
-        """One of several queues may get nothing of a partition for long: with nothing of ours ahead, its floor is moved
-        up when so much was written behind it by others that `writer` would not look at it either."""
+    def _floor(self, wanted: Range, queue: Queue, standing: Floor | None, restored: bool) -> Floor:
         if standing is not None and self._is_lost(standing):
             return Floor(wanted.partition.id, str(queue), self._near_begin(queue), ahead=True)
         if standing is not None:
-            idle = queues > 1 and not standing.ahead
-            return standing._replace(position=self._near_end(wanted, queue, standing.position)) if idle else standing
+            return standing if standing.ahead else standing._replace(position=self._moved_up(queue, standing.position))
         if restored:
             with self._connecting.client() as client:
                 return Floor(wanted.partition.id, str(queue), client.offsets.begin(queue), ahead=True)
@@ -187,14 +185,37 @@ class RocketMQSink:
         self._begun_anew.add(name)
         return True
 
-    def _near_end(self, wanted: Range, queue: Queue, position: int) -> int:
-        return _near(position, self._end(wanted, queue))
+    def _moved_up(self, queue: Queue, position: int) -> int:
+        """A queue may get nothing of a partition for long. With nothing of ours ahead its floor is moved to the end
+        when so much was written behind it by others that `writer` would not look at it either, or when it stands in the
+        older half of what retention has left: retention might pass it while the range is open, and then nobody could
+        say what of the range is there."""
+        begin, end = self._span(queue)
+        expires_soon = begin > 0 and position - begin <= end - position
+        return end if expires_soon else _near(position, end)
+
+    def _span(self, queue: Queue) -> Span:
+        """As it was when this run first asked: an older end is only a lower floor."""
+        if queue not in self._spans:
+            with self._connecting.client() as client:
+                self._spans[queue] = client.offsets.begin(queue), client.offsets.end(queue)
+        return self._spans[queue]
 
     def _end(self, wanted: Range, queue: Queue) -> int:
         if queue not in self._ends:
             with self._connecting.client() as client:
                 self._ends |= visible_ends(client, pinned(wanted.pins.target))
         return self._ends[queue]
+
+    def within(self, floors: Sequence[Floor]) -> list[Floor]:
+        return [self._within(floor) for floor in floors]
+
+    def _within(self, floor: Floor) -> Floor:
+        """What is given up may be given up because its queue is not there."""
+        with suppress(WaybillError), self._connecting.client() as client:
+            if is_queue(floor.target):
+                return floor._replace(position=max(floor.position, client.offsets.begin(queue_of(floor.target))))
+        return floor
 
     def find(self, search: Search) -> dict[int, Found]:
         """Places of a topic that is gone say nothing of the one that is there now, whatever is tolerated: a range that

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from connect_core.contracts import LIVE, Floor, Outcome, Position
@@ -13,9 +15,10 @@ def place(offset: int) -> Position:
     return Position(0, offset, {"at": offset})
 
 
-def put(worker: Worker, offset: int, *, abandon: bool = False) -> None:
+def put(worker: Worker, offset: int, *, abandon: bool = False, floors: Sequence[Floor] = ()) -> None:
+    told = {"who": "ann", "why": "because"}
     worker.ledger.set_offset(
-        [worker.lease], worker.uid, LIVE, Q0, place(offset), who="ann", why="because", abandon=abandon
+        [worker.lease], worker.uid, LIVE, Q0, place(offset), abandon=abandon, floors=floors, **told
     )
 
 
@@ -64,6 +67,21 @@ def test_abandon_closes_the_range_and_sets(worker: Worker) -> None:
     assert worker.position() == place(5)
     assert [floor.ahead for floor in worker.ledger.floors(worker.uid, LIVE)] == [True]
     assert [deed.action for deed in worker.ledger.audit(worker.uid)][:2] == ["offset set", "abandon"]
+
+
+def test_floors_of_what_is_given_up_are_moved_up_and_never_back(worker: Worker) -> None:
+    other = Floor(Q1.id, "copy:0", 1)
+    worker.plan(planned(Q0), planned(Q1), floors=[Floor(Q0.id, "copy:0", 9), Floor(Q0.id, "copy:1", 9), other])
+    put(worker, 5, abandon=True, floors=[Floor(Q0.id, "copy:0", 20), Floor(Q0.id, "copy:1", 3)])
+    after = [Floor(Q0.id, "copy:0", 20, ahead=True), Floor(Q0.id, "copy:1", 9, ahead=True), other]
+    assert sorted(worker.ledger.floors(worker.uid, LIVE)) == sorted(after)
+
+
+def test_where_nothing_is_given_up_floors_stay(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    before = worker.ledger.floors(worker.uid, LIVE)
+    put(worker, 5, abandon=True, floors=[floor._replace(position=floor.position + 9) for floor in before])
+    assert worker.ledger.floors(worker.uid, LIVE) == before
 
 
 def test_undo_puts_back_position_and_evidence(worker: Worker) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from connect_core.errors import Unreachable
 from connect_core.rocketmq import Client, PullResult, PullStatus, Queue, QueueBounds, Slice, StoredMessage, StoredSlice
 from connect_core.rocketmq.wire.stored_message import encode_message
 
@@ -60,6 +61,8 @@ class MemoryCluster:
         return self
 
     def begin(self, queue: Queue) -> int:
+        if queue not in self.queues:
+            raise Unreachable("the broker is not registered", where=str(queue))
         return self.queues[queue].begin
 
     def end(self, queue: Queue) -> int:
