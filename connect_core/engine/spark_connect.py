@@ -18,6 +18,7 @@ from connect_core.engine.spark_jobs import SparkJobs
 from connect_core.errors import WaybillError
 
 _WARM_UP_LIMIT_S = 120.0
+_CUT_LIMIT_S = 1.0
 
 
 class SparkConnectEngine(SparkJobs):
@@ -53,9 +54,14 @@ class SparkConnectEngine(SparkJobs):
         session.interruptTag(tag)
 
     def cut(self) -> None:
-        """Closes the line; the session on the server stays."""
-        with self._connecting:
+        """Closes the line; the session on the server stays. Somebody who is still connecting has none yet, and may
+        never get one: he is not waited for."""
+        if not self._connecting.acquire(timeout=_CUT_LIMIT_S):
+            return
+        try:
             session, self._session = self._session, None
+        finally:
+            self._connecting.release()
         if session is not None:
             session.client.close()
 

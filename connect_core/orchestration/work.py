@@ -41,7 +41,8 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Moved:
-    """What an attempt came to. `receipts` of its own; `finished` is False for a backfill that was told to pause."""
+    """What an attempt came to. `receipts` of its own; `finished` is False when the task's own part of a backfill is not
+    done: it was told to pause, or its partitions were shared out anew."""
 
     receipts: int
     finished: bool = True
@@ -82,7 +83,7 @@ def replicate(
         if summary.receipts:
             for line in lines(told(RunSummary(connector.name, (summary,)), clock.monotonic() - started)):
                 listener.say(line.strip())
-        return Moved(len(summary.receipts), setting.stream == LIVE or is_done(setting))
+        return Moved(len(summary.receipts), setting.stream == LIVE or is_done(setting, attempt.task))
 
 
 def engine_of(connector: str) -> EngineOptions:
@@ -161,9 +162,10 @@ def _end_of(run: Run) -> str:
 
 
 def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
-    """The sum of the receipts of an Airflow run. Raises DataError when an identity does not hold in one of them, or
-    when two that should adjoin do not."""
+    """The sum of the receipts of an Airflow run. Raises DataError when an identity does not hold in one of them, when
+    two that should adjoin do not, or when its backfill is not done though its tasks are."""
     runs = ledger.runs_of(connector.uid, of)
+    _check_done(ledger, connector, {run.stream for run in runs} - {LIVE})
     settled = ledger.ranges_of_run(connector.uid, of)
     faults = [*_identity_faults(settled), *_seams(settled, _begins(ledger, connector, settled))]
     if faults:
@@ -178,6 +180,18 @@ def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
         "runs": [run.id for run in runs],
         **total([one.receipt for one in settled]),
     }
+
+
+def _check_done(ledger: Ledger, connector: Connector, streams: Collection[str]) -> None:
+    """The DAG may have fewer tasks than the partitions are shared by since."""
+    for stream in sorted(streams):
+        stored = ledger.backfill(connector.uid, stream)
+        if stored is not None and stored.state != "done":
+            raise DataError(
+                f"{stream} is {stored.state}, not done, though every task of this run is",
+                where=f"connector {connector.name}",
+                next_step=f"Move the rest: waybill backfills resume {connector.name} {stream}; then clear this task",
+            )
 
 
 def _identity_faults(settled: Sequence[SettledRange]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from connect_core.contracts import LIVE, Json
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Backfill, Connector, Ledger
 from connect_core.replication.course import Course
-from connect_core.replication.setting import Setting
+from connect_core.replication.setting import Setting, shares_of
 from connect_core.replication.summary import TaskSummary
 from connect_core.replication.task import TaskRun
 
@@ -99,13 +99,14 @@ def concluding(setting: Setting, run: TaskRun) -> TaskSummary:
     return summary
 
 
-def is_done(setting: Setting) -> bool:
-    """Whether every part of the backfill is settled, those of other tasks included."""
+def is_done(setting: Setting, task: int | None = None) -> bool:
+    """Whether every part of the backfill is settled; with `task` those of its partitions, as these are shared out."""
     course, ledger, uid = setting.course, setting.ledger, setting.connector.uid
     if course is None:
         raise ValueError(f"stream {setting.stream} of {setting.connector.name} has no course")
-    positions = ledger.positions(uid, setting.stream, course.partitions())
-    return course.is_done(positions) and not ledger.open_ranges(uid, setting.stream)
+    wanted = course.partitions() if task is None else shares_of(setting, ledger.assignment(uid), task).keys()
+    positions = ledger.positions(uid, setting.stream, wanted)
+    return course.is_done(positions) and not ledger.open_ranges(uid, setting.stream, wanted)
 
 
 def _cancelled(setting: Setting, stream: str) -> str:

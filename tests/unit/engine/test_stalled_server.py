@@ -1,0 +1,41 @@
+"""A Spark Connect server that takes the line and never says a word."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from connect_core.engine import spark_task
+from connect_core.engine.spark_connect import SparkConnectEngine
+from connect_core.errors import EngineFailed
+
+LIMIT_S = 0.5
+HANGS_S = 15.0
+"""Less than the client gives a server for its first word."""
+
+
+@pytest.fixture
+def stalled() -> Iterator[int]:
+    """Its port. The kernel accepts; nobody reads."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_job_ends_within_its_limit_though_nobody_could_connect(stalled: int) -> None:
+    engine, ended = SparkConnectEngine(f"sc://127.0.0.1:{stalled}"), list[Exception]()
+
+    def job() -> None:
+        try:
+            engine.answers(spark_task.nothing, [b""], LIMIT_S)
+        except Exception as error:
+            ended.append(error)
+
+    for _ in range(2):  # the next one is not held up for longer either
+        asking = threading.Thread(target=job, daemon=True)
+        asking.start()
+        asking.join(HANGS_S)
+    assert [type(one) for one in ended] == [EngineFailed, EngineFailed]
+    assert all("gave no answer within 0.5 s" in str(one) for one in ended)
