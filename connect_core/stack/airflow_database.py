@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 from connect_core.errors import Unreachable
 from connect_core.stack.airflow_settings import DATABASE, DATABASE_VARIABLE
-from connect_core.stack.jars import Report, locked
+from connect_core.stack.jars import Report
+from connect_core.stack.locking import locked
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as psycopg2_cursor

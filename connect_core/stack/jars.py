@@ -11,15 +11,13 @@ connect_core.stack.jars VERSION`). It never names a host: both tools use the rep
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +25,7 @@ from xml.sax.saxutils import quoteattr
 
 from connect_core.errors import Refused, Unreachable
 from connect_core.stack import java, network
+from connect_core.stack.locking import locked
 
 VERSION = "5.5.0"
 """What `dev up` starts. The lists beside this module are the versions that can be fetched."""
@@ -127,15 +126,6 @@ def differences(jars: tuple[Jar, ...], folder: Path) -> list[str]:
         if digest != wanted[name]:
             found.append(f"{name} has SHA-256 {digest}, recorded is {wanted[name]}")
     return found
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Holds an exclusive lock on `path`; waits for another process that has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _parse(line: str) -> Jar:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from connect_core.errors import Unreachable
 from connect_core.stack import airflow, processes, supervision
-from connect_core.stack.jars import Report, locked
+from connect_core.stack.jars import Report
+from connect_core.stack.locking import locked
 from connect_core.stack.mqtt_broker import MqttBroker
 from connect_core.stack.parts import RUNNING, Kind, Options, Site
 from connect_core.stack.ports import is_free

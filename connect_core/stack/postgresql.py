@@ -26,7 +26,8 @@ from typing import ClassVar
 
 from connect_core.errors import Refused, Unreachable
 from connect_core.stack import processes, record
-from connect_core.stack.jars import Report, locked
+from connect_core.stack.jars import Report
+from connect_core.stack.locking import locked
 from connect_core.stack.parts import NOT_ANSWERING, POSTGRESQL, RUNNING, Site
 from connect_core.stack.processes import Launch
 from connect_core.stack.rocketmq import settings_of
