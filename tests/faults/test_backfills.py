@@ -228,7 +228,7 @@ class Files:
 @pytest.mark.parametrize(
     ("stream", "step"),
     [
-        ("live", "planned"),
+        pytest.param("live", "planned", marks=COSTLY),
         pytest.param("live", "before-receipt", marks=COSTLY),
         pytest.param("backfill", "planned", marks=COSTLY),
         pytest.param("backfill", "before-receipt", marks=COSTLY),

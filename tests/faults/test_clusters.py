@@ -139,6 +139,7 @@ def test_a_target_that_is_busy_for_a_while_gets_the_same_batches_again(
 # ------------------------------------------------------------------------------------------------------ other writers
 
 
+@COSTLY
 @pytest.mark.parametrize("database", ["PostgreSQL", "SQLite"])
 def test_a_foreign_producer_writes_in_between(
     across: MakeAcross, rocketmq: RocketMQ, database: str, row: FaultRow
