@@ -127,6 +127,7 @@ class _Job(threading.Thread):
         self._task = task
         self._requests = requests
         self._tag = f"waybill-{uuid4().hex}"
+        self._given_up = False
         self.sent = False
         self.failure: Exception | None = None
         self._table: pa.Table | None = None
@@ -134,6 +135,8 @@ class _Job(threading.Thread):
     def run(self) -> None:
         try:
             self._session = self._spark.session()
+            if self._given_up:
+                return  # the session came too late: nobody waits for this job any more
             self._spark.tag(self._session, self._tag)
             job = frame(self._session, self._task, self._requests)
             self.sent = True
@@ -152,6 +155,7 @@ class _Job(threading.Thread):
 
     def give_up(self, limit_s: float) -> None:
         """Asks Spark to end the job and waits until it has; when it does not within `limit_s`, cuts the line."""
+        self._given_up = True
         asking = threading.Thread(target=self._cancel, name="spark-cancel", daemon=True)
         asking.start()
         asking.join(limit_s)

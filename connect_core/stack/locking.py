@@ -13,8 +13,8 @@ from typing import TextIO
 
 from connect_core.errors import LeaseHeld
 
-LIMIT_S = 900.0
-"""Longer than the first start of a stack takes, which fetches hundreds of megabytes."""
+LIMIT_S = 1800.0
+"""Longer than a first start may take, which fetches hundreds of megabytes."""
 _TELL_AFTER_S = 2.0
 _LOOK_S = 0.1
 
@@ -26,10 +26,11 @@ def locked(path: Path, limit_s: float = LIMIT_S) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as handle:
         _wait(handle, path, limit_s)
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
-        yield
+        _write(handle, str(os.getpid()))
+        try:
+            yield
+        finally:
+            _write(handle, "")
 
 
 def _wait(handle: TextIO, path: Path, limit_s: float) -> None:
@@ -49,6 +50,12 @@ def _wait(handle: TextIO, path: Path, limit_s: float) -> None:
         time.sleep(_LOOK_S)
 
 
+def _write(handle: TextIO, holder: str) -> None:
+    handle.truncate(0)
+    handle.write(holder)
+    handle.flush()
+
+
 def _is_taken(handle: TextIO) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,4 +66,4 @@ def _is_taken(handle: TextIO) -> bool:
 
 def _holder(handle: TextIO) -> str:
     handle.seek(0)
-    return handle.read().strip() or "unknown"
+    return handle.read() or "unknown"

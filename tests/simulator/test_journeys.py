@@ -13,7 +13,7 @@ from tests.simulator.focus import FOCI, focused
 from tests.simulator.plans import ROUTES
 from tests.simulator.running import travelled, travelled_again
 
-FIRST_SEED, JOURNEYS = 20_001, 15
+FIRST_SEED, JOURNEYS = 20_001, 25
 OF_EACH = 5
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from connect_core.engine import spark_task
 from connect_core.engine.spark_connect import SparkConnectEngine
-from connect_core.errors import EngineFailed
+from connect_core.engine.spark_jobs import SparkJobs
+from connect_core.errors import EngineFailed, WaybillError
 
 LIMIT_S = 0.5
 HANGS_S = 15.0
@@ -39,3 +40,38 @@ def test_a_job_ends_within_its_limit_though_nobody_could_connect(stalled: int) -
         asking.join(HANGS_S)
     assert [type(one) for one in ended] == [EngineFailed, EngineFailed]
     assert all("gave no answer within 0.5 s" in str(one) for one in ended)
+
+
+class Late(SparkJobs):
+    """Its session comes when the test lets it."""
+
+    where, looked_at = "here", "look"
+
+    def __init__(self) -> None:
+        self.comes, self.cut_at, self.tagged = threading.Event(), threading.Event(), list[str]()
+
+    def session(self) -> object:
+        self.comes.wait()
+        return self
+
+    def tag(self, session: object, tag: str) -> None:
+        self.tagged.append(tag)
+
+    def cancel(self, session: object, tag: str) -> None: ...
+
+    def cut(self) -> None:
+        self.cut_at.set()
+
+    def translated(self, error: Exception, sent: bool) -> WaybillError:
+        raise AssertionError(error)
+
+
+def test_a_job_whose_session_came_too_late_is_not_sent() -> None:
+    engine = Late()
+    with pytest.raises(EngineFailed, match="gave no answer"):
+        engine.answers(spark_task.nothing, [b""], 0.01)
+    assert engine.cut_at.is_set()
+    engine.comes.set()
+    for job in [one for one in threading.enumerate() if one.name == "spark-job"]:
+        job.join(HANGS_S)
+    assert engine.tagged == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -55,4 +56,5 @@ def test_who_waits_for_a_process_that_was_stopped_is_told_for_which(
 def test_it_goes_on_when_the_holder_has_ended(lock: Path, holder: subprocess.Popen[str]) -> None:
     holder.kill()
     with locked(lock, limit_s=10):
-        assert lock.read_text().isdigit()
+        assert lock.read_text() == str(os.getpid())
+    assert lock.read_text() == "", "nobody is named who has gone"
