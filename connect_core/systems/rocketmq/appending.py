@@ -107,15 +107,33 @@ class QueueAppender:
     def look(self, limit: Limit) -> None:
         """Counts the surplus among what others wrote between our batches. Raises TargetChanged when what stood there
         before is gone."""
-        if lost := gone(self._client, self.queue, self.anchors or ()):
-            raise target_replaced(lost)
         deadline = clock.monotonic() + limit.left_s()
+        self._check_anchors(deadline)
         if not self._foreign:
             return
         begin, end = min(span[0] for span in self._foreign), max(span[1] for span in self._foreign)
         for one in uncovered(begin, end, [*self.written(), *self.others()]):
             self.surplus += self._surplus_in(*one, deadline)
         self._foreign = []
+
+    def _check_anchors(self, deadline: float) -> None:
+        """Of a place that cannot be seen yet nobody can tell what stands there: what others have stored in a queue that
+        was made anew may become visible later than what we wrote behind it is acknowledged."""
+        if not self.anchors:
+            return
+        while self._written and self._client.offsets.end(self.queue) <= self._written[0][0]:
+            self._wait_for_sight(self._written[0][0], deadline)
+        if lost := gone(self._client, self.queue, self.anchors):
+            raise target_replaced(lost)
+
+    def _wait_for_sight(self, place: int, deadline: float) -> None:
+        if clock.monotonic() >= deadline:
+            raise Retriable(
+                "No time was left to look at what stands between our batches",
+                where=f"{self.queue}, offset {place}",
+                next_step="The next attempt looks at all of it; give this topic fewer writers a queue",
+            )
+        clock.sleep(_POLL_S)
 
     def _deadline(self, limit: Limit) -> float:
         """The last moment at which a send may begin, so that its outcome is known before the lane's deadline."""
@@ -150,13 +168,7 @@ class QueueAppender:
             found, begin = self._found_in(begin, end, deadline)
             count += found
             if begin < end:  # acknowledged, but not visible yet
-                if clock.monotonic() >= deadline:
-                    raise Retriable(
-                        "No time was left to read what others wrote between our batches",
-                        where=f"{self.queue}, offset {begin}",
-                        next_step="The next attempt looks at all of it; give this topic fewer writers a queue",
-                    )
-                clock.sleep(_POLL_S)
+                self._wait_for_sight(begin, deadline)
         return count
 
     def _found_in(self, begin: int, end: int, deadline: float) -> tuple[int, int]:

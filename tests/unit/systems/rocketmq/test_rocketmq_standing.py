@@ -11,7 +11,7 @@ from connect_core.clock import now_ns
 from connect_core.contracts import Floor, Limit, OpenRange, Search, Side
 from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
-from connect_core.rocketmq import Acknowledged, StoreStatus
+from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
@@ -181,6 +181,30 @@ def test_what_was_written_first_must_stand_when_the_range_ends() -> None:
     appender._count(Acknowledged(QUEUES[0], 9, 1, StoreStatus.OK))
     appender._foreign = []
     with pytest.raises(TargetChanged, match="another message at 3"):
+        appender.look(in_time())
+
+
+class Late(MemoryQueue):
+    """Nothing of it can be seen before somebody has asked for its end twice."""
+
+    def __init__(self, *messages: StoredMessage) -> None:
+        super().__init__([])
+        self._stored, self._asked = messages, 0
+
+    @property
+    def end(self) -> int:
+        self._asked += 1
+        self.messages = list(self._stored) if self._asked > 1 else []
+        return super().end
+
+
+def test_what_cannot_be_seen_yet_is_waited_for_before_anybody_says_that_ours_stands_there() -> None:
+    cluster = topic(*map(ours, range(3)))
+    appender = lane_of(cluster, settled_at(ours(2)))
+    appender._count(Acknowledged(QUEUES[0], 3, 1, StoreStatus.OK, ours(3).offset_message_id))
+    cluster.queues[QUEUES[0]] = Late(*(stored(n, b"of others") for n in range(9)))
+    appender._count(Acknowledged(QUEUES[0], 9, 1, StoreStatus.OK))
+    with pytest.raises(TargetChanged, match="another message at 2"):
         appender.look(in_time())
 
 
