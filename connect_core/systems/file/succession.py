@@ -121,10 +121,10 @@ class _Look:
         return written_before_born or bool(self._current and 0 < self._current.born < self._left.born)
 
     def judged(self, file: OpenFile) -> Next | None:
-        """None for a copy of what was read. A copy that did not keep its times looks like a log of equal lines."""
+        """None for a copy of one of the two. A copy that did not keep its times looks like a log of equal lines."""
         copied = bool(file.born) and file.status().st_mtime_ns < file.born  # its content is older than itself
-        same = file.size() <= self._left.size() and _begin_alike(file, self._left)
-        if copied and same:
+        same = _begins(self._left, file)
+        if copied and (same or (self._current is not None and _begins(self._current, file))):
             return None
         unsure = copied or same or self.births_contradict(file) or self._may_be_foreign(file)
         return Next(undecided=file.path) if unsure else Next(path=file.path)
@@ -136,11 +136,13 @@ class _Look:
         return counted and numbers is not None and self._from is not None and numbers > self._from
 
 
-def _begin_alike(one: OpenFile, other: OpenFile) -> bool:
-    """Whether the shorter of the two is the beginning of the longer one. Reads all of it only where both ends are."""
-    size = min(one.size(), other.size())
+def _begins(whole: OpenFile, file: OpenFile) -> bool:
+    """Whether `whole` begins with all of `file`. Reads all of it only where both of its ends are there."""
+    size = file.size()
+    if size > whole.size():
+        return False
     ends = min(HEAD_BYTES, size), min(TAIL_BYTES, size)
-    if one.head(ends[0]) != other.head(ends[0]) or one.tail(size, ends[1]) != other.tail(size, ends[1]):
+    if whole.head(ends[0]) != file.head(ends[0]) or whole.tail(size, ends[1]) != file.tail(size, ends[1]):
         return False
     blocks = range(0, size, _BLOCK)
-    return all(one.bytes_at(at, min(_BLOCK, size - at)) == other.bytes_at(at, min(_BLOCK, size - at)) for at in blocks)
+    return all(whole.bytes_at(at, min(_BLOCK, size - at)) == file.bytes_at(at, min(_BLOCK, size - at)) for at in blocks)

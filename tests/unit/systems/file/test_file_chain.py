@@ -121,6 +121,27 @@ def test_a_copy_that_is_called_as_the_rotated_files_are_is_not_read(log: Path, b
     assert begun.gaps == []
 
 
+def test_a_copy_of_the_log_that_is_there_now_is_not_read(log: Path, begun: Follower) -> None:
+    log.rename(f"{log}.1")
+    append(log, "new")
+    aged(log)
+    shutil.copy2(log, f"{log}.901")
+    append(log, "newer")
+    assert begun.run() == [b"new", b"newer"]
+    assert begun.gaps == []
+
+
+def test_a_copy_that_bears_what_was_cut_from_the_log_is_not_passed_over(log: Path, begun: Follower) -> None:
+    log.rename(f"{log}.1")
+    append(log, "cut")
+    aged(log)
+    copy = Path(f"{log}.901")
+    shutil.copy2(log, copy)
+    log.write_bytes(b"")
+    append(log, "new")
+    assert "name it in the source's path" in undecided(begun, copy)
+
+
 @pytest.mark.parametrize("when", ["before", "between", "after"])
 def test_another_programs_log_is_not_read(log: Path, begun: Follower, when: str) -> None:
     foreign = log.with_name("worker-1.log")
