@@ -32,8 +32,7 @@ from tests.simulator.faults import (
     ZOMBIE_WORKER,
     FaultPlan,
 )
-from tests.simulator.focus import focused as focused_journey
-from tests.simulator.running import simulated, travelled
+from tests.simulator.running import simulated
 from tests.simulator.scenario import REVISE, Deed, Scenario, drawn
 
 FIRST_SEED, MOST = 1_000_000, 120
@@ -167,20 +166,3 @@ def broken_rules(seed: int, trial: Trial) -> tuple[str, ...]:
 def test_a_mechanism_that_is_missing_is_noticed(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     trial.take_out(monkeypatch)
     assert found_at(trial) is not None
-
-
-SIGHTS = {
-    "a_target_topic_made_anew": (1, 2, 4, 16, 36),
-    "a_window_and_rotated_logs": (6, 8, 10, 11, 12),
-    "batches_that_a_broker_tears": (3, 7, 8, 15, 21),
-    "rotated_logs_of_restored_ledgers": (8, 13, 16, 36),
-}
-"""Seeds of a focus among which each mechanism that a guard takes out and that this focus is about shows its absence."""
-
-
-@pytest.mark.parametrize("name", sorted(SIGHTS))
-def test_a_focus_shows_what_is_missing(name: str) -> None:
-    """Nothing is, unless a guard has taken it out."""
-    for seed in SIGHTS[name]:
-        found = travelled(seed, focused_journey(name, seed)).problems
-        assert found == (), f"step by step: python -m tests.simulator --focus {name} --replay {seed}"
