@@ -41,7 +41,7 @@ class Replicate(BaseOperator):
 
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
-        from connect_core.orchestration.work import replicate
+        from connect_core.orchestration.work import is_over, replicate
         from connect_core.replication.telling import listener
 
         self._stopped = False
@@ -53,7 +53,7 @@ class Replicate(BaseOperator):
         if not moved.finished and not self._stopped:
             self.log.info("It goes on when the DAG is switched on again")
             raise AirflowRescheduleException(datetime.now(UTC))
-        if self.alone and moved.finished and not moved.receipts:
+        if self.alone and moved.finished and not moved.receipts and is_over(attempt):
             self.log.info("Nothing was there to move, so there is nothing to reconcile")
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
@@ -84,7 +84,7 @@ class Reconcile(BaseOperator):
         from connect_core.replication.telling import counts, noteworthy
 
         with told(self.log.error), working() as (ledger, _, _):
-            total = reconcile(ledger, ledger.connector(self.connector), _of(context))
+            total = reconcile(ledger, ledger.connector(self.connector), attempt_from(self.connector, 0, context))
         if not total["ranges"]:
             raise AirflowSkipException("nothing was there to move")
         for line in (f"The receipts add up: {counts(total)}", *noteworthy(total)):

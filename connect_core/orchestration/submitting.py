@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from connect_core.contracts import Json
+    from connect_core.orchestration.work import Attempt
 
 SUBMIT_CONNECTION = "waybill_submit"
 """The Airflow connection (type spark) that says where spark-submit runs the job."""
@@ -54,18 +55,20 @@ class SubmittedReplicate(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
 
+        from connect_core.orchestration.work import is_over
+
+        attempt = attempt_from(self.connector, self.number, context)
         with told(self.log.error), TemporaryDirectory(prefix="waybill-submit-") as folder:
-            summary = self._submitted(context, Path(folder, "result.json"))
+            summary = self._submitted(attempt, context, Path(folder, "result.json"))
         if not summary["tasks"]:
             raise AirflowSkipException("the partitions are shared by fewer tasks than this DAG was made with")
-        if self.alone and not summary["ranges"]:
+        if self.alone and not summary["ranges"] and is_over(attempt):
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
-    def _submitted(self, context: Context, result: Path) -> Json:
+    def _submitted(self, attempt: Attempt, context: Context, result: Path) -> Json:
         from connect_core.orchestration.work import engine_of, stream_for
         from connect_core.replication.telling import listener
 
-        attempt = attempt_from(self.connector, self.number, context)
         stream = stream_for(attempt, listener(self.log.info))
         if stream is None:
             raise AirflowSkipException("there is nothing for this task to do")

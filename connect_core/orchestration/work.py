@@ -20,7 +20,7 @@ from connect_core.replication.attempts import recorded
 from connect_core.replication.backfill import backfill_setting, is_done
 from connect_core.replication.beginning import begun
 from connect_core.replication.preparing import setting_for, working
-from connect_core.replication.requests import Moments, Request, moments_of_tick
+from connect_core.replication.requests import Moments, Request, moments_of_tick, stream_of
 from connect_core.replication.run import RunSummary, run_task
 from connect_core.replication.setting import Listener, Setting
 from connect_core.replication.telling import lines, told, total
@@ -127,7 +127,11 @@ def _request(attempt: Attempt, connector: Connector) -> Request | None:
         return attempt.request
     schedule = load_document(connector.document, f"connector {connector.name}").schedule
     begin, end = since_the_tick_before(schedule, attempt.tick)
-    return Request(begin=begin.isoformat(), end=end.isoformat(), id=f"{attempt.tick:%Y%m%dT%H%M%SZ}")
+    return Request(begin=begin.isoformat(), end=end.isoformat(), id=_tick_id(attempt.tick))
+
+
+def _tick_id(tick: datetime) -> str:
+    return f"{tick:%Y%m%dT%H%M%SZ}"
 
 
 def since_the_tick_before(schedule: Schedule, tick: datetime) -> Moments:
@@ -161,12 +165,17 @@ def _end_of(run: Run) -> str:
     return f"failed: {run.failure.kind}: {run.failure.what}{where}"
 
 
-def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
-    """The sum of the receipts of an Airflow run. Raises DataError when an identity does not hold in one of them, when
-    two that should adjoin do not, or when its backfill is not done though its tasks are."""
-    runs = ledger.runs_of(connector.uid, of)
-    _check_done(ledger, connector, {run.stream for run in runs} - {LIVE})
-    settled = ledger.ranges_of_run(connector.uid, of)
+def reconcile(ledger: Ledger, connector: Connector, attempt: Attempt) -> Json:
+    """The sum of the receipts of an Airflow run, whatever task of it the attempt is of. Raises DataError when an
+    identity does not hold in one of them, when two that should adjoin do not, or when its backfill is not done though
+    its tasks are."""
+    if left := _left(ledger, connector, attempt):
+        raise DataError(
+            f"{left.stream} is {left.state}, not done, though every task of this run is",
+            where=f"connector {connector.name}",
+            next_step=f"Move the rest: waybill backfills resume {connector.name} {left.stream}; then clear this task",
+        )
+    settled = ledger.ranges_of_run(connector.uid, attempt.of)
     faults = [*_identity_faults(settled), *_seams(settled, _begins(ledger, connector, settled))]
     if faults:
         raise DataError(
@@ -177,21 +186,25 @@ def reconcile(ledger: Ledger, connector: Connector, of: str) -> Json:
         )
     return {
         "connector": connector.name,
-        "runs": [run.id for run in runs],
+        "runs": [run.id for run in ledger.runs_of(connector.uid, attempt.of)],
         **total([one.receipt for one in settled]),
     }
 
 
-def _check_done(ledger: Ledger, connector: Connector, streams: Collection[str]) -> None:
-    """The DAG may have fewer tasks than the partitions are shared by since."""
-    for stream in sorted(streams):
-        stored = ledger.backfill(connector.uid, stream)
-        if stored is not None and stored.state != "done":
-            raise DataError(
-                f"{stream} is {stored.state}, not done, though every task of this run is",
-                where=f"connector {connector.name}",
-                next_step=f"Move the rest: waybill backfills resume {connector.name} {stream}; then clear this task",
-            )
+def is_over(attempt: Attempt) -> bool:
+    """Whether nothing is left of the backfill that is asked for. Of the live stream nothing ever is."""
+    if attempt.request is None and attempt.tick is None:
+        return True
+    with working() as (ledger, _, _):
+        return _left(ledger, ledger.connector(attempt.connector), attempt) is None
+
+
+def _left(ledger: Ledger, connector: Connector, attempt: Attempt) -> Backfill | None:
+    """The backfill that is asked for, when it is not done: the DAG may have fewer tasks than the partitions are shared
+    by, and a task that has none of them ends well."""
+    asked = Request(id=_tick_id(attempt.tick)) if attempt.tick else attempt.request
+    stored = ledger.backfill(connector.uid, stream_of(asked, "")) if asked else None
+    return stored if stored and stored.state != "done" else None
 
 
 def _identity_faults(settled: Sequence[SettledRange]) -> Iterator[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from connect_core.errors import DataError, OffsetGone
 from connect_core.ledger import Ledger, upgrade
+from connect_core.orchestration import operators
 from connect_core.orchestration.work import Attempt, Moved, reconcile, replicate
 from connect_core.replication.requests import Request
 from connect_core.replication.setting import Listener
@@ -39,11 +42,14 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
         yield opened
 
 
+def asked(task: int, logs: Iterable[str] = LOGS) -> Attempt:
+    wanted = tuple(f"{Path('logs', name).absolute()}:0-900" for name in logs)
+    return Attempt("logs", task, OF, request=Request(ranges=wanted, sink=("path=again-{task}",), id="again"))
+
+
 def moved(task: int, attempt: Attempt | None = None) -> Moved | None:
-    wanted = tuple(f"{Path('logs', name).absolute()}:0-900" for name in LOGS)
-    again = Request(ranges=wanted, sink=("path=again-{task}",), id="again")
     listener = Listener(lambda line: None, lambda progress: None)
-    return replicate(attempt or Attempt("logs", task, OF, request=again), lambda: "", lambda: "", listener)
+    return replicate(attempt or asked(task), lambda: "", lambda: "", listener)
 
 
 def test_a_task_that_is_done_does_not_wait_for_one_that_fails_for_good(ledger: Ledger, tmp_path: Path) -> None:
@@ -59,6 +65,40 @@ def test_a_run_whose_tasks_are_done_and_whose_backfill_is_not_has_failed(ledger:
     """As when the DAG has fewer tasks than the partitions are shared by since."""
     moved(0)
     with pytest.raises(DataError, match=r"backfill-again is running.*waybill backfills resume logs backfill-again"):
-        reconcile(ledger, ledger.connector("logs"), OF)
+        reconcile(ledger, ledger.connector("logs"), asked(0))
     moved(1)
-    assert reconcile(ledger, ledger.connector("logs"), OF)["read"] == 200
+    assert reconcile(ledger, ledger.connector("logs"), asked(0))["read"] == 200
+
+
+def test_the_only_task_of_a_dag_does_not_pass_over_what_others_have_left(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its second attempt finds its own part done."""
+    only = replicate_operator(monkeypatch, LOGS)
+    only()
+    only()
+    with pytest.raises(DataError, match="backfill-again is running"):
+        reconcile(ledger, ledger.connector("logs"), asked(0))
+    moved(1)
+    with pytest.raises(DownstreamTasksSkipped):
+        only()
+
+
+def test_a_dag_whose_tasks_have_no_part_of_a_backfill_has_not_done_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = ledger.assignment(ledger.connector("logs").uid).shares
+    others = tuple(Path(one.key).name for one, share in shares.items() if share.task == 1)
+    with pytest.raises(AirflowSkipException):
+        replicate_operator(monkeypatch, others)()
+    with pytest.raises(DataError, match="backfill-again is running"):
+        reconcile(ledger, ledger.connector("logs"), asked(0, others))
+
+
+def replicate_operator(monkeypatch: pytest.MonkeyPatch, logs: Iterable[str]) -> Callable[[], None]:
+    """Executes the only task of a DAG."""
+    monkeypatch.setattr(operators, "die_with_the_supervisor", lambda: None)
+    monkeypatch.setattr(operators, "attempt_from", lambda *_: asked(0, logs))
+    monkeypatch.setattr(operators, "_is_paused", lambda _: False)
+    only = operators.Replicate(connector="logs", number=0, alone=True, task_id="task_0")
+    return lambda: only.execute({"dag": SimpleNamespace(dag_id="backfill.logs")})  # type: ignore[arg-type]

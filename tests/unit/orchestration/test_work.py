@@ -27,7 +27,7 @@ def test_the_receipts_of_all_attempts_are_added_up(world: World) -> None:
     with pytest.raises(Exception, match="killed"):
         world.run()
     world.run()
-    told = reconcile(world.ledger, world.connector, OF)
+    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
     assert (told["read"], told["delivered"] + told["already"]) == (200, 200)
     assert told["already"] == 20
     assert len(told["runs"]) == 2
@@ -35,7 +35,7 @@ def test_the_receipts_of_all_attempts_are_added_up(world: World) -> None:
 
 def test_the_runs_of_others_do_not_count(world: World) -> None:
     world.run()
-    assert reconcile(world.ledger, world.connector, "replicate.orders manual__2")["ranges"] == 0
+    assert reconcile(world.ledger, world.connector, Attempt("orders", 0, "replicate.orders manual__2"))["ranges"] == 0
 
 
 def test_a_receipt_that_does_not_adjoin_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_a_receipt_that_does_not_adjoin_is_told(world: World, monkeypatch: pytes
     torn = [replace(whole, receipt=replace(whole.receipt, begin=begin, end=begin + 99)) for begin in (100, 0)]
     monkeypatch.setattr(world.ledger, "ranges_of_run", lambda *_, **__: torn)
     with pytest.raises(DataError, match="a receipt ends at 99, the next begins at 100"):
-        reconcile(world.ledger, world.connector, OF)
+        reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
 
 
 def test_a_receipt_whose_identity_does_not_hold_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_a_receipt_whose_identity_does_not_hold_is_told(world: World, monkeypatc
     wrong = [replace(one, receipt=replace(one.receipt, delivered=one.receipt.delivered - 1)) for one in settled]
     monkeypatch.setattr(world.ledger, "ranges_of_run", lambda *_, **__: wrong)
     with pytest.raises(DataError, match=r"emitted 200 != delivered 199"):
-        reconcile(world.ledger, world.connector, OF)
+        reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
 
 
 def test_a_receipt_that_does_not_cover_its_range_is_told(world: World) -> None:
@@ -63,7 +63,7 @@ def test_a_receipt_that_does_not_cover_its_range_is_told(world: World) -> None:
     with world.ledger._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE ranges SET covered = 199")
     with pytest.raises(DataError, match="199 positions are accounted for, not the 200 from 0 to 200"):
-        reconcile(world.ledger, world.connector, OF)
+        reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
 
 
 def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
@@ -109,7 +109,7 @@ def test_a_submitted_run_has_the_engine_of_its_document(tmp_path: Path, monkeypa
 
 def test_the_parts_of_a_backfill_need_not_adjoin(world: World) -> None:
     begin(world, (0, 20), (40, 60)).run(attempt_of=OF)
-    told = reconcile(world.ledger, world.connector, OF)
+    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
     assert (told["ranges"], told["read"]) == (2, 40)
 
 
@@ -119,5 +119,5 @@ def test_a_gap_between_two_receipts_is_no_fault_of_theirs(world: World) -> None:
     world.source.oldest = 230
     world.accept_gaps = True
     world.run()
-    told = reconcile(world.ledger, world.connector, OF)
+    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
     assert (told["gaps"], told["read"]) == (1, 220)
