@@ -155,6 +155,11 @@ class Range:
         return Lineage(uid, self.stream, self.partition.id, self.incarnation, self.origin)
 
     @property
+    def give_up(self) -> str:
+        """The command by which a person gives it up while it is open."""
+        return "waybill offsets set --abandon" if self.stream == LIVE else "waybill backfills cancel"
+
+    @property
     def origin(self) -> str:
         """See `ORIGIN`; empty where there is none."""
         return str(self.evidence.get(ORIGIN, ""))

@@ -31,8 +31,10 @@ def agreed(
     *,
     yes: bool,
     undone: LastChange | None = None,
+    unseen: int = 0,
 ) -> Repeats:
     """What the move from `before` to `after` repeats, shown and agreed to. `undone`: the change that it takes back.
+    `unseen`: so many messages of the target may be of a range that is given up, and are gone.
 
     Raises ConfigError when somebody would have to be asked and there is no terminal, Abort when they say no.
     """
@@ -42,6 +44,7 @@ def agreed(
     sentences = [
         *([_moved_back(before, after, repeats)] if repeats.receipts else []),
         *([_built_on(undone)] if undone and undone.built_on else []),
+        *([_deleted(after, unseen)] if unseen else []),
     ]
     if sentences and not yes and not sys.stdin.isatty():
         raise ConfigError(
@@ -74,6 +77,13 @@ def _moved_back(before: Position | None, after: Position | None, repeats: Repeat
     amount = f"{most}{records} of {receipts} ({most}{output.count(repeats.bytes_read, 'byte')} read)"
     begin = output.cell(after.offset) if after else "the beginning"
     return f"moving back from {output.cell(before.offset if before else 0)} to {begin} delivers {amount} again"
+
+
+def _deleted(after: Position | None, unseen: int) -> str:
+    return (
+        f"the target has deleted {output.count(unseen, 'message')} before anybody looked: what of the open range was"
+        f" among them, at or behind {output.cell(after.offset if after else 0)}, is delivered again"
+    )
 
 
 def _built_on(undone: LastChange) -> str:

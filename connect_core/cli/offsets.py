@@ -88,10 +88,11 @@ def set_(
         part = _partition(assignment, partition)
         before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
         wanted = _placed(opened, connector, part, before, offset)
-        repeats = agreed(opened, connector, part, before, wanted, yes=yes)
+        floors, unseen = _floors_left(opened, connector, part) if abandon else ([], 0)
+        repeats = agreed(opened, connector, part, before, wanted, yes=yes, unseen=unseen)
         with _leases(opened, home, connector, assignment, part) as leases:
             require_unmoved(opened, connector, part, before)
-            who, floors = opened.settings.user, _floors(opened, connector, part) if abandon else []
+            who = opened.settings.user
             opened.ledger.set_offset(
                 leases, connector.uid, LIVE, part, wanted, who=who, why=why, abandon=abandon, floors=floors
             )
@@ -206,15 +207,23 @@ def _placed(
         return placed(source, partition, before, offset, f"connector {connector.name}")
 
 
-def _floors(opened: Session, connector: Connector, partition: Partition) -> list[Floor]:
+def _floors_left(opened: Session, connector: Connector, partition: Partition) -> tuple[list[Floor], int]:
+    """Where the target of a range that is given up is looked through from then on; and how many messages it has deleted
+    before that, which nobody has looked at."""
     from connect_core import systems
     from connect_core.config import revealed
     from connect_core.contracts import LIVE
     from connect_core.replication.placing import floors_left
 
     with ExitStack() as resources:
+        if not opened.ledger.open_ranges(connector.uid, LIVE, [partition]):
+            return [], 0
         sink = systems.sink(revealed(opened.resolved(connector).sink), resources)
-        return floors_left(sink, opened.ledger.floors(connector.uid, LIVE), partition)
+        known = {
+            one.target: one for one in opened.ledger.floors(connector.uid, LIVE) if one.partition_id == partition.id
+        }
+        left = floors_left(sink, known.values())
+        return left, sum(one.position - known[one.target].position for one in left)
 
 
 @contextmanager

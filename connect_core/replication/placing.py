@@ -45,11 +45,10 @@ def placed(source: Source, partition: Partition, before: Position | None, offset
     return Position(seen.incarnation, offset, seen.evidence)
 
 
-def floors_left(sink: Sink, floors: Iterable[Floor], partition: Partition) -> list[Floor]:
-    """Those of a partition whose open range is given up, none before what its target has left. Empty where a target
-    loses nothing by itself."""
-    known = [one for one in floors if one.partition_id == partition.id]
-    return sink.within(known) if isinstance(sink, Expiring) else []
+def floors_left(sink: Sink, floors: Iterable[Floor]) -> list[Floor]:
+    """Those of a range that is given up, none before what its target has left. Empty where a target loses nothing by
+    itself."""
+    return sink.within(list(floors)) if isinstance(sink, Expiring) else []
 
 
 def _looked_at(source: Source, partition: Partition, at: Position) -> Bounds:

@@ -67,7 +67,8 @@ def set_offset(
         return False
 
     def change(leases: list[Lease]) -> None:
-        floors = floors_left(sink, world.ledger.floors(UID, LIVE), partition) if sink and abandon else []
+        known = [floor for floor in world.ledger.floors(UID, LIVE) if floor.partition_id == partition.id]
+        floors = floors_left(sink, known) if sink and abandon else []
         world.ledger.set_offset(
             leases, UID, LIVE, partition, position, who="operator", why="", abandon=abandon, floors=floors
         )

@@ -294,5 +294,5 @@ def _unknowable(target: str, one: _Sought, or_else: str) -> TargetChanged:
     return TargetChanged(
         "Messages were deleted by retention before anybody looked which of an open range are there",
         where=f"{target}, range of {wanted.partition.key} from {wanted.begin}",
-        next_step=f"Find out which arrived, then give the range up: waybill offsets set --abandon. {or_else}",
+        next_step=f"Find out which arrived, then give the range up: {wanted.give_up}. {or_else}",
     )

@@ -6,13 +6,16 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from connect_core.contracts import LIVE, Outcome, Pins, Range
-from connect_core.ledger import Ledger, task_lease_id
+from connect_core import systems
+from connect_core.contracts import LIVE, Floor, Outcome, Pins, Range
+from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.records import Partition
 from tests.contract.ledger.samples import receipt
 from tests.unit.cli.conftest import Typed, Waybill
@@ -26,8 +29,9 @@ def lines(applied: Path) -> str:
     return str(path)
 
 
-def settle(folder: Path, key: str, begin: int, end: int, records: int) -> str:
-    """A run of its own that settles one range; returns its id."""
+@contextmanager
+def planned(folder: Path, key: str, begin: int, end: int, *floors: Floor) -> Iterator[tuple[Ledger, Lease, str, int]]:
+    """A run that has planned one range: its ledger, its lease, its id and that of the range. Ended afterwards."""
     partition = Partition(key)
     with Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db") as ledger:
         uid = ledger.connector("copy").uid
@@ -36,11 +40,17 @@ def settle(folder: Path, key: str, begin: int, end: int, records: int) -> str:
         lease = ledger.take(lease_id, ledger.lease(lease_id), "test", uid=uid, stream=LIVE, version=version)
         run_id = ledger.begin_run(uid, LIVE, task=0, engine="inline")
         wanted = Range(LIVE, partition, 0, 0, begin, end, 10**6, 10**9, {}, Pins(1, "p", {}, "test"))
-        (opened,) = ledger.plan([lease], run_id, uid, 0, [wanted], [])
+        (opened,) = ledger.plan([lease], run_id, uid, 0, [wanted], floors)
+        yield ledger, lease, run_id, opened.id
+        ledger.release(lease)
+
+
+def settle(folder: Path, key: str, begin: int, end: int, records: int) -> str:
+    """A run of its own that settles one range; returns its id."""
+    with planned(folder, key, begin, end) as (ledger, lease, run_id, range_id):
         counts = dict.fromkeys(("read", "passed", "emitted", "delivered"), records)
         done = receipt(begin, end, **counts, bytes_read=end - begin, bytes_written=end - begin, evidence={}, where={})
-        ledger.settle([lease], run_id, uid, [Outcome(opened.id, done)])
-        ledger.release(lease)
+        ledger.settle([lease], run_id, ledger.connector("copy").uid, [Outcome(range_id, done)])
         ledger.end_run(run_id, state="done", failure=None, summary={"delivered": records, "ranges": 1})
     return run_id
 
@@ -115,6 +125,25 @@ def test_a_position_that_a_run_has_moved_meanwhile_stays(
     typed = asked("y\n", "offsets", "set", "copy", lines, "0", meanwhile=lambda: settle(applied, lines, 700, 1400, 9))
     assert (typed.code, offset(waybill)) == (1, 1400)
     assert "a run has moved the position meanwhile; nothing was changed" in typed.err
+
+
+def test_giving_up_a_range_says_what_its_target_has_deleted_unseen(
+    waybill: Waybill, applied: Path, lines: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What of it arrived and is gone is delivered again, whatever it is given up for."""
+    settle(applied, lines, 0, 700, 100)
+    with planned(applied, lines, 700, 1400, Floor(Partition(lines).id, "topic/broker/0", 30)):
+        pass
+    forgetful = SimpleNamespace(within=lambda floors: [floor._replace(position=70) for floor in floors])
+    monkeypatch.setattr(systems, "sink", lambda *_: forgetful)
+    give_up = ("offsets", "set", "copy", lines, "704", "--abandon")
+    refused = waybill(*give_up)
+    assert (refused.code, offset(waybill)) == (2, 700)
+    assert "deleted 40 messages before anybody looked" in refused.err
+    done = waybill(*give_up, "--yes")
+    assert (done.code, offset(waybill)) == (0, 704)
+    assert "deleted 40 messages before anybody looked" in done.err
+    assert waybill("offsets", "set", "copy", lines, "712", "--abandon").code == 0, "nothing is open any more"
 
 
 @pytest.fixture
