@@ -21,7 +21,7 @@ from connect_core.rocketmq import Acknowledged, Client, MessageIllegal, Queue, S
 from connect_core.systems.rocketmq.finding import rewound
 from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Recogniser, Torn
 from connect_core.systems.rocketmq.parcels import Parcel
-from connect_core.systems.rocketmq.standing import evidence_of, gone, target_replaced
+from connect_core.systems.rocketmq.standing import evidence_of, gone, newest_place, target_replaced
 
 _POLL_S = 0.005
 
@@ -111,8 +111,8 @@ class QueueAppender:
         self._check_anchors(deadline)
         if not self._foreign:
             return
-        begin, end = min(span[0] for span in self._foreign), max(span[1] for span in self._foreign)
-        for one in uncovered(begin, end, [*self.written(), *self.others()]):
+        ours = [*self.written(), *self.others()]
+        for one in (rest for span in self._foreign for rest in uncovered(*span, ours)):
             self.surplus += self._surplus_in(*one, deadline)
         self._foreign = []
 
@@ -121,8 +121,9 @@ class QueueAppender:
         was made anew may become visible later than what we wrote behind it is acknowledged."""
         if not self.anchors:
             return
-        while self._written and self._client.offsets.end(self.queue) <= self._written[0][0]:
-            self._wait_for_sight(self._written[0][0], deadline)
+        last = newest_place(self.anchors)
+        while self._written and self._client.offsets.end(self.queue) <= last:
+            self._wait_for_sight(last, deadline)
         if lost := gone(self._client, self.queue, self.anchors):
             raise target_replaced(lost)
 

@@ -51,7 +51,9 @@ from connect_core.systems.rocketmq.standing import (
     anchors,
     evidence_found,
     gone,
+    moved,
     oldest_gone,
+    passed_over,
     replaced,
     target_replaced,
 )
@@ -164,7 +166,7 @@ class RocketMQSink:
         if standing is not None and self._is_lost(standing):
             return Floor(wanted.partition.id, str(queue), self._near_begin(queue), ahead=True)
         if standing is not None:
-            return standing if standing.ahead else standing._replace(position=self._moved_up(queue, standing.position))
+            return standing if standing.ahead else moved(standing, self._moved_up(queue, standing.position))
         if restored:
             with self._connecting.client() as client:
                 return Floor(wanted.partition.id, str(queue), client.offsets.begin(queue), ahead=True)
@@ -257,7 +259,7 @@ class RocketMQSink:
             own = self._written.setdefault(queue, [])
             expected = max([begin, *(end for _, end in own)])
             appender = self._new_appender(client, queue, lineage, expected)
-            appender.look_between(*uncovered(begin, expected, own))
+            appender.look_between(*uncovered(begin, expected, own), *_passed_over(client, queue, wanted))
             side_by_side = self._open.setdefault(queue, [])
             appender.others = lambda: [*own, *(span for one in side_by_side for span in one.written())]
             side_by_side.append(appender)
@@ -362,6 +364,18 @@ def write_queues(client: Client, topic: str) -> list[Queue]:
             next_step="Give it the write permission, or choose another topic",
         )
     return queues
+
+
+def _passed_over(client: Client, queue: Queue, wanted: OpenRange) -> Sequence[Span]:
+    """What no `find` looks at, because a plan has moved the range's floor past it (`_moved_up`): a request that a
+    broker had kept back may stand there."""
+    floor = next((floor for floor in wanted.floors if floor.target == str(queue)), None)
+    if floor is None:
+        return ()
+    begin, end = passed_over(floor)
+    if begin >= end or _near(begin, client.offsets.end(queue)) != begin:
+        return ()
+    return uncovered(max(begin, client.offsets.begin(queue)), end, ())
 
 
 def _near(settled: int, end: int) -> int:

@@ -15,7 +15,7 @@ from connect_core.records import COORDINATES_PROPERTY
 from connect_core.rocketmq import Acknowledged, Client, Queue, StoredMessage
 from connect_core.systems.rocketmq.connecting import queue_of
 
-_AT, _ID = "at", "id"
+_AT, _ID, _READ_TO = "at", "id", "read_to"
 _COORDINATES = COORDINATES_PROPERTY.encode() + b"\x01"
 
 
@@ -34,6 +34,23 @@ def anchors(item: OpenRange, queue: Queue) -> list[Floor]:
         there = hits[hits[:, 2] == item.found.targets.index(str(queue)), 3]
         known += [Floor(item.range.partition.id, str(queue), 0, evidence={_AT: int(there.min())})] if len(there) else []
     return known
+
+
+def newest_place(known: Iterable[Floor]) -> int:
+    """The highest offset of which one of these says what stands there; -1 when none does."""
+    return max((int(floor.evidence[_AT]) for floor in known if _AT in floor.evidence), default=-1)
+
+
+def moved(floor: Floor, position: int) -> Floor:
+    """A floor that a plan moves up past messages that nobody has read; it keeps up to where somebody has."""
+    if position <= floor.position:
+        return floor
+    return floor._replace(position=position, evidence={_READ_TO: floor.position} | floor.evidence)
+
+
+def passed_over(floor: Floor) -> tuple[int, int]:
+    """What plans have moved a floor past since something of its partition was settled there."""
+    return int(floor.evidence.get(_READ_TO, floor.position)), floor.position
 
 
 def evidence_found(item: OpenRange) -> Mapping[str, Json]:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Floor, Limit, OpenRange, Search, Side
+from connect_core.contracts import Bounds, Floor, Limit, OpenRange, Search, Side
 from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
 from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus
 from connect_core.systems.rocketmq.appending import QueueAppender
+from connect_core.systems.rocketmq.routing import pins_of
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
+from tests.unit.systems.driving import range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 from tests.unit.systems.rocketmq.test_rocketmq_finding import lineage, open_range
@@ -185,16 +187,16 @@ def test_what_was_written_first_must_stand_when_the_range_ends() -> None:
 
 
 class Late(MemoryQueue):
-    """Nothing of it can be seen before somebody has asked for its end twice."""
+    """Only the first `seen` of it can be seen before somebody has asked for its end twice."""
 
-    def __init__(self, *messages: StoredMessage) -> None:
+    def __init__(self, *messages: StoredMessage, seen: int = 0) -> None:
         super().__init__([])
-        self._stored, self._asked = messages, 0
+        self._stored, self._seen, self._asked = messages, seen, 0
 
     @property
     def end(self) -> int:
         self._asked += 1
-        self.messages = list(self._stored) if self._asked > 1 else []
+        self.messages = list(self._stored if self._asked > 1 else self._stored[: self._seen])
         return super().end
 
 
@@ -208,12 +210,52 @@ def test_what_cannot_be_seen_yet_is_waited_for_before_anybody_says_that_ours_sta
         appender.look(in_time())
 
 
+@pytest.mark.parametrize("seen", [3, 5])
+def test_all_of_the_first_batch_is_waited_for(seen: int) -> None:
+    """Nothing older of ours tells, and a part of the place where that batch stood can be seen already."""
+    cluster = topic(*(stored(n, b"of others") for n in range(3)))
+    appender = lane_of(cluster, replace(ITEM, found=None, floors=(Floor(ITEM.range.partition.id, str(QUEUES[0]), 3),)))
+    appender._count(Acknowledged(QUEUES[0], 3, 4, StoreStatus.OK, ours(6).offset_message_id))
+    cluster.queues[QUEUES[0]] = Late(*(stored(n, b"of others") for n in range(9)), ours(9, log=1), seen=seen)
+    appender._count(Acknowledged(QUEUES[0], 9, 1, StoreStatus.OK, ours(9, log=1).offset_message_id))
+    with pytest.raises(TargetChanged, match="another message at 6"):
+        appender.look(in_time())
+
+
 def test_a_queue_that_goes_back_while_it_is_written_ends_the_range() -> None:
     appender = lane_of(topic(*map(ours, range(3))), settled_at(ours(2)))
     with pytest.raises(TargetChanged, match="ends at 1, before 3"):
         appender._count(Acknowledged(QUEUES[0], 1, 1, StoreStatus.OK))
     tolerant = lane_of(topic(*map(ours, range(3))), settled_at(ours(2)), "continue")
     tolerant._count(Acknowledged(QUEUES[0], 1, 1, StoreStatus.OK))
+
+
+@pytest.mark.parametrize("begin", [0, 50])
+def test_a_late_request_that_a_floor_was_moved_past_is_surplus(begin: int) -> None:
+    """Settled up to 100; then a broker stores 60 messages that it had kept of a dead attempt. They count once."""
+    item = range_of(SOURCE, Bounds(0, 100, 0, 200), pins=pins_of("out", QUEUES[:1], "partition"))
+    numbers = [*range(begin, 100), *range(40, 100)]
+    messages = [marked(place, item.lineage("u"), number) for place, number in enumerate(numbers, begin)]
+    cluster = Topic({QUEUES[0]: MemoryQueue(messages, begin)})
+    sink = Sink(cluster)
+    floors = sink.floors(item, [Floor(SOURCE.id, str(QUEUES[0]), 100)])
+    assert floors[0].position == (160 if begin else 100)
+    again = OpenRange(1, item, sink.floors(item, floors))
+    assert again.floors == floors
+    assert surplus_of(cluster, again) == 60
+    cluster.queues[QUEUES[0]].messages.pop()
+    found = sink.find(Search("u", Side("rocketmq", {}), (again,), 5.0, "test"))[1]
+    assert found.surplus(200) + surplus_of(cluster, replace(again, found=found)) == 60
+
+
+def surplus_of(cluster: Topic, item: OpenRange) -> int:
+    """What a lane counts that writes one message of the range."""
+    sink, queue, line = Sink(cluster), cluster.queues[QUEUES[0]], item.range.lineage("u")
+    with sink._connecting.client() as client, sink._appender(client, QUEUES[0], line, item) as appender:
+        appender._count(Acknowledged(QUEUES[0], queue.end, 1, StoreStatus.OK))
+        queue.messages.append(marked(queue.end, line, item.range.begin))
+        appender.look(in_time())
+        return appender.surplus
 
 
 def test_what_was_found_is_recognised_later_too() -> None:
