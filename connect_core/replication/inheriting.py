@@ -47,9 +47,29 @@ def inherited(run: TaskRun) -> list[OpenRange]:
     for some in portions([item.id for item in left], run.setting.portion):
         run.ledger.adopt(run.held.leases, run.summary.run_id, some)
     run.goals.took_over(item.range for item in left)
-    if all(run.goes_where_now(item.range.pins) for item in left):
+    left = _without_idle(run, left)
+    if left and all(run.goes_where_now(item.range.pins) for item in left):
         run.targets = run.look_at_targets()
-    return without_lost(run, search(run, left))
+    return without_lost(run, search(run, left)) if left else []
+
+
+def _without_idle(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
+    """Takes back the live ranges whose source still ends where they begin: nothing of them was written. A target may
+    have forgotten since what stood where they began, so that nobody could say what is there of them."""
+    live = [item for item in items if item.range.live]
+    if not live or isinstance(run.source, Inbox):
+        return list(items)
+    begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in live)}
+    with run.summary.timed("bounds"):
+        bounds = _bounds(run, live, begins)
+    idle = {item.id for item in live if _is_idle(item, bounds[item.range.partition])}
+    run.take_back(sorted(idle))
+    return [item for item in items if item.id not in idle]
+
+
+def _is_idle(item: OpenRange, seen: Bounds) -> bool:
+    as_it_was = not seen.failure and not seen.gaps and seen.incarnation == item.range.incarnation
+    return as_it_was and seen.begin == seen.end == item.range.begin
 
 
 def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
@@ -198,7 +218,7 @@ def _changed(run: TaskRun, item: OpenRange) -> PipelineChanged:
     return PipelineChanged(
         f"an open range was planned by version {item.range.pins.code} whose pipeline gave other results",
         where=f"{run.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
-        next_step="Finish it with that version, or give it up: waybill offsets set --abandon",
+        next_step=f"Finish it with that version, or give it up: {item.range.give_up}",
     )
 
 

@@ -217,10 +217,11 @@ def test_a_live_range_into_which_nothing_came_is_taken_back_by_the_next_attempt(
         Mortal.run_of(world, Step.PLANNED)
     world.source.bodies.pop()
     goes_on(world)
-    lanes = len(world.engine.lanes)
+    lanes, searches = len(world.engine.lanes), world.engine.searches
     assert world.run().receipts == []
     assert len(world.engine.lanes) == lanes
     world.check()
+    assert world.engine.searches == searches, "a target that has forgotten what stood there cannot tell"
 
 
 def test_what_the_source_has_lost_of_a_live_range_is_settled_from_the_target(world: World) -> None:
