@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -51,9 +51,10 @@ def _wait(handle: TextIO, path: Path, limit_s: float) -> None:
 
 
 def _write(handle: TextIO, holder: str) -> None:
-    handle.truncate(0)
-    handle.write(holder)
-    handle.flush()
+    """On a full disk the lock is held without a name."""
+    with suppress(OSError):
+        os.ftruncate(handle.fileno(), 0)
+        os.write(handle.fileno(), holder.encode())
 
 
 def _is_taken(handle: TextIO) -> bool:

@@ -58,3 +58,9 @@ def test_it_goes_on_when_the_holder_has_ended(lock: Path, holder: subprocess.Pop
     with locked(lock, limit_s=10):
         assert lock.read_text() == str(os.getpid())
     assert lock.read_text() == "", "nobody is named who has gone"
+
+
+def test_a_full_disk_does_not_keep_anybody_from_the_lock() -> None:
+    """As when a stack is to be stopped to make room."""
+    with locked(Path("/dev/full")):
+        pass
