@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from connect_core.errors import Failure
+
 _COLUMNS = 4  # offset, ordinal, index of the target, position in the target
 _SEEN = 5  # offset, ordinal, position, trace, outputs: in one target
 MAX_FURTHER_BYTES = 8 * 1024 * 1024
@@ -108,7 +110,8 @@ class Found:
     `possible_repeats` is how many records of the range can at most be there twice without anybody knowing: they have
     been there and may be gone, or are damaged beyond recognition. A target that keeps progress has no hits but a
     `prefix`. `later` is, for each target that has one, where the first record of a later incarnation of the partition
-    stands: it is ahead of whatever this one has there.
+    stands: it is ahead of whatever this one has there. `failure` is why nobody can say what of the range is there: it
+    concerns its partition alone, and nothing else here counts then.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -124,6 +127,7 @@ class Found:
     prefix: Prefix = NO_PREFIX
     further: Further = NOTHING_FURTHER
     later: Mapping[str, int] = field(default_factory=dict)
+    failure: Failure | None = None
 
     def merged(
         self,

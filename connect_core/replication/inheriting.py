@@ -163,7 +163,8 @@ def rests(run: TaskRun) -> list[OpenRange]:
 
 
 def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
-    """Looks through the targets in slices, keeping what each saw, until every range is complete."""
+    """Looks through the targets in slices, keeping what each saw, until every range is complete. Partitions of which
+    nobody can say what is there are put aside, and left out."""
     items = {
         item.id: replace(item, found=replace(item.found, complete=False) if item.found else None)
         for item in run.looked.with_known(ranges)
@@ -175,11 +176,15 @@ def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
             pins = todo[0].range.pins
             sink = with_policies(run.resolved_for(pins).sink, run.setting.resolved.sink)
             together = tuple(item for item in todo if _alike(item.range.pins, pins))
-            seen = run.setting.engine.find(Search(run.uid, sink, together, run.setting.find_slice_s, code_version()))
+            told = run.setting.engine.find(Search(run.uid, sink, together, run.setting.find_slice_s, code_version()))
+            failed = {items[one].range.partition: found.failure for one, found in told.items() if found.failure}
+            run.lifecycle.put_aside(failed)
+            seen = {one: found for one, found in told.items() if not found.failure}
             got_on = [one for one, found in seen.items() if _got_on(items[one], found)]
             for some in portions(got_on, run.setting.portion):
                 run.ledger.record_found(run.held.leases, {one: seen[one] for one in some})
             items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
+            items = {item.id: item for item in run.lifecycle.going_on(list(items.values()))}
             todo = [item for item in items.values() if item.found is None or not item.found.complete]
     run.reached(Step.FOUND)
     _tell_what_is_there(run, list(items.values()))

@@ -277,10 +277,10 @@ class TaskRun:
             opened = self._plan(ranges)
         ahead = [item for item in opened if self.is_ahead(item.range.pins, item.floors)]
         found = {item.id: item for item in inheriting.search(self, ahead)} if ahead else {}
-        if found and isinstance(self.source, Inbox):
+        if ahead and isinstance(self.source, Inbox):
             inheriting.without_lost(self, list(found.values()))
-            return [item for item in opened if item.id not in found]
-        return [found.get(item.id, item) for item in opened]
+            return [item for item in opened if item not in ahead]
+        return [found.get(item.id, item) for item in self.lifecycle.going_on(opened)]
 
     def _with_a_target(self, ranges: Sequence[Range]) -> Sequence[Range]:
         """Puts partitions aside whose place in the target is not there any more."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from connect_core import clock
 from connect_core.contracts import OpenRange, Search
-from connect_core.errors import TargetChanged, WireFormatError
+from connect_core.errors import Failure, TargetChanged, WireFormatError
 from connect_core.found import Found, Numbers, Piece, parted
 from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueReader, StoredSlice
@@ -61,6 +61,8 @@ class _Sought:
     """Messages that may be of this range: torn ones, and those of what may have been cut since."""
     later: int | None = None
     """Where the first record of another incarnation stands that may come later."""
+    failure: Failure | None = None
+    """Why nobody can say what of the range is there."""
     rows: list[Numbers] = field(default_factory=list)
     kept: list[Numbers] = field(default_factory=list)
     further: list[Piece] = field(default_factory=list)
@@ -68,10 +70,11 @@ class _Sought:
     def take(self, rows: Numbers, target: str) -> None:
         """`rows` are those of `Marks`."""
         rows = rows[np.searchsorted(rows[:, 2], self.begin) :]
-        if not len(rows):
+        if not len(rows) or self.failure:
             return
         if self.doubtful and (int(rows[0, 0]), int(rows[0, 1])) > (self.item.range.begin, 0):
-            raise _unknowable(target, self, _OUT_OF_ORDER)
+            self.failure = _unknowable(target, self, _OUT_OF_ORDER)
+            return
         self.doubtful = 0
         mine = rows[:, 0] >= self.item.range.begin
         if self.settled_before:
@@ -119,7 +122,8 @@ class _Sought:
 def find(client: Client, search: Search, on_unknown: OnUnknown = "fail") -> dict[int, Found]:
     """See the module. A range of which not every queue was reached to its end is not `complete`.
 
-    Raises TargetChanged where a queue ends before a place that was there, or has lost what nobody can know.
+    Raises TargetChanged where a queue ends before a place that was there. What a queue has lost, so that nobody can
+    know, is a failure of the ranges that it concerns.
     """
     by_queue = _by_queue(search)
     clock.sleep(SEND_QUEUE_S)
@@ -130,7 +134,7 @@ def find(client: Client, search: Search, on_unknown: OnUnknown = "fail") -> dict
         reached = _scan(client, queue, sought, ends[queue], deadline)
         for one in sought:
             if one.doubtful and reached >= ends[queue] and on_unknown == "fail":
-                raise _unknowable(str(queue), one, _AGAIN)
+                one.failure = one.failure or _unknowable(str(queue), one, _AGAIN)
             looked[one.item.id].append(_Looked(queue, one, max(reached, one.begin), reached >= ends[queue]))
     return {item.id: _together(item, looked[item.id]) for item in search.ranges}
 
@@ -146,6 +150,8 @@ class _Looked(NamedTuple):
 
 def _together(item: OpenRange, looked: Sequence[_Looked]) -> Found:
     """What came of one range in all of its queues."""
+    if failure := next((one.sought.failure for one in looked if one.sought.failure), None):
+        return Found(failure=failure)
     scanned: dict[str, int] = {}
     repeats = 0
     for queue, sought, reached, complete in looked:
@@ -289,10 +295,11 @@ def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
     )
 
 
-def _unknowable(target: str, one: _Sought, or_else: str) -> TargetChanged:
+def _unknowable(target: str, one: _Sought, or_else: str) -> Failure:
     wanted = one.item.range
-    return TargetChanged(
+    unknowable = TargetChanged(
         "Messages were deleted by retention before anybody looked which of an open range are there",
         where=f"{target}, range of {wanted.partition.key} from {wanted.begin}",
         next_step=f"Find out which arrived, then give the range up: {wanted.give_up}. {or_else}",
     )
+    return Failure.of(unknowable)

@@ -24,8 +24,9 @@ from connect_core.contracts import (
     Search,
     SourceBatch,
 )
-from connect_core.errors import Failure, WaybillError
+from connect_core.errors import Failure, TargetChanged, WaybillError
 from connect_core.found import Found
+from connect_core.ledger import task_lease_id
 from connect_core.records import Partition
 from connect_core.replication.summary import TaskSummary
 from connect_core.replication.task import TaskRun
@@ -127,11 +128,17 @@ class _Writer:
 
 @dataclass
 class SeveralEngine(DirectEngine):
+    """`unknown`: the partitions of which nobody can say what is there."""
+
+    unknown: frozenset[Partition] = frozenset()
+
     def find(self, search: Search) -> dict[int, Found]:
         self.sought.append(search)
         return {item.id: self._found(item) for item in search.ranges}
 
     def _found(self, item: OpenRange) -> Found:
+        if item.range.partition in self.unknown:
+            return Found(failure=Failure.of(TargetChanged("Messages were deleted", next_step="Give the range up")))
         stored = self.sink.stored  # type: ignore[attr-defined]
         begin = min(floor.position for floor in item.floors)
         rows = [
@@ -163,6 +170,15 @@ class SeveralWorld(World):
         named = self.source.partitions([])
         assignment = self.ledger.assign(self.connector.uid, named, 1)
         return TaskRun(self.setting(), assignment, 0, self.source, self.sink, frozenset(named)).run()
+
+    def give_up(self, item: OpenRange) -> None:
+        """As a person does; what was written of it stays."""
+        version = self.ledger.assignment(self.connector.uid).version
+        name = task_lease_id(self.connector.uid, "live", version, 0)
+        seen = self.ledger.lease(name)
+        lease = self.ledger.take(name, seen, "person", uid=self.connector.uid, stream="live", version=version)
+        self.ledger.abandon([lease], item.id, who="ann", why="")
+        self.ledger.release(lease)
 
     def lane(self, *partitions: Partition, end: int = OPEN_END) -> Lane:
         """A lane with a range of each, from the beginning on."""

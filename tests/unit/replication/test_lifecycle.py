@@ -17,6 +17,7 @@ from connect_core.errors import (
     PartitionUnreachable,
     PipelineChanged,
     Retriable,
+    TargetChanged,
     TooManyRejects,
     Unreachable,
     WaybillError,
@@ -221,6 +222,28 @@ def test_what_neither_side_has_of_an_open_range_stops_its_partition_and_no_other
         four.run()
     assert four.moved() == {"a": 50, "b": 50, "c": 0, "d": 50}
     assert four.open_keys() == ["c"]
+
+
+@pytest.mark.parametrize("open_already", [True, False])
+def test_a_range_of_which_nobody_can_say_what_is_there_stops_no_other(four: SeveralWorld, open_already: bool) -> None:
+    """One that an attempt has left, or one that is planned where records may be ahead."""
+    execute = four.engine.execute
+    four.engine.execute = lambda lanes: (_ for _ in ()).throw(EngineFailed("killed"))  # type: ignore[method-assign]
+    with pytest.raises(EngineFailed):
+        four.run()
+    four.engine.execute = execute  # type: ignore[method-assign]
+    if not open_already:
+        for item in four.ledger.open_ranges(four.connector.uid, "live"):
+            four.give_up(item)
+    four.engine.unknown = frozenset({C})
+    for _ in range(2):
+        with pytest.raises(TargetChanged, match="Messages were deleted"):
+            four.run()
+        assert four.moved() == {"a": 50, "b": 50, "c": 0, "d": 50}
+        assert (four.open_keys(), four.states()["c"]) == (["c"], "quarantined")
+    four.engine.unknown = frozenset()
+    four.run()
+    assert four.moved()["c"] == 50
 
 
 def test_what_the_target_says_stops_the_run(four: SeveralWorld) -> None:
