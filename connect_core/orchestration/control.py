@@ -94,9 +94,9 @@ def set_paused(airflow: Airflow, connector: str, paused: bool) -> None:
     _when_seen(lambda: airflow.pause(names.live_dag(connector), paused))
 
 
-def start_backfill(airflow: Airflow, connector: str, stored: Backfill) -> str:
+def start_backfill(airflow: Airflow, connector: str, stored: Backfill, *, accept_gaps: bool = False) -> str:
     """Has Airflow go on with what is stored; returns the id of its run. The words are those it was begun with, so that
-    the same backfill is meant."""
+    the same backfill is meant; gaps may be accepted since."""
     dag_id = names.backfill_dag(connector)
     run_id = f"{stored.stream}.{new_run_id(datetime.now(UTC))}"
     asked = stored.asked
@@ -107,7 +107,7 @@ def start_backfill(airflow: Airflow, connector: str, stored: Backfill) -> str:
         "run": asked.get("run"),
         "sink": asked.get("sink", []),
         "id": stored.stream.removeprefix(f"{stored.kind}-"),
-        "accept_gaps": bool(asked.get("accept_gaps")),
+        "accept_gaps": accept_gaps or bool(asked.get("accept_gaps")),
     }
     if _when_seen(lambda: airflow.dag(dag_id)).is_paused:
         raise ConfigError(
@@ -148,8 +148,9 @@ def forget(airflow: Airflow, connector: str) -> None:
 
 
 def _fail_active_runs(airflow: Airflow, dag_id: str) -> None:
-    for run in airflow.runs(dag_id, states=ACTIVE, limit=100):
-        airflow.fail_run(dag_id, run.run_id)
+    while runs := airflow.runs(dag_id, states=ACTIVE, limit=100):
+        for run in runs:
+            airflow.fail_run(dag_id, run.run_id)
 
 
 def _outlasting(act: Callable[[], None]) -> None:

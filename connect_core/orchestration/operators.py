@@ -41,7 +41,7 @@ class Replicate(BaseOperator):
 
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
-        from connect_core.orchestration.work import is_over, replicate
+        from connect_core.orchestration.work import replicate
         from connect_core.replication.telling import listener
 
         self._stopped = False
@@ -53,7 +53,7 @@ class Replicate(BaseOperator):
         if not moved.finished and not self._stopped:
             self.log.info("It goes on when the DAG is switched on again")
             raise AirflowRescheduleException(datetime.now(UTC))
-        if self.alone and moved.finished and not moved.receipts and is_over(attempt):
+        if self.alone and moved.finished and moved.empty:
             self.log.info("Nothing was there to move, so there is nothing to reconcile")
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 

@@ -55,14 +55,14 @@ class SubmittedReplicate(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
 
-        from connect_core.orchestration.work import is_over
+        from connect_core.orchestration.work import is_empty
 
         attempt = attempt_from(self.connector, self.number, context)
         with told(self.log.error), TemporaryDirectory(prefix="waybill-submit-") as folder:
             summary = self._submitted(attempt, context, Path(folder, "result.json"))
         if not summary["tasks"]:
             raise AirflowSkipException("the partitions are shared by fewer tasks than this DAG was made with")
-        if self.alone and not summary["ranges"] and is_over(attempt):
+        if self.alone and not summary["ranges"] and is_empty(attempt):
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
     def _submitted(self, attempt: Attempt, context: Context, result: Path) -> Json:

@@ -13,7 +13,7 @@ from connect_core.config import EngineOptions, Settings, engine_for, load_docume
 from connect_core.config.schedule import Schedule
 from connect_core.contracts import LIVE, Json
 from connect_core.engine import engine
-from connect_core.errors import ConfigError, DataError
+from connect_core.errors import ConfigError, DataError, Retriable
 from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
 from connect_core.replication.attempts import recorded
@@ -42,10 +42,11 @@ class Attempt:
 @dataclass(frozen=True)
 class Moved:
     """What an attempt came to. `receipts` of its own; `finished` is False when the task's own part of a backfill is not
-    done: it was told to pause, or its partitions were shared out anew."""
+    done: it was told to pause, or its partitions were shared out anew; `empty` when there is nothing to reconcile."""
 
     receipts: int
     finished: bool = True
+    empty: bool = False
 
 
 def replicate(
@@ -83,7 +84,20 @@ def replicate(
         if summary.receipts:
             for line in lines(told(RunSummary(connector.name, (summary,)), clock.monotonic() - started)):
                 listener.say(line.strip())
-        return Moved(len(summary.receipts), setting.stream == LIVE or is_done(setting, attempt.task))
+        finished = setting.stream == LIVE or is_done(setting, attempt.task)
+        if not (finished or summary.receipts or halted()):
+            raise _nothing_moved(connector, setting.stream)
+        empty = not summary.receipts and _is_empty(ledger, connector, attempt)
+        return Moved(len(summary.receipts), finished, empty)
+
+
+def _nothing_moved(connector: Connector, stream: str) -> Retriable:
+    """Else Airflow would start the task again at once, for ever."""
+    return Retriable(
+        f"{stream} is not done, and there was nothing to move",
+        where=f"connector {connector.name}",
+        next_step=f"See what is left: waybill backfills show {connector.name} {stream}",
+    )
 
 
 def engine_of(connector: str) -> EngineOptions:
@@ -173,7 +187,9 @@ def reconcile(ledger: Ledger, connector: Connector, attempt: Attempt) -> Json:
         raise DataError(
             f"{left.stream} is {left.state}, not done, though every task of this run is",
             where=f"connector {connector.name}",
-            next_step=f"Move the rest: waybill backfills resume {connector.name} {left.stream}; then clear this task",
+            next_step="Begin another one for the rest, with another --id"
+            if left.state == "cancelled"
+            else f"Move the rest: waybill backfills resume {connector.name} {left.stream}; then clear this task",
         )
     settled = ledger.ranges_of_run(connector.uid, attempt.of)
     faults = [*_identity_faults(settled), *_seams(settled, _begins(ledger, connector, settled))]
@@ -191,12 +207,15 @@ def reconcile(ledger: Ledger, connector: Connector, attempt: Attempt) -> Json:
     }
 
 
-def is_over(attempt: Attempt) -> bool:
-    """Whether nothing is left of the backfill that is asked for. Of the live stream nothing ever is."""
-    if attempt.request is None and attempt.tick is None:
-        return True
+def is_empty(attempt: Attempt) -> bool:
+    """Whether there is nothing to reconcile: no attempt of the Airflow run has settled anything, and nothing is left of
+    the backfill that it is of, if any."""
     with working() as (ledger, _, _):
-        return _left(ledger, ledger.connector(attempt.connector), attempt) is None
+        return _is_empty(ledger, ledger.connector(attempt.connector), attempt)
+
+
+def _is_empty(ledger: Ledger, connector: Connector, attempt: Attempt) -> bool:
+    return _left(ledger, connector, attempt) is None and not ledger.ranges_of_run(connector.uid, attempt.of)
 
 
 def _left(ledger: Ledger, connector: Connector, attempt: Attempt) -> Backfill | None:
@@ -227,17 +246,18 @@ def _begins(ledger: Ledger, connector: Connector, settled: Sequence[SettledRange
 
 def _seams(settled: Sequence[SettledRange], begins: Collection[tuple[str, str, int, int]]) -> Iterator[str]:
     """Places where a receipt does not begin where the one before it in its partition ended, and neither a gap nor one
-    of `begins` says why (rule 13)."""
+    of `begins` says why (rule 13). Within one attempt: between two of them other runs may have moved something, when a
+    person clears a task of an older run; that what is settled goes on from what was is asked of each receipt then."""
 
-    def lineage(one: SettledRange) -> tuple[str, str, int]:
-        return (one.stream, one.partition.key, one.incarnation)
+    def lineage(one: SettledRange) -> tuple[str, str, int, str]:
+        return (one.stream, one.partition.key, one.incarnation, one.run_id)
 
-    for (_, partition, _), ranges in groupby(
+    for (_, partition, _, _), ranges in groupby(
         sorted(settled, key=lambda one: (*lineage(one), one.receipt.begin, one.receipt.end)), key=lineage
     ):
         end = None
         for one in ranges:
-            told = bool(one.receipt.gaps) or (*lineage(one), one.receipt.begin) in begins
+            told = bool(one.receipt.gaps) or (*lineage(one)[:3], one.receipt.begin) in begins
             if end is not None and one.receipt.begin != end and not told:
                 yield f"{partition}: a receipt ends at {end}, the next begins at {one.receipt.begin}"
             end = one.receipt.end

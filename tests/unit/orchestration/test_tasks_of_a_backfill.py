@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
-from connect_core.errors import DataError, OffsetGone
+from connect_core.errors import DataError, OffsetGone, Retriable
 from connect_core.ledger import Ledger, upgrade
-from connect_core.orchestration import operators
+from connect_core.orchestration import operators, work
 from connect_core.orchestration.work import Attempt, Moved, reconcile, replicate
 from connect_core.replication.requests import Request
 from connect_core.replication.setting import Listener
+from connect_core.replication.window import Window
 
 OF = "backfill.logs manual__1"
 LOGS = ("a.log", "b.log")
@@ -47,9 +49,9 @@ def asked(task: int, logs: Iterable[str] = LOGS) -> Attempt:
     return Attempt("logs", task, OF, request=Request(ranges=wanted, sink=("path=again-{task}",), id="again"))
 
 
-def moved(task: int, attempt: Attempt | None = None) -> Moved | None:
+def moved(task: int, attempt: Attempt | None = None, halted: str = "") -> Moved | None:
     listener = Listener(lambda line: None, lambda progress: None)
-    return replicate(attempt or asked(task), lambda: "", lambda: "", listener)
+    return replicate(attempt or asked(task), lambda: "", lambda: halted, listener)
 
 
 def test_a_task_that_is_done_does_not_wait_for_one_that_fails_for_good(ledger: Ledger, tmp_path: Path) -> None:
@@ -58,7 +60,7 @@ def test_a_task_that_is_done_does_not_wait_for_one_that_fails_for_good(ledger: L
     Path(tasks[1].key).unlink()
     with pytest.raises(OffsetGone):
         moved(1)
-    assert moved(0) == Moved(0, finished=True)
+    assert moved(0) == Moved(0, finished=True, empty=False)
 
 
 def test_a_run_whose_tasks_are_done_and_whose_backfill_is_not_has_failed(ledger: Ledger) -> None:
@@ -73,13 +75,23 @@ def test_a_run_whose_tasks_are_done_and_whose_backfill_is_not_has_failed(ledger:
 def test_the_only_task_of_a_dag_does_not_pass_over_what_others_have_left(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its second attempt finds its own part done."""
+    """In another run of Airflow it finds its own part done."""
     only = replicate_operator(monkeypatch, LOGS)
     only()
+    monkeypatch.setattr(operators, "attempt_from", lambda *_: replace(asked(0), of="backfill.logs manual__2"))
     only()
     with pytest.raises(DataError, match="backfill-again is running"):
         reconcile(ledger, ledger.connector("logs"), asked(0))
     moved(1)
+    only()
+    assert reconcile(ledger, ledger.connector("logs"), asked(0))["read"] == 200
+
+
+def test_the_only_task_of_a_dag_passes_over_the_sum_when_nothing_was_there_to_move(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = replicate_operator(monkeypatch, LOGS)
+    monkeypatch.setattr(operators, "attempt_from", lambda *_: Attempt("logs", 0, "replicate.logs manual__2"))
     with pytest.raises(DownstreamTasksSkipped):
         only()
 
@@ -93,6 +105,29 @@ def test_a_dag_whose_tasks_have_no_part_of_a_backfill_has_not_done_it(
         replicate_operator(monkeypatch, others)()
     with pytest.raises(DataError, match="backfill-again is running"):
         reconcile(ledger, ledger.connector("logs"), asked(0, others))
+
+
+def test_what_a_lost_attempt_has_settled_is_reconciled(ledger: Ledger) -> None:
+    """The next attempt of the same run of Airflow finds nothing more to move."""
+    assert moved(0, Attempt("logs", 0, "replicate.logs manual__1")) == Moved(0, finished=True, empty=False)
+    assert moved(0, Attempt("logs", 0, "replicate.logs manual__2")) == Moved(0, finished=True, empty=True)
+
+
+def test_a_task_that_gets_nowhere_is_not_started_again_at_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved(0)
+    monkeypatch.setattr(work, "is_done", lambda *_: False)
+    with pytest.raises(Retriable, match="is not done, and there was nothing to move"):
+        moved(0)
+    assert moved(0, halted="paused") == Moved(0, finished=False, empty=False)
+
+
+def test_a_backfill_does_not_stay_for_the_window_of_its_connector(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = ledger.connector("logs").document
+    ledger.apply("logs", document | {"schedule": {"every": "60s", "window": "55s"}}, who="ann")
+    monkeypatch.setattr(Window, "stay", lambda self: pytest.fail("it stays"))
+    assert moved(0) == Moved(1, finished=True)
 
 
 def replicate_operator(monkeypatch: pytest.MonkeyPatch, logs: Iterable[str]) -> Callable[[], None]:

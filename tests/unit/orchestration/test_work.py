@@ -47,6 +47,17 @@ def test_a_receipt_that_does_not_adjoin_is_told(world: World, monkeypatch: pytes
         reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
 
 
+def test_what_other_runs_have_moved_between_two_attempts_is_no_fault_of_theirs(world: World) -> None:
+    """A person clears a task of an older run of Airflow."""
+    world.run()
+    for of in ("replicate.orders manual__2", OF):
+        world.source.bodies += [b"more"] * 50
+        world.attempt_of = of
+        world.run()
+    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+    assert (told["ranges"], told["read"]) == (2, 250)
+
+
 def test_a_receipt_whose_identity_does_not_hold_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.run()
     settled = world.ledger.receipts(world.connector.uid, limit=None)
