@@ -36,6 +36,9 @@ LOCK_LIMIT_S = 12
 _WRITES = "ledger_writes"
 MANY = 500
 
+_READ_ONLY = "25006"
+"""PostgreSQL: a standby, or a server that takes no writes until somebody makes room."""
+
 _PASSING = {"40001", "40P01", "55P03"}
 """PostgreSQL: serialization failure, deadlock, lock not available."""
 
@@ -91,7 +94,7 @@ def engine_for(url: URL) -> Engine:
         "tcp_user_timeout": IDLE_LIMIT_S * 1000,
         "application_name": "waybill",
     }
-    return sa.create_engine(
+    engine = sa.create_engine(
         url,
         connect_args=settings,
         pool_pre_ping=True,
@@ -99,6 +102,14 @@ def engine_for(url: URL) -> Engine:
         hide_parameters=True,
         executemany_mode="values_plus_batch",
     )
+    event.listen(engine, "handle_error", _leave_read_only)
+    return engine
+
+
+def _leave_read_only(context: sa.ExceptionContext) -> None:
+    """The next transaction connects anew: after a switch-over the primary is another server."""
+    if _pgcode(context.original_exception) == _READ_ONLY:
+        context.is_disconnect = True
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
@@ -161,10 +172,17 @@ def _told(engine: Engine) -> Iterator[None]:
 
 
 def _failure(failed: DBAPIError, url: URL) -> Retriable:
-    if getattr(failed.orig, "pgcode", None) in _PASSING or "database is locked" in str(failed.orig):
+    if _pgcode(failed.orig) in _PASSING or "database is locked" in str(failed.orig):
         return Retriable(f"the ledger was busy: {_words(failed)}", where=shown(url))
+    if _pgcode(failed.orig) == _READ_ONLY:
+        advice = "Let WAYBILL_DATABASE_URL lead to the primary, or see why the server is read-only (a full disk?)"
+        return Unreachable(f"the ledger takes no writes: {_words(failed)}", where=shown(url), next_step=advice)
     advice = "See whether the database runs: waybill status"
     return Unreachable(f"the ledger does not answer: {_words(failed)}", where=shown(url), next_step=advice)
+
+
+def _pgcode(error: BaseException | None) -> str:
+    return str(getattr(error, "pgcode", None) or "")
 
 
 def _words(failed: DBAPIError) -> str:
