@@ -218,7 +218,7 @@ def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, ho
     with control.airflow_of(opened.home, opened.settings) as airflow:
         if airflow and not how.engine and stored.state != "done":
             known = {one.id for one in _receipts(opened.ledger, stored)}
-            _follow(airflow, opened.ledger, connector, stored, how.quiet)
+            _follow(airflow, opened.ledger, connector, stored, how)
             settled = [one.receipt for one in _receipts(opened.ledger, stored) if one.id not in known]
             several.append({"connector": name, "seconds": 0, **telling.total(settled)})
         else:
@@ -242,12 +242,12 @@ def _receipts(ledger: Ledger, stored: Backfill) -> list[SettledRange]:
     return ledger.receipts(stored.uid, stream=stored.stream, limit=None)
 
 
-def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Backfill, quiet: bool) -> None:
+def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Backfill, how: How) -> None:
     """Airflow runs it; this shows how far it has come. It goes on there when this is interrupted."""
     from connect_core.orchestration import control
 
-    with listening(quiet=quiet) as listener:
-        run_id = control.start_backfill(airflow, connector.name, stored)
+    with listening(quiet=how.quiet) as listener:
+        run_id = control.start_backfill(airflow, connector.name, stored, accept_gaps=how.accept_gaps)
         listener.say(f"Airflow runs it, as {run_id} of DAG {backfill_dag(connector.name)}")
         over = False
         while not over:

@@ -36,7 +36,8 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
     """The live `setting` of a connector as one for the attempts of `stored`, which is in the ledger.
 
     What is read, what becomes of it and where it goes are those of the revision that it began with, whatever the
-    document says since. What is tolerated is what the document says now. Tasks are those of the live assignment.
+    document says since. What is tolerated is what the document says now. Tasks are those of the live assignment. It
+    ends when all is moved: a window is for what is still to come.
     """
     resolved = backfill_resolved(setting, stored, settings)
     return replace(
@@ -45,6 +46,7 @@ def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> 
         resolved=resolved,
         resolve=lambda revision, pinned=None: backfill_resolved(setting, stored, settings, pinned),
         stream=stored.stream,
+        window_s=0.0,
         course=Course(stored.parts),
         accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
         halted=lambda: setting.halted() or _cancelled(setting, stored.stream),

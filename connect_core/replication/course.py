@@ -56,11 +56,14 @@ class Course:
 
 def within(part: Part, seen: Bounds) -> Bounds:
     """What can be read of `part` now, where a live run would read `seen`. What the source has lost of it stays a gap,
-    and nothing behind its end is touched."""
+    also at its end: all of it was there when it was chosen. Nothing behind its end is touched."""
     if seen.incarnation != part.incarnation:
         return replace(seen, end=seen.begin)
     if seen.begin > part.end:
         return replace(seen, begin=part.end, end=part.end, gaps=tuple(_cut(gap, part) for gap in seen.gaps))
+    if seen.begin == seen.end < part.end and not (seen.failure or seen.pushes):
+        gap = Gap(part.incarnation, seen.end, part.end, "rewound")
+        return replace(seen, begin=part.end, end=part.end, gaps=(*seen.gaps, gap))
     return replace(seen, end=max(min(seen.end, part.end), seen.begin))
 
 

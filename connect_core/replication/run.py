@@ -94,8 +94,7 @@ def _require_running(setting: Setting) -> None:
     connector = setting.connector
     if setting.stream != LIVE:
         require_going_on(setting)
-        return
-    if connector.target_state != "running":
+    if connector.target_state == "stopped" or (setting.stream == LIVE and connector.target_state != "running"):
         raise noted(  # a person's wish, and no failure
             ConfigError(
                 f"connector {connector.name} is {connector.target_state}",

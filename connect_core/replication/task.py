@@ -206,7 +206,7 @@ class TaskRun:
             return "its document has changed"
         if standing.version > self.assignment.version:
             return "its partitions were shared out anew"
-        if self.stream == LIVE and standing.target_state != "running":
+        if standing.target_state == "stopped" or (self.stream == LIVE and standing.target_state != "running"):
             return standing.target_state
         return self.setting.halted()
 

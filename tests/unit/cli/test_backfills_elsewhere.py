@@ -25,13 +25,16 @@ class _Airflow(BaseHTTPRequestHandler):
 
     folder: Path
     running: subprocess.Popen[bytes]
+    asked: list[dict[str, object]]
+    fails: bool
 
     def do_POST(self) -> None:
         told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/auth/token":
             return self._answer({"access_token": "token"}, 201)
         stream = f"backfill-{told['conf']['id']}"
-        command = [*_WAYBILL, "backfills", "resume", "copy", stream, "--engine", "inline"]
+        type(self).asked.append(told["conf"])
+        command = ["false"] if self.fails else [*_WAYBILL, "backfills", "resume", "copy", stream, "--engine", "inline"]
         type(self).running = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL)
         return self._answer(self._run(told["dag_run_id"], "queued"))
 
@@ -61,14 +64,14 @@ class _Airflow(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def airflow(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    handler = type("Airflow", (_Airflow,), {"folder": copied})
+def airflow(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Airflow]]:
+    handler: type[_Airflow] = type("Airflow", (_Airflow,), {"folder": copied, "asked": [], "fails": False})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever).start()
         monkeypatch.setenv("WAYBILL_AIRFLOW_URL", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("WAYBILL_AIRFLOW_USER", "admin")
         monkeypatch.setenv("WAYBILL_AIRFLOW_PASSWORD", "secret")
-        yield
+        yield handler
         server.shutdown()
 
 
@@ -89,3 +92,12 @@ def test_it_shows_records_and_ends_with_counts_and_where_the_receipts_are(waybil
 def test_its_counts_are_in_its_json(waybill: Waybill, copied: Path) -> None:
     told = waybill("backfill", "copy", "--range", "a.log:0-8", "--id", "one", "--json").json
     assert (told["state"], told["read"], told["delivered"], told["ranges"]) == ("done", 2, 2, 1)
+
+
+def test_gaps_may_be_accepted_when_it_is_resumed(waybill: Waybill, airflow: type[_Airflow]) -> None:
+    """As the error of one that has failed says."""
+    airflow.fails = True
+    assert waybill("backfill", "copy", "--range", "a.log:0-8", "--id", "one").code == 1
+    airflow.fails = False
+    assert waybill("backfills", "resume", "copy", "one", "--accept-gaps").code == 0
+    assert [asked["accept_gaps"] for asked in airflow.asked] == [False, True]

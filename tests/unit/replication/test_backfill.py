@@ -15,6 +15,7 @@ from connect_core.observe import Step
 from connect_core.records import Partition
 from connect_core.replication.backfill import concluding, is_done, require_going_on
 from connect_core.replication.course import Course
+from connect_core.replication.run import run_task
 from connect_core.replication.setting import Listener, Progress, Setting
 from connect_core.replication.summary import TaskSummary
 from connect_core.replication.task import TaskRun
@@ -193,6 +194,27 @@ def test_what_happens_in_the_middle_ends_it_at_a_range_boundary(world: World, ch
     if change is not share_out:
         with pytest.raises(ConfigError, match=r"backfill-1 (was cancelled|is not there any more)"):
             again.run()
+
+
+def test_a_stopped_connector_stops_its_backfills(world: World) -> None:
+    world.range_records = 20
+    again = begin(world, (0, 40))
+    world.ledger.set_target_state(world.connector.uid, "stopped", who="ann")
+    again.run()
+    assert (again.offsets(), again.state()) == (list(range(20)), "running"), "it ends at a range boundary"
+    stopped = replace(again.setting(), connector=world.ledger.connector(world.connector.name))
+    with pytest.raises(ConfigError, match="is stopped"):
+        run_task(stopped, 0)
+
+
+def test_a_part_whose_end_the_source_has_lost_says_so(world: World) -> None:
+    again = begin(world, (100, 200))
+    del world.source.bodies[150:]
+    with pytest.raises(OffsetGone, match="from 150 to 200"):
+        again.run()
+    assert again.offsets() == list(range(100, 150))
+    again.run(accept_gaps=True)
+    assert (again.offsets(), again.state()) == (list(range(100, 150)), "done")
 
 
 def test_a_paused_connector_does_not_pause_its_backfills(world: World) -> None:

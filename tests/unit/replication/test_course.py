@@ -46,6 +46,13 @@ def test_nothing_behind_the_end_of_a_part_is_seen() -> None:
     assert within(part, Bounds(0, 12, 0, 15)) == Bounds(0, 12, 0, 15)
 
 
+def test_what_the_source_has_lost_at_the_end_of_a_part_is_a_gap() -> None:
+    """All of the part was there when it was chosen."""
+    lost = Gap(0, 15, 20, "rewound")
+    assert within(Part(A, 0, 10, 20), Bounds(0, 15, 0, 15)) == Bounds(0, 20, 0, 20, gaps=(lost,))
+    assert within(Part(A, 0, 10, 15), Bounds(0, 15, 0, 15)) == Bounds(0, 15, 0, 15)
+
+
 def test_a_part_that_the_source_has_lost_is_a_gap_up_to_its_end() -> None:
     part = Part(A, 0, 10, 20)
     front = (Gap(0, 10, 14, "expired"),)
