@@ -607,6 +607,16 @@ class Expiring(Protocol):
         nobody can look there any more. One whose target does not answer stays as it is."""
 
 
+@runtime_checkable
+class Homing(Protocol):
+    """A sink that keeps each partition in one place of its target, and knows from the floors in which."""
+
+    def home_found(self, item: OpenRange) -> Json | None:
+        """What the partition of a range adds to the pins of its target (`Targets.by_partition`), when what was found of
+        it stands in another place than the one that it was planned for: a ledger that was restored has forgotten that.
+        None where it goes there."""
+
+
 class Engine(Protocol):
     """Where lanes run."""
 

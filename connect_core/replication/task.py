@@ -21,6 +21,7 @@ from connect_core.contracts import (
     Bounds,
     Engine,
     Floor,
+    Homing,
     Inbox,
     Json,
     Lane,
@@ -82,6 +83,8 @@ class TaskRun:
         self.goals = Goals()
         self.lifecycle = Lifecycle(self, named)
         self.targets: Targets | None = None
+        self._homes: dict[str, Json] = {}
+        """By id of the partition where it was found to stand (`Homing`): floors say so once something is settled."""
         self._seen_topics: dict[str, int] = {}
         self.quantum_s, self.idle_s = setting.times.quantum_s, math.inf
         self.budget = Budget(
@@ -280,7 +283,21 @@ class TaskRun:
         if ahead and isinstance(self.source, Inbox):
             inheriting.without_lost(self, list(found.values()))
             return [item for item in opened if item not in ahead]
-        return [found.get(item.id, item) for item in self.lifecycle.going_on(opened)]
+        return self._at_home([found.get(item.id, item) for item in self.lifecycle.going_on(opened)])
+
+    def _at_home(self, items: list[OpenRange]) -> list[OpenRange]:
+        """Those that go on where their partition was found to stand; the others are planned anew for that place."""
+        if not isinstance(self.sink, Homing):
+            return items
+        homes = {item.id: home for item in items if item.found and (home := self.sink.home_found(item))}
+        if not homes:
+            return items
+        self.take_back(sorted(homes))
+        self._homes |= {item.range.partition.id: homes[item.id] for item in items if item.id in homes}
+        self.targets = self.look_at_targets()
+        _, pins_for = self.terms()
+        again = [replace(item.range, pins=pins_for(item.range.partition)) for item in items if item.id in homes]
+        return [*(item for item in items if item.id not in homes), *self.open(again)]
 
     def _with_a_target(self, ranges: Sequence[Range]) -> Sequence[Range]:
         """Puts partitions aside whose place in the target is not there any more."""
@@ -482,7 +499,8 @@ class TaskRun:
         """Where this task's records go, as it is now."""
         with self.summary.timed("targets"):
             self._seen_topics = self._topics()
-            return self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream), self._seen_topics)
+            targets = self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream), self._seen_topics)
+            return replace(targets, by_partition={**targets.by_partition, **self._homes})
 
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int, pace: Pace) -> Lane:
         """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,

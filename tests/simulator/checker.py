@@ -47,6 +47,7 @@ class Told:
     repeats: int = 0
     possible: int = 0
     known: frozenset[str] = frozenset()
+    restored: bool = False
 
     @classmethod
     def by(cls, ledger: sqlite3.Connection) -> Told:
@@ -75,6 +76,7 @@ class Told:
             self.repeats + older.repeats,
             self.possible + older.possible,
             self.known | older.known,
+            restored=True,
         )
 
     def accounts_for(self, one: Given) -> bool:
@@ -157,7 +159,8 @@ def compared(given: Sequence[Given], arrived: Places, told: Told, ordered: Place
 
 def _count(verdict: Verdict, text: bytes, alike: Sequence[Given], copies: Sequence[int], told: Told) -> None:
     """`copies` are those in each target that has any. What was delivered of a range that was given up may stand in one
-    target while the record is settled in another; in one target it is there once."""
+    target while the record is settled in another, and so may what a ledger has forgotten since its backup, if the
+    document led elsewhere then; in one target it is there once."""
     needed = [one for one in alike if one.required and not told.accounts_for(one)]
     if sum(copies) < len(needed):
         verdict.lost += len(needed) - sum(copies)
@@ -170,7 +173,7 @@ def _count(verdict: Verdict, text: bytes, alike: Sequence[Given], copies: Sequen
         return
     verdict.doubled += max(sum(copies) - len(allowed), 0)
     most = len(allowed) + sum(told.may_repeat(one) for one in allowed)
-    elsewhere = len(copies) - 1 if any(told.was_given_up(one) for one in allowed) else 0
+    elsewhere = len(copies) - 1 if told.restored or any(told.was_given_up(one) for one in allowed) else 0
     too_many = max(sum(copies) - most - elsewhere, max(copies, default=0) - most)
     if too_many > 0:
         verdict.repeated += too_many

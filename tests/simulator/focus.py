@@ -94,9 +94,8 @@ def a_source_that_narrows(chance: random.Random, plan: Plan) -> Plan:
 def restored_ledgers(chance: random.Random, plan: Plan) -> Plan:
     sink = chance.choice((FILE, TOPIC))
     wanted = _route(chance, plan, chance.choice((FILE, LOG)), sink, chance.randint(1, 3), tasks=chance.choice((1, 2)))
-    return replace(
-        _happening(chance, wanted, [plans.GROW] * 4 + [plans.RESTORE]), faults=chance.choice((_CALM, _KILLS))
-    )
+    kinds = [plans.GROW] * 4 + [plans.RESTORE] + [plans.QUEUES] * (sink == TOPIC)
+    return replace(_happening(chance, wanted, kinds), faults=chance.choice((_CALM, _KILLS)))
 
 
 def rotated_logs_of_restored_ledgers(chance: random.Random, plan: Plan) -> Plan:

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.contracts import Floor, Json, Range
+from connect_core.contracts import Floor, Json, OpenRange, Range
+from connect_core.found import Found
 from connect_core.records import Partition
 from connect_core.rocketmq import Queue
 from connect_core.rocketmq.wire.properties import SHARDING_KEY
@@ -50,8 +51,8 @@ def with_rules(pins: Json, topics: Mapping[str, Json]) -> Json:
 
 def kept_homes(floors: Iterable[Floor], targets: Mapping[str, Json]) -> dict[str, dict[str, Queue]]:
     """By id of the partition and by topic the queue in which it goes on: the one that it has a floor in. `targets` are
-    the pins of each topic. Of several, as a choice of before leaves them, the one that was written last; where that is
-    not known, none."""
+    the pins of each topic. Of several, as a choice of before or a look everywhere leaves them, the one that was written
+    last; where that is not known, none."""
     known: dict[tuple[str, str], list[Floor]] = {}
     for floor in (one for one in floors if is_queue(one.target)):  # others are of the sink before
         topic = queue_of(floor.target).topic
@@ -59,8 +60,9 @@ def kept_homes(floors: Iterable[Floor], targets: Mapping[str, Json]) -> dict[str
             known.setdefault((floor.partition_id, topic), []).append(floor)
     homes: dict[str, dict[str, Queue]] = {}
     for (partition_id, topic), mine in known.items():
-        newest = max(mine, key=lambda floor: str(floor.evidence.get("id", "")))
-        if len(mine) == 1 or newest.evidence.get("id"):
+        written = [floor for floor in mine if "at" in floor.evidence] or mine
+        newest = max(written, key=lambda floor: str(floor.evidence.get("id", "")))
+        if len(written) == 1 or newest.evidence.get("id"):
             homes.setdefault(partition_id, {})[topic] = queue_of(newest.target)
     return homes
 
@@ -68,6 +70,33 @@ def kept_homes(floors: Iterable[Floor], targets: Mapping[str, Json]) -> dict[str
 def with_homes(homes: Mapping[str, Queue]) -> Json:
     """What a partition adds to the pins of its range."""
     return {"home": {topic: [queue.broker, queue.queue_id] for topic, queue in homes.items()}}
+
+
+def places_forgotten(wanted: Range, known: Iterable[Floor]) -> list[Queue]:
+    """The other queues of each topic in which a range has one, and its partition no floor: it may have gone to any of
+    them when the topic had fewer."""
+    topics = {queue_of(floor.target).topic for floor in known if is_queue(floor.target)}
+    return [
+        queue
+        for topic, own in by_topic(wanted.pins.target).items()
+        if topic not in topics and not spreads(own)
+        for queue in _pinned(own)
+        if queue != home_queue(wanted.partition, wanted.slot, own)
+    ]
+
+
+def home_found(item: OpenRange) -> Json | None:
+    """What a range pins so that it goes where the newest record of its partition was found; None where it does."""
+    target, found = item.range.pins.target, item.found or Found()
+    homes: dict[str, Queue] = {}
+    for topic, own in by_topic(target).items():
+        there = {place: queue_of(name) for place, name in enumerate(found.targets) if queue_of(name).topic == topic}
+        hits = found.hits[np.isin(found.hits[:, 2], list(there))]
+        if len(hits) and not spreads(own):
+            homes[topic] = there[int(hits[hits[:, 0].argmax(), 2])]
+            if home_queue(item.range.partition, item.range.slot, own) in there.values():
+                del homes[topic]
+    return {"home": target.get("home", {}) | with_homes(homes)["home"]} if homes else None
 
 
 def has_rules(target: Json) -> bool:

@@ -40,9 +40,11 @@ from connect_core.systems.rocketmq.routing import (
     Router,
     by_topic,
     has_rules,
+    home_found,
     kept_homes,
     pinned,
     pins_of,
+    places_forgotten,
     queues_of,
     with_homes,
     with_rules,
@@ -68,7 +70,7 @@ _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, les
 
 
 class RocketMQSink:
-    """A `contracts.Sink`, and `Expiring`."""
+    """A `contracts.Sink`, `Expiring` and `Homing`."""
 
     tells_records = True
 
@@ -156,11 +158,14 @@ class RocketMQSink:
         return pins_of(topic, queues, self._options.order)
 
     def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
-        """One for each queue that a record of the range can go to. The ends of all queues are looked at once: an older
-        end is only a lower floor."""
+        """One for each queue that a record of the range can go to, or may have gone to where the ledger was `restored`.
+        The ends of all queues are looked at once: an older end is only a lower floor."""
         standing = {floor.target: floor for floor in known}
-        queues = queues_of(wanted)
+        queues = [*queues_of(wanted), *(places_forgotten(wanted, known) if restored else ())]
         return tuple(self._floor(wanted, queue, standing.get(str(queue)), restored) for queue in queues)
+
+    def home_found(self, item: OpenRange) -> Json | None:
+        return home_found(item)
 
     def _floor(self, wanted: Range, queue: Queue, standing: Floor | None, restored: bool) -> Floor:
         if standing is not None and self._is_lost(standing):

@@ -13,7 +13,7 @@ from connect_core.errors import TargetChanged, Unreachable
 from connect_core.found import Found
 from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus
 from connect_core.systems.rocketmq.appending import QueueAppender
-from connect_core.systems.rocketmq.routing import pins_of
+from connect_core.systems.rocketmq.routing import kept_homes, pins_of
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
 from tests.unit.systems.driving import range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
@@ -288,3 +288,31 @@ def test_a_partition_whose_queue_is_gone_is_told_apart_and_the_others_go_on() ->
     sink = Sink(cluster)
     sink._options = sink._options.model_copy(update={"on_replaced": "continue"})
     assert not sink.targets(0, [gone], {"": 1}).gone
+
+
+THREE = pins_of("out", QUEUES, "partition")
+
+
+def test_a_restored_ledger_looks_for_a_partition_in_every_queue_and_it_goes_on_where_it_is_found() -> None:
+    """The topic had fewer queues when the partition was dealt one of them, and the ledger has forgotten which."""
+    item = replace(range_of(SOURCE, Bounds(0, 0, 0, 50), pins=THREE), slot=2)
+    there = [marked(place, item.lineage("u"), place) for place in range(4)]
+    cluster = MemoryCluster({QUEUES[0]: MemoryQueue(there), QUEUES[1]: MemoryQueue([]), QUEUES[2]: MemoryQueue([])})
+    sink = Sink(cluster)
+    assert [floor.target for floor in sink.floors(item, ())] == [str(QUEUES[2])]
+    floors = sink.floors(item, (), restored=True)
+    assert {floor.target for floor in floors} == {*map(str, QUEUES)}
+    found = sink.find(Search("u", Side("rocketmq", {}), (OpenRange(1, item, floors),), 5.0, "test"))[1]
+    home = sink.home_found(OpenRange(1, item, floors, found=found))
+    assert home == {"home": {"out": ["broker-a", 0]}}
+    again = replace(item, pins=replace(item.pins, target={**THREE, **home}))
+    assert sink.home_found(OpenRange(1, again, floors, found=found)) is None
+    assert [floor.target for floor in sink.floors(again, floors, restored=True)] == [str(QUEUES[0])]
+    settled = [floor._replace(evidence={"at": 3}) if floor.target == str(QUEUES[0]) else floor for floor in floors]
+    assert kept_homes(settled, {"out": THREE}) == {SOURCE.id: {"out": QUEUES[0]}}
+
+
+def test_by_key_every_queue_is_looked_through_anyway() -> None:
+    item = replace(range_of(SOURCE, Bounds(0, 0, 0, 50), pins=pins_of("out", QUEUES, "key")), slot=2)
+    there = MemoryCluster({queue: MemoryQueue([]) for queue in QUEUES})
+    assert len(Sink(there).floors(item, (), restored=True)) == len(QUEUES)
