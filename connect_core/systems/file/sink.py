@@ -102,7 +102,8 @@ class FileSink:
         if place is None:
             raise TargetChanged("The range has no floor for this file", where=path, next_step="Plan it again")
         place = self._checked(path, place)
-        with Target.open(path, place, lane.epoch) as target:
+        continues = self._options.on_replaced == "continue"
+        with Target.open(path, place, lane.epoch, continues=continues) as target:
             self._open[name] = target
             try:
                 yield target

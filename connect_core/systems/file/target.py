@@ -22,6 +22,14 @@ REPLACED_ADVICE = (
     "Find out who changed it. To go on in the former file, put it back; to begin the one that is there now at its "
     "start, set on_replaced: continue"
 )
+_BEGUN_ANEW_ADVICE = (
+    "The next run begins the file that is there then at its start (on_replaced: continue), and writes again what has "
+    "no receipt"
+)
+_WRITTEN_AGAIN_ADVICE = (
+    "What was settled before is not touched. Let no other program cut, rename or write this file while a run writes "
+    "it; the next run writes again what has no receipt"
+)
 
 
 @dataclass(frozen=True)
@@ -65,18 +73,18 @@ class Place:
         """The same position, at the start of another file."""
         return Place(self.position, self.position)
 
-    def lost_in(self, file: OpenFile | None) -> str | None:
-        """What happened to the bytes before this place; None when they are there."""
+    def lost_in(self, file: OpenFile | None, done: str = "settled") -> str | None:
+        """What happened to the bytes before this place, which were `done`; None when they are there."""
         if not self.offset:
             return None
         if file is None:
             return "The file is gone"
         if (self.dev, self.ino) != (file.dev, file.ino):
-            return f"The file is another one than that of which {self.offset} bytes were settled"
+            return f"The file is another one than that of which {self.offset} bytes were {done}"
         if file.size() < self.offset:
-            return f"The file has {file.size()} bytes, fewer than the {self.offset} that were settled"
+            return f"The file has {file.size()} bytes, fewer than the {self.offset} that were {done}"
         if file.tail(self.offset, self.tail_bytes) != self.tail:
-            return f"The file does not hold any more what was settled before byte {self.offset}"
+            return f"The file does not hold any more what was {done} before byte {self.offset}"
         return None
 
 
@@ -86,21 +94,43 @@ def check(place: Place, path: str, file: OpenFile | None) -> None:
         raise TargetChanged(lost, where=path, next_step=REPLACED_ADVICE)
 
 
+class _Wrote:
+    """The first and the last bytes that were written since `offset`: what the file holds there is compared with them,
+    since a file that was cut and has grown again may look like itself everywhere else."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = self._end = offset
+        self._first = self._last = b""
+
+    def add(self, data: memoryview) -> None:
+        self._first += bytes(data[: TAIL_BYTES - len(self._first)])
+        self._last = (self._last + bytes(data[-TAIL_BYTES:]))[-TAIL_BYTES:]
+        self._end += len(data)
+
+    def lost_in(self, file: OpenFile) -> str | None:
+        """Where the file holds something else; None when it holds what was written."""
+        for offset, data in ((self._offset, self._first), (self._end - len(self._last), self._last)):
+            if file.bytes_at(offset, len(data)) != data:
+                return f"The file does not hold any more what was written from byte {offset} on"
+        return None
+
+
 class Target:
     """One file, opened at the first write. `begun` is where writing began, `reached` is behind the last byte written,
-    `flushed` behind the last durable one."""
+    `flushed` behind the last durable one. `continues` says that a file which was replaced is begun anew."""
 
-    def __init__(self, path: str, place: Place, epoch: int) -> None:
+    def __init__(self, path: str, place: Place, epoch: int, *, continues: bool = False) -> None:
         self.path = path
         self.begun = self.reached = self.flushed = place
-        self._epoch = epoch
+        self._epoch, self._continues = epoch, continues
+        self._wrote = _Wrote(place.offset)
         self._file: OpenFile | None = None
         self._aside: list[list[str | int]] = []
 
     @classmethod
     @contextmanager
-    def open(cls, path: str, place: Place, epoch: int) -> Iterator[Target]:
-        target = cls(path, place, epoch)
+    def open(cls, path: str, place: Place, epoch: int, *, continues: bool = False) -> Iterator[Target]:
+        target = cls(path, place, epoch, continues=continues)
         try:
             yield target
         finally:
@@ -111,10 +141,11 @@ class Target:
         """Writes behind `reached`. When it cannot, takes back what was written since the last `sync`."""
         file = self._opened()
         try:
-            self._write(file.fd, data)
+            self._write(file, data)
         except OSError as error:
-            self._take_back(file.fd)
+            self._take_back(file)
             raise file_error(error, "cannot be written", self.path) from error
+        self._wrote.add(data)
 
     def sync(self) -> None:
         """Everything written is durable when this returns, in the file that the path leads to."""
@@ -125,32 +156,54 @@ class Target:
         reached = self.reached.seen_in(self._file)
         there = open_if_there(self.path)
         with there or nullcontext():
-            check(self.flushed, self.path, there)  # what stood there before this range was begun
-            check(reached, self.path, there)
+            before = self.flushed.lost_in(there)  # what stood there before this range was begun
+            if lost := before or reached.lost_in(there, "written") or self._wrote.lost_in(self._file):
+                raise self._changed(lost, there)
         self.reached = self.flushed = reached
+        self._wrote = _Wrote(reached.offset)
 
     def claim_aside(self) -> list[list[str | int]]:
         """`[file, bytes]` of what was set aside when the file was opened; whoever asks first tells of it."""
         claimed, self._aside = self._aside, []
         return claimed
 
-    def _write(self, fd: int, data: memoryview) -> None:
+    def _write(self, file: OpenFile, data: memoryview) -> None:
+        """Each time at the end of the file: behind a cut the write would leave a hole, and what came behind ours is
+        somebody's."""
         while data:
-            written = os.pwrite(fd, data, self.reached.offset)
+            size, wanted = file.size(), self.reached.offset
+            if size != wanted:
+                how = "fewer" if size < wanted else "more"
+                raise self._changed(f"The file has {size} bytes, {how} than the {wanted} that were written", file)
+            written = os.pwrite(file.fd, data, wanted)
             self.reached = replace(self.reached, position=self.reached.position + written)
             data = data[written:]
 
-    def _take_back(self, fd: int) -> None:
-        """Ours and unsettled: the next attempt need not find room to set it aside."""
+    def _take_back(self, file: OpenFile) -> None:
+        """Ours and unsettled: the next attempt need not find room to set it aside. In a file that somebody else has
+        cut or written there may be none of it."""
         with telling("cannot be cut back after a failed write", self.path):
-            os.ftruncate(fd, self.flushed.offset)
-        self.reached = self.flushed
+            if file.size() == self.reached.offset:
+                os.ftruncate(file.fd, self.flushed.offset)
+        self.reached, self._wrote = self.flushed, _Wrote(self.flushed.offset)
+
+    def _changed(self, lost: str, there: OpenFile | None) -> TargetChanged:
+        """Somebody else was at the file under our hands."""
+        told = ""
+        if unsettled := self.reached.position - self.flushed.position:
+            moved = self._file is not None and (there is None or not there.is_as(self._file))
+            told = f"; the one that was written holds {unsettled} bytes that no receipt covers" if moved else ""
+        advice = _BEGUN_ANEW_ADVICE if self._continues else REPLACED_ADVICE
+        if not self.begun.lost_in(there):
+            advice = _WRITTEN_AGAIN_ADVICE
+        return TargetChanged(f"{lost}{told}", where=self.path, next_step=advice)
 
     def _opened(self) -> OpenFile:
         """The planned file; bytes behind the planned position are set aside."""
         if self._file is None:
             self._file = self._open_or_create()
-            check(self.reached, self.path, self._file)
+            if lost := self.reached.lost_in(self._file):
+                raise self._changed(lost, self._file)
             size = self._file.size()
             if size > self.reached.offset:
                 with telling("has unsettled bytes that cannot be set aside", self.path):

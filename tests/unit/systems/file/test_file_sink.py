@@ -181,12 +181,26 @@ def test_a_file_renamed_while_it_is_written_gets_no_receipt(out: Path, filler: F
             writer.flush(limit())
 
 
-def test_a_file_cut_while_it_is_written_gets_no_receipt(out: Path, filler: Filler) -> None:
-    """The write behind the cut would leave a hole of zeros, and the bytes around it would look as they should."""
+def cutting_before_writes(patched: pytest.MonkeyPatch, behind: int, length: int) -> None:
+    """Cuts the file at `length` right before each write behind the place `behind`, when nobody can look any more."""
+    real = os.pwrite
+
+    def pwrite(fd: int, data: memoryview, offset: int) -> int:
+        if offset > behind:
+            os.ftruncate(fd, length)
+        return real(fd, data, offset)
+
+    patched.setattr(target.os, "pwrite", pwrite)
+
+
+def test_a_file_cut_while_it_is_written_gets_no_receipt(
+    out: Path, filler: Filler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write behind the cut leaves a hole of zeros, and the bytes around it look as they should."""
     filler.run([b"settled"])
-    with filler.sink.writer(lane(), filler.plan()) as writer:
-        writer.write(records([b"before"]), limit())
-        os.truncate(out, 3)
+    planned = filler.plan()
+    cutting_before_writes(monkeypatch, 0, 3)
+    with filler.sink.writer(lane(), planned) as writer:
         writer.write(records([b"behind" * 1000]), limit())
         with pytest.raises(TargetChanged, match="does not hold any more what was settled"):
             writer.flush(limit())
@@ -295,3 +309,86 @@ def test_floors_of_another_file_do_not_count(out: Path, filler: Filler) -> None:
     filler.floors["/elsewhere"] = Floor("", "/elsewhere", 100, evidence={"base": 0, "dev": 1, "ino": 2})
     filler.run([b"a"])
     assert out.read_bytes() == b"a\n"
+
+
+def emptied(out: Path) -> None:
+    os.truncate(out, 0)
+
+
+def cut_within(out: Path) -> None:
+    os.truncate(out, 3)
+
+
+def written_by_another(out: Path) -> None:
+    with out.open("ab") as file:
+        file.write(b"theirs\n")
+
+
+@pytest.mark.parametrize("settled", [[], [b"settled"]], ids=["a new file", "a file that was settled"])
+@pytest.mark.parametrize("deed", [emptied, cut_within, written_by_another])
+def test_nothing_is_written_behind_what_another_program_did(out: Path, deed, settled: list[bytes | None]) -> None:  # type: ignore[no-untyped-def]
+    """A write at the place that was planned would leave a hole before it, or destroy what stands there."""
+    filler = Filler(sink(out))
+    if settled:
+        filler.run(settled)
+    with filler.sink.writer(lane(), filler.plan()) as writer:
+        writer.write(records([b"before"]), limit())
+        deed(out)
+        there = out.read_bytes()
+        with pytest.raises(TargetChanged, match=r"than the \d+ that were written"):
+            writer.write(records([b"behind"]), limit())
+    assert out.read_bytes() == there
+
+
+def test_a_new_file_that_was_emptied_while_it_was_written_is_written_again(out: Path, filler: Filler) -> None:
+    with filler.sink.writer(lane(), filler.plan()) as writer:
+        writer.write(records([b"before"]), limit())
+        os.truncate(out, 0)
+        with pytest.raises(TargetChanged, match="the next run writes again what has no receipt"):
+            writer.write(records([b"behind"]), limit())
+    filler.run([b"before", b"behind"])
+    assert out.read_bytes() == b"before\nbehind\n"
+
+
+@pytest.mark.parametrize("settled", [[], [b"settled" * 1000]], ids=["a new file", "a file that was settled"])
+def test_a_cut_right_before_a_write_gets_no_receipt(
+    out: Path, settled: list[bytes | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It falls between the look at the file and the write, which leaves a hole: the size is what it should be."""
+    filler = Filler(sink(out))
+    if settled:
+        filler.run(settled)
+    planned = filler.plan()
+    before = out.stat().st_size if settled else 0
+    cutting_before_writes(monkeypatch, before, before)
+    with filler.sink.writer(lane(), planned) as writer:
+        writer.write(records([b"before"]), limit())
+        writer.write(records([b"behind" * 1000]), limit())
+        with pytest.raises(TargetChanged, match=f"what was written from byte {before} on"):
+            writer.flush(limit())
+
+
+def test_a_failed_write_takes_nothing_back_in_a_file_that_was_cut(out: Path, filler: Filler) -> None:
+    """To cut at the place where it was flushed would make it longer, with zeros."""
+    filler.run([b"settled" * 10])
+    with filler.sink.writer(lane(), filler.plan()) as writer:
+        writer.write(records([b"x" * 50]), limit())
+        with file_size_limit(140), pytest.MonkeyPatch.context() as patched:
+            cutting_before_writes(patched, 139, 3)
+            with pytest.raises(Unreachable, match="Raise the limit"):
+                writer.write(records([b"y" * 50]), limit())
+    assert out.stat().st_size == 3
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [("fail", "set on_replaced: continue"), ("continue", r"begins the file .*on_replaced: continue\)")],
+)
+def test_a_file_renamed_in_mid_range_says_what_it_holds_and_what_is_next(out: Path, policy: str, told: str) -> None:
+    filler = Filler(sink(out, on_replaced=policy))
+    filler.run([b"settled"])
+    with filler.sink.writer(lane(), filler.plan()) as writer:
+        writer.write(records([b"next"]), limit())
+        out.rename(out.with_suffix(".1"))
+        with pytest.raises(TargetChanged, match=f"is gone; the one that was written holds 5 bytes.*{told}"):
+            writer.flush(limit())
