@@ -18,6 +18,7 @@ from connect_core.errors import TargetChanged
 from connect_core.found import Found
 from connect_core.systems.file.failures import require_folder, telling
 from connect_core.systems.file.identity import open_if_there
+from connect_core.systems.file.names import Settled, settled
 from connect_core.systems.file.options import FileSinkOptions, path_of_task
 from connect_core.systems.file.target import Place, Target, check
 from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_line_feed
@@ -30,6 +31,7 @@ class FileSink:
 
     def __init__(self, options: FileSinkOptions) -> None:
         self._options = options
+        self._continues = options.on_replaced == "continue"
         self._reached: dict[str, Place] = {}
         self._open: dict[str, Target] = {}
 
@@ -49,10 +51,10 @@ class FileSink:
         name = self.path_for(task)
         path = os.path.realpath(name)
         require_folder(path)
-        settled = _settled(name, floors)
-        if settled is not None:
-            self._checked(path, settled)
-            return Targets({"target": name, "path": path, "first": None}, single_lane=True)
+        known = self._settled(name, path, floors)
+        if known is not None:
+            self._checked(path, known.place)
+            return Targets({"target": known.name, "path": path, "first": None, "name": name}, single_lane=True)
         end = Place.end_of(path)
         _check_line_end(path, end)
         first = {"position": end.position, "evidence": end.evidence()}
@@ -68,12 +70,17 @@ class FileSink:
                 where=pins["path"],
                 next_step="Lines of it may be ours. Move it away to have them written again, or choose another path",
             )
-        return tuple(standing) or (Floor("", pins["target"], **pins["first"]),)
+        if not standing:
+            return (Floor("", pins["target"], **pins["first"]),)
+        name = str(pins.get("name", pins["target"]))
+        named = next((floor for floor in known if floor.target == name), standing[0]._replace(target=name))
+        # Where others look who else writes to a file they look for its name, so each that it has had has a floor.
+        return tuple({floor.target: floor for floor in (*standing, named)}.values())
 
     def find(self, search: Search) -> dict[int, Found]:
         """Nothing to look for: what is settled is known by its length, anything else is written again. How much that
         is matters where the source cannot give it again."""
-        return {item.id: Found(complete=True, unplaced=_unsettled_bytes(item)) for item in search.ranges}
+        return {item.id: Found(complete=True, unplaced=self._unsettled_bytes(item)) for item in search.ranges}
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         values = records.column("value")
@@ -87,53 +94,51 @@ class FileSink:
     def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
         """The ranges of a lane follow each other in the file: each begins where the one before it was flushed. Live
         ones take turns in it."""
-        name = wanted.range.pins.target["target"]
-        with self._target(lane, wanted, name) as target:
+        with self._target(lane, wanted) as (name, target):
             yield MingledWriter(name, target) if wanted.range.live else LineWriter(name, target)
 
     @contextmanager
-    def _target(self, lane: Lane, wanted: OpenRange, name: str) -> Iterator[Target]:
-        """The file, open once for all who write to it at the same time."""
+    def _target(self, lane: Lane, wanted: OpenRange) -> Iterator[tuple[str, Target]]:
+        """The file, open once for all who write to it at the same time, and what its floor is called: since the range
+        was planned more may have been settled in it under another name."""
+        pins = wanted.range.pins.target
+        name, path = pins["target"], pins["path"]
         if name in self._open:
-            yield self._open[name]
+            yield name, self._open[name]
             return
-        path = wanted.range.pins.target["path"]
-        place = self._reached.get(name) or _settled(name, wanted.floors)
-        if place is None:
+        known = self._settled(name, path, wanted.floors)
+        if known is None:
             raise TargetChanged("The range has no floor for this file", where=path, next_step="Plan it again")
-        place = self._checked(path, place)
-        continues = self._options.on_replaced == "continue"
-        with Target.open(path, place, lane.epoch, continues=continues) as target:
+        place = self._checked(path, self._reached.get(known.name) or known.place)
+        with Target.open(path, place, lane.epoch, continues=self._continues) as target:
             self._open[name] = target
             try:
-                yield target
+                yield known.name, target
             finally:
                 del self._open[name]
-                self._reached[name] = target.flushed
+                self._reached[known.name] = target.flushed
 
-    def _checked(self, path: str, settled: Place) -> Place:
+    def _settled(self, name: str, path: str, floors: Sequence[Floor]) -> Settled | None:
+        return settled(name, path, floors, continues=self._continues)
+
+    def _checked(self, path: str, place: Place) -> Place:
         """Where writing goes on, by the policy when the file is not the one that was written."""
         file = open_if_there(path)
         with file or nullcontext():
-            if self._options.on_replaced == "continue" and settled.lost_in(file):
-                return settled.begun_anew()
-            check(settled, path, file)
-        return settled
+            if self._continues and place.lost_in(file):
+                return place.begun_anew()
+            check(place, path, file)
+        return place
 
-
-def _settled(name: str, floors: Sequence[Floor]) -> Place | None:
-    return next((Place.of(floor) for floor in floors if floor.target == name), None)
-
-
-def _unsettled_bytes(item: OpenRange) -> int:
-    """How many bytes stand behind what was settled, in the file that was written."""
-    pins = item.range.pins.target
-    settled = _settled(pins["target"], item.floors)
-    file = open_if_there(pins["path"])
-    with file or nullcontext():
-        if file is None or settled is None or settled.lost_in(file):
-            return 0
-        return max(file.size() - settled.offset, 0)
+    def _unsettled_bytes(self, item: OpenRange) -> int:
+        """How many bytes stand behind what was settled, in the file that was written."""
+        pins = item.range.pins.target
+        known = self._settled(pins["target"], pins["path"], item.floors)
+        file = open_if_there(pins["path"])
+        with file or nullcontext():
+            if file is None or known is None or known.place.lost_in(file):
+                return 0
+            return max(file.size() - known.place.offset, 0)
 
 
 def _check_line_end(path: str, now: Place) -> None:

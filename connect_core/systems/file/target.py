@@ -73,13 +73,17 @@ class Place:
         """The same position, at the start of another file."""
         return Place(self.position, self.position)
 
+    def is_of(self, file: OpenFile | None) -> bool:
+        """Whether it is a place in this file, whatever became of its content."""
+        return file is not None and (self.dev, self.ino) == (file.dev, file.ino)
+
     def lost_in(self, file: OpenFile | None, done: str = "settled") -> str | None:
         """What happened to the bytes before this place, which were `done`; None when they are there."""
         if not self.offset:
             return None
         if file is None:
             return "The file is gone"
-        if (self.dev, self.ino) != (file.dev, file.ino):
+        if not self.is_of(file):
             return f"The file is another one than that of which {self.offset} bytes were {done}"
         if file.size() < self.offset:
             return f"The file has {file.size()} bytes, fewer than the {self.offset} that were {done}"

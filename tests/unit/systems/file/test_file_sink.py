@@ -392,3 +392,84 @@ def test_a_file_renamed_in_mid_range_says_what_it_holds_and_what_is_next(out: Pa
         out.rename(out.with_suffix(".1"))
         with pytest.raises(TargetChanged, match=f"is gone; the one that was written holds 5 bytes.*{told}"):
             writer.flush(limit())
+
+
+@pytest.fixture
+def linked(out: Path) -> Path:
+    """Another name of the same file, through its folder."""
+    (out.parent / "link").symlink_to(out.parent)
+    return out.parent / "link" / out.name
+
+
+def unsettled_of(out: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(out.parent.glob("*.unsettled-*"))]
+
+
+def test_a_file_has_one_settled_length_under_all_its_names(out: Path, linked: Path) -> None:
+    filler = Filler(sink(linked))
+    filler.run([b"one"])
+    for name, value in ((out, b"two"), (linked, b"three"), (out, b"four")):
+        filler.sink = sink(name)
+        filler.run([value])
+    assert (out.read_bytes(), unsettled_of(out)) == (b"one\ntwo\nthree\nfour\n", [])
+    assert filler.floors.keys() == {str(linked), str(out)}, "others look for both"
+
+
+def test_lines_settled_under_a_later_name_are_not_taken_for_unsettled(out: Path, linked: Path) -> None:
+    """Each name had a floor of its own in former versions. A range that was planned before is finished behind both."""
+    former = Filler(sink(linked))
+    former.run([b"one"])
+    planned = former.plan()
+    later = Filler(sink(out))
+    later.run([b"two"])
+    floors = former.floors | later.floors
+    again = Filler(sink(linked), floors)
+    search = Search(UID, Side("file", {}), (replace(planned, floors=tuple(floors.values())),), 1.0, "test")
+    assert again.sink.find(search)[planned.id].unplaced == 0
+    delivered = again.write(replace(planned, floors=tuple(floors.values())), [b"three"])
+    assert (out.read_bytes(), unsettled_of(out)) == (b"one\ntwo\nthree\n", [])
+    assert (delivered.began, delivered.behind) == ({str(out): 8}, {str(out): 14})
+    again.settle(delivered, 1)
+    again.run([b"four"])
+    assert out.read_bytes() == b"one\ntwo\nthree\nfour\n"
+
+
+def test_what_was_never_settled_is_known_under_another_name(out: Path, linked: Path) -> None:
+    filler = Filler(sink(linked))
+    filler.write(filler.plan(), [b"given up"])
+    filler.sink = sink(out)
+    filler.run([b"one"])
+    assert (out.read_bytes(), unsettled_of(out)) == (b"one\n", [b"given up\n"])
+    hard = out.with_name("hard.txt")
+    hard.hardlink_to(out)
+    filler.write(filler.plan(), [b"given up as well"])
+    filler.sink = sink(hard)
+    filler.run([b"two"])
+    assert hard.read_bytes() == b"one\ntwo\n"
+
+
+def test_a_cut_is_not_hidden_by_what_was_settled_under_an_earlier_name(out: Path, linked: Path) -> None:
+    former, later = Filler(sink(linked)), Filler(sink(out))
+    former.run([b"one"])
+    later.run([b"two"])
+    os.truncate(out, 6)
+    with pytest.raises(TargetChanged, match="fewer than the 8"):
+        Filler(sink(out), former.floors | later.floors).plan()
+
+
+def test_a_link_that_leads_to_another_file_of_ours_counts_as_replaced(tmp_path: Path) -> None:
+    """With on_replaced: continue it is gone on with where it was settled."""
+    one, two, link = tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / "link.txt"
+    filler = Filler(sink(two))
+    filler.run([b"two"])
+    link.symlink_to(one)
+    filler.sink = sink(link)
+    filler.run([b"one"])
+    link.unlink()
+    link.symlink_to(two)
+    filler.sink = sink(link)
+    with pytest.raises(TargetChanged, match="another one"):
+        filler.plan()
+    filler.sink = sink(link, on_replaced="continue")
+    filler.run([b"more"])
+    assert (one.read_bytes(), two.read_bytes(), unsettled_of(two)) == (b"one\n", b"two\nmore\n", [])
