@@ -179,8 +179,8 @@ def _parted(
 
 def _set_aside(connector: Connector) -> list[tuple[str, int]]:
     """Beside the files that it writes, as far as they are on this machine."""
+    from connect_core.systems.file.aside import set_aside_beside
     from connect_core.systems.file.options import path_of_task
-    from connect_core.systems.file.target import set_aside_beside
 
     path, tasks = (connector.document["sink"].get("file") or {}).get("path"), connector.document.get("tasks", 1)
     if not path:

@@ -6,18 +6,17 @@ position minus `base` is an offset in the present file. Runs in the worker; the 
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 
-from connect_core.contracts import Floor, Json
+from connect_core.contracts import Floor, Json, Limit
 from connect_core.errors import TargetChanged
+from connect_core.systems.file.aside import set_aside, sync_folder
 from connect_core.systems.file.failures import file_error, telling
 from connect_core.systems.file.identity import TAIL_BYTES, OpenFile, open_if_there
 
-_BLOCK = 1024 * 1024
 REPLACED_ADVICE = (
     "Find out who changed it. To go on in the former file, put it back; to begin the one that is there now at its "
     "start, set on_replaced: continue"
@@ -141,9 +140,9 @@ class Target:
             if target._file is not None:
                 target._file.close()
 
-    def append(self, data: memoryview) -> None:
+    def append(self, data: memoryview, limit: Limit) -> None:
         """Writes behind `reached`. When it cannot, takes back what was written since the last `sync`."""
-        file = self._opened()
+        file = self._opened(limit)
         try:
             self._write(file, data)
         except OSError as error:
@@ -202,17 +201,16 @@ class Target:
             advice = _WRITTEN_AGAIN_ADVICE
         return TargetChanged(f"{lost}{told}", where=self.path, next_step=advice)
 
-    def _opened(self) -> OpenFile:
+    def _opened(self, limit: Limit) -> OpenFile:
         """The planned file; bytes behind the planned position are set aside."""
         if self._file is None:
             self._file = self._open_or_create()
             if lost := self.reached.lost_in(self._file):
                 raise self._changed(lost, self._file)
-            size = self._file.size()
-            if size > self.reached.offset:
+            if self._file.size() > self.reached.offset:
                 with telling("has unsettled bytes that cannot be set aside", self.path):
-                    name = set_aside(self._file.fd, self.path, self.reached.offset, size, self._epoch)
-                self._aside.append([name, size - self.reached.offset])
+                    name, count = set_aside(self._file, self.path, self.reached.offset, self._epoch, limit)
+                self._aside.append([name, count])
         return self._file
 
     def _open_or_create(self) -> OpenFile:
@@ -223,48 +221,3 @@ class Target:
         with telling("cannot be made durable in its folder", self.path):
             sync_folder(self.path)
         return file
-
-
-def set_aside(fd: int, path: str, begin: int, end: int, epoch: int) -> str:
-    """Moves the bytes [begin, end) to `PATH.unsettled-EPOCH`, durably, and cuts the file at `begin`."""
-    name, aside = _new_file(f"{path}.unsettled-{epoch}")
-    try:
-        for offset in range(begin, end, _BLOCK):
-            rest = memoryview(os.pread(fd, min(_BLOCK, end - offset), offset))
-            while rest:
-                rest = rest[os.write(aside, rest) :]
-        os.fsync(aside)
-    except OSError:
-        os.unlink(name)  # what it would have held is still in its place
-        raise
-    finally:
-        os.close(aside)
-    sync_folder(path)
-    os.ftruncate(fd, begin)
-    os.fsync(fd)
-    return name
-
-
-def set_aside_beside(path: str) -> list[tuple[str, int]]:
-    """The files that `set_aside` has made for the file to which `path` leads and that are still there, each with its
-    bytes; whichever attempt made them, also one that died before it could tell."""
-    names = sorted(glob.glob(f"{glob.escape(os.path.realpath(path))}.unsettled-*"))
-    return [(name, os.path.getsize(name)) for name in names if os.path.isfile(name)]
-
-
-def _new_file(name: str) -> tuple[str, int]:
-    """Creates `name`, or `name.2` and so on when there is one already."""
-    path, number = name, 1
-    while os.path.lexists(path):
-        number += 1
-        path = f"{name}.{number}"
-    return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-
-
-def sync_folder(path: str) -> None:
-    """Makes the names in the folder of `path` durable."""
-    fd = os.open(os.path.dirname(path) or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -50,7 +50,7 @@ class LineWriter:
         if limit.quantum_left_s() <= 0 or not len(records):
             return 0
         data = lines(records.column("value"))
-        self._target.append(data)
+        self._target.append(data, limit)
         self._aside += self._target.claim_aside()
         self._digest.update(data)
         self._records += len(records)
@@ -89,7 +89,7 @@ class MingledWriter:
             return 0
         self._begin = self._begin or self._target.reached
         data = lines(records.column("value"))
-        self._target.append(data)
+        self._target.append(data, limit)
         self._aside += self._target.claim_aside()
         self._end = self._target.reached
         self._digest.add(records.column("value"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from connect_core.contracts import Floor, Search, Side
 from connect_core.errors import ConfigError, Retriable, TargetChanged, Unreachable
-from connect_core.systems.file import target
+from connect_core.systems.file import aside, target
 from connect_core.systems.file.options import FileSinkOptions
 from connect_core.systems.file.sink import FileSink
 from tests.unit.systems.driving import UID, Filler, lane, limit, records
@@ -473,3 +474,146 @@ def test_a_link_that_leads_to_another_file_of_ours_counts_as_replaced(tmp_path: 
     filler.sink = sink(link, on_replaced="continue")
     filler.run([b"more"])
     assert (one.read_bytes(), two.read_bytes(), unsettled_of(two)) == (b"one\n", b"two\nmore\n", [])
+
+
+_UNSETTLED = b"".join(b"unsettled %06d\n" % number for number in range(4000))
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.fixture
+def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "_BLOCK", 4096)
+    monkeypatch.setattr(aside, "_PIECE", 3 * 4096)
+    monkeypatch.setattr(aside, "_LARGEST", 3 * 4096)
+
+
+def with_unsettled(out: Path) -> Filler:
+    filler = Filler(sink(out))
+    filler.run([b"settled"])
+    with out.open("ab") as file:
+        file.write(_UNSETTLED)
+    return filler
+
+
+def recovered(out: Path) -> bytes:
+    """What was unsettled, put together again from all files that hold some of it."""
+    whole = bytearray(len(_UNSETTLED))
+    for path in sorted(out.parent.glob("*.unsettled-*")):
+        with path.open("rb") as file:
+            begin = file.seek(0, os.SEEK_DATA) if path.stat().st_size else 0
+            data = file.read()
+        whole[begin : begin + len(data)] = data
+    rest = out.read_bytes()[8:]
+    whole[: len(rest)] = rest
+    return bytes(whole)
+
+
+def write_killed_at(filler: Filler, step: int) -> None:
+    """Right before it makes one more than so many calls that change something."""
+    planned, left = filler.plan(), iter(range(step))
+
+    def made(real: Callable[..., int]) -> Callable[..., int]:
+        def call(*given: object) -> int:
+            if next(left, None) is None:
+                raise Killed
+            return real(*given)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("pwrite", "fsync", "ftruncate"):
+            patched.setattr(os, name, made(getattr(os, name)))
+        with pytest.raises(Killed):
+            filler.write(planned, [b"next"])
+
+
+@pytest.mark.parametrize("step", range(29))
+@pytest.mark.usefixtures("in_small_pieces")
+def test_whoever_is_killed_while_bytes_are_set_aside_loses_none(out: Path, step: int) -> None:
+    filler = with_unsettled(out)
+    write_killed_at(filler, step)
+    assert recovered(out) == _UNSETTLED
+    filler.write(filler.plan(), [b"next"])
+    assert out.read_bytes() == b"settled\nnext\n"
+    out.write_bytes(b"settled\n")
+    assert recovered(out) == _UNSETTLED
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+def test_bytes_that_several_attempts_set_aside_are_in_one_file(out: Path) -> None:
+    """Each is killed within its second piece."""
+    filler = with_unsettled(out)
+    sizes = [out.stat().st_size]
+    for _ in range(3):
+        write_killed_at(filler, 9)
+        sizes.append(out.stat().st_size)
+    assert sizes == sorted(set(sizes), reverse=True)
+    filler.run([b"next"])
+    assert [path.name for path in out.parent.iterdir() if path != out] == ["out.txt.unsettled-2"]
+    assert unsettled_of(out) == [_UNSETTLED]
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+def test_setting_aside_ends_when_the_lane_has_no_time_left_and_is_gone_on_with(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filler, real = with_unsettled(out), os.fsync
+
+    def fsync(fd: int) -> None:
+        if ".unsettled-" in os.readlink(f"/proc/self/fd/{fd}"):
+            time.sleep(0.1)
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with (
+        filler.sink.writer(lane(5), filler.plan()) as writer,
+        pytest.raises(Retriable, match=r"[1-9][\d,]+ of 68,000 bytes .* were moved to .*-5, [\d,]+ are left"),
+    ):
+        writer.write(records([b"next"]), limit(deadline_s=0.5))
+    assert 8 < out.stat().st_size < 8 + len(_UNSETTLED)
+    (file,) = aside.set_aside_beside(str(out))
+    assert file == (f"{out}.unsettled-5", len(_UNSETTLED) + 8 - out.stat().st_size)
+    delivered = filler.write(filler.plan(), [b"next"])
+    assert delivered.where["set_aside"] == [[f"{out}.unsettled-5", len(_UNSETTLED)]]
+    assert unsettled_of(out) == [_UNSETTLED]
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+def test_what_another_program_writes_while_bytes_are_set_aside_is_not_cut_off(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filler, real = with_unsettled(out), os.fsync
+
+    def fsync(fd: int) -> None:
+        real(fd)
+        written_by_another(out)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(TargetChanged, match="another program writes or cuts it"):
+        filler.write(filler.plan(), [b"next"])
+    assert out.read_bytes().startswith(b"settled\n" + _UNSETTLED + b"theirs\n")
+    assert unsettled_of(out) == []
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+def test_nothing_is_cut_off_before_it_is_durable_elsewhere(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filler, calls = with_unsettled(out), list[str]()
+
+    def noting(name: str, real: Callable[..., int]) -> Callable[..., int]:
+        def call(fd: int, *given: object) -> int:
+            calls.append(f"{name} {os.path.basename(os.readlink(f'/proc/self/fd/{fd}'))}")
+            return real(fd, *given)
+
+        return call
+
+    planned = filler.plan()
+    for name in ("pwrite", "fsync", "ftruncate"):
+        monkeypatch.setattr(os, name, noting(name, getattr(os, name)))
+    filler.write(planned, [b"next"])
+    moved = [call for call in calls if call != "pwrite out.txt.unsettled-2"]
+    first = ["fsync out.txt.unsettled-2", f"fsync {out.parent.name}", "ftruncate out.txt"]
+    assert moved[:5] == [*first, "fsync out.txt.unsettled-2", "ftruncate out.txt"]
+    assert moved[-4:] == ["ftruncate out.txt", "fsync out.txt", "pwrite out.txt", "fsync out.txt"]
