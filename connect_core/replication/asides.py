@@ -17,5 +17,17 @@ def set_aside(receipts: Iterable[Receipt]) -> list[dict[str, Any]]:
     return [{"file": file, "bytes": count} for one in receipts for file, count in one.where.get("set_aside", ())]
 
 
+def left(receipts: Iterable[Receipt]) -> list[dict[str, Any]]:
+    """As `set_aside`, of what stays in a file that was replaced since an attempt wrote to it (`left_in`)."""
+    return [{"file": file, "bytes": count} for one in receipts for file, count in one.where.get("left_in", ())]
+
+
+def left_sentence(left: dict[str, Any]) -> str:
+    return (
+        f"{left['bytes']:,} bytes that no receipt covers stand at the end of {left['file']}, the target of before:"
+        " lines of them that were written again are there twice (possible repeats)"
+    )
+
+
 def sentence(aside: dict[str, Any]) -> str:
     return f"{aside['bytes']:,} bytes that no receipt covers were moved to {aside['file']}"

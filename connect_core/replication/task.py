@@ -43,7 +43,7 @@ from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
 from connect_core.records import Partition
 from connect_core.replication import inheriting
-from connect_core.replication.asides import sentence, set_aside
+from connect_core.replication.asides import left, left_sentence, sentence, set_aside
 from connect_core.replication.attempts import noted
 from connect_core.replication.course import Course, within
 from connect_core.replication.goals import Goals
@@ -399,8 +399,9 @@ class TaskRun:
             self.reached(Step.SETTLED)
             self._keep_in_mind(items, some)
         self.lifecycle.settled(items[one.range_id].range.partition for one in receipts if not one.failure)
-        for aside in set_aside(outcome.receipt for outcome in receipts if outcome.receipt):
-            self.setting.listener.say(sentence(aside))
+        stored = [outcome.receipt for outcome in receipts if outcome.receipt]
+        for told in (*map(sentence, set_aside(stored)), *map(left_sentence, left(stored))):
+            self.setting.listener.say(told)
         self._tell_progress()
         if self.stream == LIVE:
             settled = [items[outcome.range_id].range for outcome in receipts]

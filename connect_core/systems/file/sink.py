@@ -18,9 +18,10 @@ from connect_core.errors import TargetChanged
 from connect_core.found import Found
 from connect_core.systems.file.failures import require_folder, telling
 from connect_core.systems.file.identity import open_if_there
+from connect_core.systems.file.leftovers import left_behind
 from connect_core.systems.file.names import Settled, settled
 from connect_core.systems.file.options import FileSinkOptions, path_of_task
-from connect_core.systems.file.target import Place, Target, check
+from connect_core.systems.file.target import Beside, Place, Target, check
 from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_line_feed
 
 
@@ -109,14 +110,18 @@ class FileSink:
         known = self._settled(name, path, wanted.floors)
         if known is None:
             raise TargetChanged("The range has no floor for this file", where=path, next_step="Plan it again")
-        place = self._checked(path, self._reached.get(known.name) or known.place)
+        before = self._reached.get(known.name) or known.place
+        place = self._checked(path, before)
         with Target.open(path, place, lane.epoch, continues=self._continues) as target:
+            if place is not before and (left := left_behind(path, before)):
+                target.beside = Beside(left_in=[[left.file, left.bytes]], repeats=left.lines)
             self._open[name] = target
             try:
                 yield known.name, target
             finally:
                 del self._open[name]
-                self._reached[known.name] = target.flushed
+                if target.flushed != place:
+                    self._reached[known.name] = target.flushed
 
     def _settled(self, name: str, path: str, floors: Sequence[Floor]) -> Settled | None:
         return settled(name, path, floors, continues=self._continues)

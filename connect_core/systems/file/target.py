@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from connect_core.contracts import Floor, Json, Limit
 from connect_core.errors import TargetChanged
@@ -97,6 +97,28 @@ def check(place: Place, path: str, file: OpenFile | None) -> None:
         raise TargetChanged(lost, where=path, next_step=REPLACED_ADVICE)
 
 
+@dataclass
+class Beside:
+    """What stands in other files than the one that is written: `[file, bytes]` of what no receipt covers and was moved
+    there (`set_aside`), or what an attempt left in a file that was replaced since (`left_in`), with at most so many
+    `repeats`, lines that are there as well as here."""
+
+    set_aside: list[list[str | int]] = field(default_factory=list)
+    left_in: list[list[str | int]] = field(default_factory=list)
+    repeats: int = 0
+
+    def __iadd__(self, other: Beside) -> Beside:
+        self.set_aside += other.set_aside
+        self.left_in += other.left_in
+        self.repeats += other.repeats
+        return self
+
+    def told(self) -> Json:
+        """For a receipt's `where`. Lists of pairs, as the stretches beside them: so those of a live range merge."""
+        lists: Json = {"set_aside": self.set_aside, "left_in": self.left_in}
+        return {name: pairs for name, pairs in lists.items() if pairs}
+
+
 class _Wrote:
     """The first and the last bytes that were written since `offset`: what the file holds there is compared with them,
     since a file that was cut and has grown again may look like itself everywhere else."""
@@ -120,7 +142,8 @@ class _Wrote:
 
 class Target:
     """One file, opened at the first write. `begun` is where writing began, `reached` is behind the last byte written,
-    `flushed` behind the last durable one. `continues` says that a file which was replaced is begun anew."""
+    `flushed` behind the last durable one. `continues` says that a file which was replaced is begun anew. `beside` is
+    what its receipts are to tell; whoever asks first when something was written does so."""
 
     def __init__(self, path: str, place: Place, epoch: int, *, continues: bool = False) -> None:
         self.path = path
@@ -128,7 +151,7 @@ class Target:
         self._epoch, self._continues = epoch, continues
         self._wrote = _Wrote(place.offset)
         self._file: OpenFile | None = None
-        self._aside: list[list[str | int]] = []
+        self.beside = Beside()
 
     @classmethod
     @contextmanager
@@ -165,9 +188,8 @@ class Target:
         self.reached = self.flushed = reached
         self._wrote = _Wrote(reached.offset)
 
-    def claim_aside(self) -> list[list[str | int]]:
-        """`[file, bytes]` of what was set aside when the file was opened; whoever asks first tells of it."""
-        claimed, self._aside = self._aside, []
+    def claim(self) -> Beside:
+        claimed, self.beside = self.beside, Beside()
         return claimed
 
     def _write(self, file: OpenFile, data: memoryview) -> None:
@@ -210,7 +232,7 @@ class Target:
             if self._file.size() > self.reached.offset:
                 with telling("has unsettled bytes that cannot be set aside", self.path):
                     name, count = set_aside(self._file, self.path, self.reached.offset, self._epoch, limit)
-                self._aside.append([name, count])
+                self.beside.set_aside.append([name, count])
         return self._file
 
     def _open_or_create(self) -> OpenFile:

@@ -7,13 +7,9 @@ import hashlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect_core.contracts import Delivered, Json, Limit
+from connect_core.contracts import Delivered, Limit
 from connect_core.digest import LinesDigest
-from connect_core.systems.file.target import Place, Target
-
-SET_ASIDE = "set_aside"
-"""Of a receipt's `where`: `[[file, bytes], ...]`, bytes that no receipt covers and the files that they were moved to. A
-list of pairs, as the stretches beside it: so the receipts of a live range merge."""
+from connect_core.systems.file.target import Beside, Place, Target
 
 
 def lines(values: pa.Array) -> memoryview:
@@ -44,14 +40,14 @@ class LineWriter:
         self._begin = target.reached
         self._records = 0
         self._digest = hashlib.sha256()
-        self._aside: list[list[str | int]] = []
+        self._beside = Beside()
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         if limit.quantum_left_s() <= 0 or not len(records):
             return 0
         data = lines(records.column("value"))
         self._target.append(data, limit)
-        self._aside += self._target.claim_aside()
+        self._beside += self._target.claim()
         self._digest.update(data)
         self._records += len(records)
         return len(records)
@@ -63,7 +59,8 @@ class LineWriter:
             records=self._records,
             bytes=end.position - begin.position,
             behind={self._name: end.position},
-            where={"path": self._target.path, "begin": begin.offset, "end": end.offset, **_told(self._aside)},
+            where={"path": self._target.path, "begin": begin.offset, "end": end.offset, **self._beside.told()},
+            possible_repeats=self._beside.repeats,
             digest=f"sha256:{self._digest.hexdigest()}",
             evidence=end.evidence(),
             began={self._name: begin.position},
@@ -82,7 +79,7 @@ class MingledWriter:
         self._end = target.reached
         self._records = self._bytes = 0
         self._digest = LinesDigest()
-        self._aside: list[list[str | int]] = []
+        self._beside = Beside()
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         if limit.quantum_left_s() <= 0 or not len(records):
@@ -90,7 +87,7 @@ class MingledWriter:
         self._begin = self._begin or self._target.reached
         data = lines(records.column("value"))
         self._target.append(data, limit)
-        self._aside += self._target.claim_aside()
+        self._beside += self._target.claim()
         self._end = self._target.reached
         self._digest.add(records.column("value"))
         self._records += len(records)
@@ -106,13 +103,9 @@ class MingledWriter:
             records=self._records,
             bytes=self._bytes,
             behind={self._name: flushed.position},
-            where={self._target.path: [[begin.offset, self._end.offset]], **_told(self._aside)},
+            where={self._target.path: [[begin.offset, self._end.offset]], **self._beside.told()},
+            possible_repeats=self._beside.repeats,
             digest=self._digest.text(),
             evidence=flushed.evidence(),
             began={self._name: self._target.begun.position},
         )
-
-
-def _told(aside: list[list[str | int]]) -> Json:
-    """For the receipt: which bytes that no receipt covers were moved to which file, before this was written."""
-    return {SET_ASIDE: aside} if aside else {}

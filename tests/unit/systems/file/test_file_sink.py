@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import Floor, Search, Side
+from connect_core.contracts import OPEN_END, Floor, Search, Side
 from connect_core.errors import ConfigError, Retriable, TargetChanged, Unreachable
 from connect_core.systems.file import aside, target
 from connect_core.systems.file.options import FileSinkOptions
@@ -617,3 +617,35 @@ def test_nothing_is_cut_off_before_it_is_durable_elsewhere(out: Path, monkeypatc
     first = ["fsync out.txt.unsettled-2", f"fsync {out.parent.name}", "ftruncate out.txt"]
     assert moved[:5] == [*first, "fsync out.txt.unsettled-2", "ftruncate out.txt"]
     assert moved[-4:] == ["ftruncate out.txt", "fsync out.txt", "pwrite out.txt", "fsync out.txt"]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_what_an_attempt_left_in_a_rotated_file_is_told_and_counted(out: Path, *, live: bool) -> None:
+    filler = Filler(sink(out, on_replaced="continue"))
+    filler.run([b"settled"])
+    filler.write(filler.plan(), [b"left", b"behind"])
+    rotated = out.with_name("out.txt.1")
+    out.rename(rotated)
+    planned = filler.plan()
+    planned = replace(planned, range=replace(planned.range, end=OPEN_END if live else planned.range.end))
+    for _ in range(2):  # whoever had no receipt told nobody
+        again = sink(out, on_replaced="continue")
+        with again.writer(lane(5), planned) as idle:
+            assert idle.flush(limit()).possible_repeats == 0
+        with again.writer(lane(5), planned) as writer:
+            writer.write(records([b"left"]), limit())
+            writer.write(records([b"behind", b"and more"]), limit())
+            delivered = writer.flush(limit())
+        assert delivered.where["left_in"] == [[str(rotated), 12]]
+        assert delivered.possible_repeats == 2
+    with again.writer(lane(5), planned) as writer:
+        writer.write(records([b"next"]), limit())
+        assert writer.flush(limit()).possible_repeats == 0
+    assert rotated.read_bytes() == b"settled\nleft\nbehind\n"
+
+
+def test_a_replaced_file_without_leftovers_has_no_possible_repeats(out: Path) -> None:
+    filler = Filler(sink(out, on_replaced="continue"))
+    filler.run([b"settled"])
+    out.rename(out.with_name("out.txt.1"))
+    assert filler.run([b"next"]).possible_repeats == 0
