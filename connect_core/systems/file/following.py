@@ -126,6 +126,7 @@ class FollowedFile:
                 yield batch
         if self._offset == end:
             self._size = size
+            self.seen = replace(self.seen or seen, size=size)  # it may hold the beginning of a line
 
     def _held(self, files: OpenFiles) -> int:
         """How large it is. One that is not open is looked at under its path; what is there may be another file, which

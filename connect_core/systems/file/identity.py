@@ -67,8 +67,8 @@ class Evidence:
     `planned_tail` one at `planned_end`: a range that is read again must find what was planned.
 
     `finished` files were renamed and left alone: their last line is whole even without a line feed. `born` is when the
-    file was made, 0 where nobody tells; `size` what it held when this was settled, -1 where nobody looked. `origin` is
-    what `contracts.ORIGIN` names.
+    file was made, 0 where nobody tells; `size` the most it was seen to hold when this was settled, -1 where nobody
+    looked. `origin` is what `contracts.ORIGIN` names.
     """
 
     path: str

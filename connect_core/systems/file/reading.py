@@ -103,7 +103,8 @@ class RangeReader:
         batch = piece.batch(self.rules)
         if self.file.verdict(self.seen) is not Verdict.SAME or not piece.stands_in(self.file):
             raise changed(self.file, piece.offset)
-        self.seen = self.file.evidence(batch.next_offset, finished=self.seen.finished, past=self.seen.past)
+        seen = self.file.evidence(batch.next_offset, finished=self.seen.finished, past=self.seen.past)
+        self.seen = replace(seen, size=self.file.size())  # by now its path may lead nowhere: nobody could ask later
         return batch
 
     def _bytes(self, offset: int, most: int) -> bytes:

@@ -109,10 +109,17 @@ class FileSource:
         files = [
             FollowedFile(one, _path_of(one.partition), Evidence.of(one.evidence), limit, self._rules) for one in wanted
         ]
-        for file, batch in follow(files, self._opening, limit, linger_s):
-            if file.seen:
-                self._seen[file.wanted.partition, file.wanted.incarnation] = file.seen
-            yield file.wanted, batch
+        try:
+            for file, batch in follow(files, self._opening, limit, linger_s):
+                self._keep(file)
+                yield file.wanted, batch
+        finally:
+            for file in files:
+                self._keep(file)
+
+    def _keep(self, file: FollowedFile) -> None:
+        if file.seen:
+            self._seen[file.wanted.partition, file.wanted.incarnation] = file.seen
 
     def _opening(self, wanted: Range, seen: Evidence | None) -> AbstractContextManager[OpenFile]:
         return self._identified(wanted.partition, wanted.begin, seen)
@@ -171,9 +178,10 @@ def _looked_at(
 
 
 def _held(seen: Evidence) -> int:
-    """How large the file is now, if it is where it was; what was seen to be read of it if not."""
+    """The most that the file is known to hold: what was seen of it while it was open, or what it has grown to since,
+    if it is where it was."""
     now = signature(seen.path)
-    return now[2] if now and now[:2] == (seen.dev, seen.ino) else seen.offset
+    return max(seen.offset, seen.size, now[2] if now and now[:2] == (seen.dev, seen.ino) else 0)
 
 
 def _path_of(partition: Partition) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import Gap
+from connect_core.contracts import OPEN_END, Gap, Position
 from connect_core.records import Partition
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import Follower
+from tests.unit.systems.driving import Follower, limit, range_of
 
 
 def follow(path: Path | str, **options: object) -> Follower:
@@ -67,6 +68,44 @@ def test_bytes_that_were_seen_since_are_lost(log: Path) -> None:
     assert gaps(follower, Partition(str(log))) == ()
     log.unlink()
     assert gaps(follower, Partition(str(log))) == (Gap(0, 8, None, "deleted"),)
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved"])
+@pytest.mark.parametrize("lines", [1, 2])
+def test_bytes_that_were_there_when_it_went_while_it_was_read_are_lost(
+    log: Path, tmp_path: Path, how: str, lines: int
+) -> None:
+    """The range closes short, or ends before a line that is not whole; by then the path leads nowhere."""
+    log.write_bytes(b"one\ntwo\nhalf a li")
+    partition, first = Partition(str(log)), follow(log)
+    wanted = range_of(partition, first.source.bounds({partition: None})[partition], max_records=lines)
+    for _ in first.source.read(wanted, limit()):
+        away(log, tmp_path, how)
+    after = Position(0, 4 * lines, first.source.evidence(wanted, 4 * lines))
+    second = Follower(follow(log).source, {partition: after})
+    assert gaps(second, partition) == (Gap(0, 4 * lines, None, "deleted"),)
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved"])
+def test_the_beginning_of_a_line_that_was_seen_while_it_was_followed_is_lost(
+    log: Path, tmp_path: Path, how: str
+) -> None:
+    partition, first = Partition(str(log)), follow(log)
+    wanted = replace(range_of(partition, first.source.bounds({partition: None})[partition]), end=OPEN_END)
+    for _ in first.source.follow([wanted], limit(), linger_s=0.3):
+        with log.open("ab") as file:
+            file.write(b"half a li")
+        away(log, tmp_path, how)
+    second = Follower(follow(log).source, {partition: Position(0, 8, first.source.evidence(wanted, 8))})
+    assert gaps(second, partition) == (Gap(0, 8, None, "deleted"),)
+
+
+def away(log: Path, folder: Path, how: str) -> None:
+    if how == "deleted":
+        log.unlink()
+    else:
+        (folder / "done").mkdir()
+        log.rename(folder / "done" / log.name)
 
 
 def test_renamed_read_with_its_last_line_and_deleted(log: Path) -> None:
