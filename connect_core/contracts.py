@@ -519,6 +519,14 @@ class Inbox(Source, Protocol):
 
 
 @runtime_checkable
+class Splitting(Protocol):
+    """A source that makes partitions of what it finds once, and must be told of them later to know it again."""
+
+    def stays(self, partition: Partition) -> bool:
+        """Whether `partitions` is to be told of this one also when it has ended. Pure."""
+
+
+@runtime_checkable
 class Lasting(Protocol):
     """A source or a sink for which the other side keeps something as long as the connector lives."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from connect_core.contracts import Bounds, OpenRange
+from connect_core.contracts import Bounds, OpenRange, Source, Splitting
 from connect_core.errors import Failure, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import PartitionState
 from connect_core.records import Partition
@@ -46,7 +46,7 @@ class Lifecycle:
 
     def known(self) -> list[Partition]:
         """For the source, which is asked for the partitions that there are now."""
-        return without_ended(self._run.assignment.shares, self._states)
+        return to_be_told(self._run.source, self._run.assignment.shares, self._states)
 
     def names(self, partitions: Iterable[Partition]) -> None:
         """What the document names now, as the source has just said."""
@@ -131,9 +131,15 @@ class Lifecycle:
             self._run.setting.listener.say(f"... and so {len(lines) - _TOLD:,} more")
 
 
-def without_ended(partitions: Iterable[Partition], states: Mapping[Partition, PartitionState]) -> list[Partition]:
-    """Those that a source is asked to tell the whereabouts of: one that has ended is there again when it says so."""
-    return [one for one in partitions if (known := states.get(one)) is None or known.state != "ended"]
+def to_be_told(
+    source: Source, partitions: Iterable[Partition], states: Mapping[Partition, PartitionState]
+) -> list[Partition]:
+    """Those that a source is asked to tell the whereabouts of: one that has ended is there again when it says so,
+    unless it would not know it without being told."""
+    ended = {one for one, known in states.items() if known.state == "ended"}
+    if isinstance(source, Splitting):
+        ended = {one for one in ended if not source.stays(one)}
+    return [one for one in partitions if one not in ended]
 
 
 def put_aside_error(aside: Mapping[str, Failure], where: str) -> WaybillError:

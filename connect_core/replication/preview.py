@@ -12,7 +12,7 @@ from connect_core.config import Resolved, revealed
 from connect_core.contracts import LIVE, Bounds, Gap, Inbox, Position
 from connect_core.ledger import Connector, Ledger, PartitionState
 from connect_core.records import Partition
-from connect_core.replication.lifecycle import RETIRED, without_ended
+from connect_core.replication.lifecycle import RETIRED, to_be_told
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
     shares, states = ledger.partitions(connector.uid), ledger.partition_states(connector.uid, stream)
     with ExitStack() as resources:
         source = systems.source(revealed(resolved.source), resources)
-        named = set(source.partitions(without_ended(shares, states)))
+        named = set(source.partitions(to_be_told(source, shares, states)))
         partitions = sorted(named | shares.keys())
         positions = ledger.positions(connector.uid, stream, partitions)
         at_work = isinstance(source, Inbox) and bool(ledger.live_leases(connector.uid, stream))

@@ -18,7 +18,7 @@ from connect_core.replication.attempts import noted
 from connect_core.replication.backfill import concluding, require_going_on
 from connect_core.replication.groups import keep_in_step
 from connect_core.replication.leasing import end_older_versions
-from connect_core.replication.lifecycle import gravity, put_aside_error, without_ended
+from connect_core.replication.lifecycle import gravity, put_aside_error, to_be_told
 from connect_core.replication.restoring import recognise
 from connect_core.replication.setting import Setting, shares_of
 from connect_core.replication.summary import TaskSummary
@@ -153,6 +153,7 @@ def _shared_out(setting: Setting) -> _Shared:
     uid, ledger = setting.connector.uid, setting.ledger
     with ExitStack() as resources:
         source = systems.source(revealed(setting.resolved.source), resources)
-        named = source.partitions(without_ended(ledger.partitions(uid), ledger.partition_states(uid)))
+        known = to_be_told(source, ledger.partitions(uid), ledger.partition_states(uid))
+        named = source.partitions(known)
     assignment = ledger.assign(uid, named, setting.resolved.tasks, setting.resolved.assignment)
     return _Shared(assignment, frozenset(named))

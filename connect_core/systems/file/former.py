@@ -36,7 +36,7 @@ def looked_after(folders: Folders, past: Past, near: str, current: OpenFile | No
         size = _size(path) if path and not (current and current.is_as(entry)) else entry.offset
         if size > entry.offset:
             gaps.append(Gap(entry.incarnation, entry.offset, size, "written after rotation"))
-        kept.append(replace(entry, offset=max(size, entry.offset)))
+        kept.append(entry if size <= entry.offset else replace(entry, offset=size, tail_bytes=0, tail=""))
     return Past(tuple(kept), older), tuple(gaps)
 
 
@@ -48,7 +48,9 @@ def owns_named(folders: Folders, past: Past, near: str) -> bool:
 
 def behind(seen: Evidence, past: Past, place: Position) -> Past:
     """`past` with the file that was `seen` last, read to `place`."""
-    entry = Former(place.incarnation, seen.dev, seen.ino, seen.head_bytes, seen.head, place.offset, seen.born)
+    tail = (seen.tail_bytes, seen.tail) if seen.offset == place.offset else (0, "")
+    head = seen.head_bytes, seen.head
+    entry = Former(place.incarnation, seen.dev, seen.ino, *head, place.offset, seen.born, *tail)
     return replace(past, former=(*past.former, entry))
 
 
@@ -58,9 +60,10 @@ def without(past: Past, file: OpenFile) -> Past:
 
 
 def left_at(past: Past, file: OpenFile) -> int:
-    """How far this file was read before it was left, for a link that leads to it again; 0 when it never was."""
+    """How far this file was read before it was left, for one that comes back, or to which a link leads again; 0 when it
+    never was."""
     for entry in past.former:
-        if entry.head_bytes and file.is_as(entry) and file.head(entry.head_bytes) == entry.head:
+        if file.was_left(entry):
             return min(entry.offset, file.size())
     return 0
 

@@ -30,7 +30,8 @@ _BLOCK = 64 * 1024
 
 @dataclass(frozen=True)
 class Former:
-    """A file that was read before the present one under the same path: read up to `offset` as `incarnation`."""
+    """A file that was read before the present one under the same path: read up to `offset` as `incarnation`. `tail` is
+    the fingerprint of the last bytes that were read; of `tail_bytes` 0 where nobody knows it any more."""
 
     incarnation: int
     dev: int
@@ -39,6 +40,8 @@ class Former:
     head: str
     offset: int
     born: int = 0
+    tail_bytes: int = 0
+    tail: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,13 @@ class OpenFile:
         """Whether it may be the same file, whatever its name and content."""
         same = (self.dev, self.ino) == (other.dev, other.ino)
         return same and not (self.born and other.born and self.born != other.born)
+
+    def was_left(self, former: Former) -> bool:
+        """Whether it begins as that file did, and holds what was read of it. (A file that was cut does not.)"""
+        if not former.head_bytes or not self.is_as(former) or self.head(former.head_bytes) != former.head:
+            return False
+        holds = self.size() >= former.offset and self.tail(former.offset, former.tail_bytes) == former.tail
+        return holds or not former.tail_bytes
 
     def bytes_at(self, offset: int, count: int) -> bytes:
         """`count` bytes from `offset`, fewer at the end of the file."""

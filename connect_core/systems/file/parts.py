@@ -22,6 +22,9 @@ _KEY = re.compile(
     r"(?P<path>.*)#(?P<begin>\d+)-(?P<end>\d*)@(?P<ino>\d+)\.(?P<n>\d+)\.(?P<head>[0-9a-f]{16})", re.DOTALL
 )
 
+_OVER = "over"
+"""Beside the evidence of a part whose file is gone."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -121,12 +124,18 @@ class PartBounds:
 
     def bounds(self, partition: Partition, part: Part, position: Position | None) -> Bounds:
         place = position or Position(0, part.begin)
-        if place.offset == part.end or place.evidence.get("over"):  # read to its end: its file may go
-            return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence, grows=False)
+        done = Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence, grows=False)
+        over = bool(place.evidence.get(_OVER))
+        if place.offset == part.end or (over and part.end is not None):  # read to its end: its file may go
+            return done
+        found = self._found(part, place)
+        return done if over and found.gaps else found
+
+    def _found(self, part: Part, place: Position) -> Bounds:
         seen = Evidence.of(place.evidence)
 
         def is_it(file: OpenFile) -> bool:
-            return part.is_of(file) and (seen is None or file.verdict(seen) is Verdict.SAME)
+            return part.is_of(file) and (file.verdict(seen) is Verdict.SAME if seen else _may_go_on(file, place))
 
         reason = "deleted"
         file = open_if_there(part.path)
@@ -155,8 +164,15 @@ class PartBounds:
         )
 
 
+def _may_go_on(file: OpenFile, place: Position) -> bool:
+    """Of a file of which nothing is kept but its beginning: whether a line begins there."""
+    return file.end_of_lines(max(place.offset - 1, 0), place.offset) == place.offset
+
+
 def _lost(part: Part, place: Position, reason: str, end: int | None = None) -> Bounds:
-    """The file is gone, and nothing will follow it in this part. `end` is where it ended, if anybody knows."""
+    """The file is gone, and nothing will follow it in this part, unless it comes back and the part is open: what was
+    seen of it is kept for that. `end` is where it ended, if anybody knows."""
     gap = Gap(place.incarnation, place.offset, part.end or end, reason if end is None else ENDED)
     behind = place.offset if part.end is None else part.end
-    return Bounds(place.incarnation + 1, behind, part.begin, behind, {"over": True}, (gap,), grows=False)
+    evidence = place.evidence | {_OVER: True}
+    return Bounds(place.incarnation + 1, behind, part.begin, behind, evidence, (gap,), grows=False)

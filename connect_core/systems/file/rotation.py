@@ -67,6 +67,9 @@ class Rotation:
                 lost = Gap(place.incarnation, place.offset, None, _REASONS[Verdict.SHORTER])
                 return _with(self._left(cut, place.incarnation + 1, 0, past), (*gaps, lost))
             gone = self._gone(partition, replace(seen, past=past), place, current, verdict)
+            # It may come back, as when its volume was not there for a while.
+            if seen.head_bytes and verdict in (None, Verdict.OTHER):
+                past = behind(seen, past, place)
             return _with(self._begun(place.incarnation + 1, current, past, gone), gaps)
 
     def quiet(self, file: OpenFile) -> bool:
@@ -136,12 +139,15 @@ class Rotation:
         return Bounds(incarnation, begin, 0, end, evidence.as_json(), grows=False, waiting=max(size - end, 0))
 
     def _unidentified(self, place: Position, current: OpenFile | None, past: Past) -> Bounds:
-        """A partition whose file was never looked at: new, or moved there by a person, or its file had gone."""
+        """A partition whose file was never looked at: new, or moved there by a person, or its file had gone and may be
+        back."""
         if current is None:
             return Bounds(place.incarnation, place.offset, 0, place.offset, past.as_json(), grows=False)
         if current.size() < place.offset:
             lost = Gap(place.incarnation, place.offset, None, "truncated")
             return self._begun(place.incarnation + 1, current, past, lost)
+        if place.offset == 0 and left_at(past, current):
+            return self._begun(place.incarnation + 1, current, past)
         return self._growing(place, current, past)
 
     def _growing(self, place: Position, current: OpenFile, past: Past) -> Bounds:

@@ -54,6 +54,10 @@ class FileSource:
         there = (path for path in paths if Partition(path) not in named and os.path.realpath(path) not in same)
         return [*named, *(Partition(path) for path in there if not covered(path, named))]
 
+    def stays(self, partition: Partition) -> bool:
+        """A part belongs to its file for ever. Without it a file that comes back would be split anew."""
+        return Part.of(partition) is not None
+
     def topic(self, partition: Partition) -> str:
         return ""
 

@@ -101,6 +101,15 @@ class Follower:
                 values += self._read(partition, bounds)
         return values
 
+    def tell(self) -> list[Gap]:
+        """Settles what only tells of gaps, as a run does with empty ranges; gives these gaps."""
+        told: list[Gap] = []
+        for partition, bounds in self.source.bounds(self.positions).items():
+            if bounds.gaps and bounds.end == bounds.begin:
+                self.positions[partition] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
+                told += bounds.gaps
+        return told
+
     def _read(self, partition: Partition, bounds: Bounds) -> list[bytes]:
         wanted = range_of(partition, bounds, max_records=self.max_records, max_bytes=self.max_bytes)
         values: list[bytes] = []

@@ -10,6 +10,7 @@ import pytest
 
 from connect_core.contracts import OPEN_END, Gap, Position
 from connect_core.records import Partition
+from connect_core.systems.file import identity
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from tests.unit.systems.driving import Follower, limit, range_of
@@ -161,6 +162,94 @@ def test_evidence_of_a_later_version_is_read(log: Path) -> None:
     assert position is not None
     position.evidence["of_tomorrow"] = 1
     assert gaps(follower, Partition(str(log))) == ()
+
+
+# ------------------------------------------------------------------------------------------------------ it comes back
+
+
+@pytest.mark.parametrize("pattern", ["app.log", "*.log"])
+def test_a_file_that_was_away_goes_on_where_it_was_left(log: Path, tmp_path: Path, pattern: str) -> None:
+    follower = follow(log.with_name(pattern))
+    for number in range(2):
+        follower.run()
+        away(log, tmp_path, "moved")
+        assert [gap.reason for gap in follower.tell()] == ["ended"]
+        assert follower.run() == []
+        back(log, tmp_path)
+        assert follower.run() == [], "all of it was read"
+        with log.open("ab") as file:
+            file.write(b"more %d\n" % number)
+        assert follower.run() == [b"more %d" % number]
+    assert follower.gaps == []
+
+
+def test_what_was_given_up_of_a_file_that_was_away_is_read_when_it_is_back(log: Path, tmp_path: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    with log.open("ab") as file:
+        file.write(b"three\n")
+    follower.source.bounds(follower.positions)
+    away(log, tmp_path, "moved")
+    assert follower.tell() == [Gap(0, 8, None, "deleted")]
+    back(log, tmp_path)
+    assert follower.run() == [b"three"]
+
+
+def test_a_file_that_another_one_stood_in_for_goes_on_where_it_was_left(log: Path, tmp_path: Path) -> None:
+    """As under a mount point whose volume is not there for a while."""
+    follower = follow(log)
+    follower.run()
+    away(log, tmp_path, "moved")
+    log.write_bytes(b"other\n")
+    assert follower.run() == [b"other"]
+    log.rename(tmp_path / "done" / "other")
+    back(log, tmp_path)
+    with log.open("ab") as file:
+        file.write(b"three\n")
+    assert follower.run() == [b"three"]
+
+
+@pytest.mark.parametrize("content", [b"other\nfile\nnow\n", b"one\nTWO\nthree\n", b"one\n"])
+def test_a_file_that_comes_back_with_other_content_is_begun(log: Path, tmp_path: Path, content: bytes) -> None:
+    """It has the inode and the birth of the one that was away, and perhaps the same first line."""
+    log.write_bytes(b"one\n" * 2_000)
+    follower = follow(log)
+    follower.run()
+    away(log, tmp_path, "moved")
+    follower.tell()
+    back(log, tmp_path)
+    header = log.read_bytes()[: identity.HEAD_BYTES]
+    log.write_bytes(header + content)
+    assert b"\n".join(follower.run()) + b"\n" == header + content
+
+
+def test_a_file_that_was_away_and_comes_back_under_another_name_is_not_read_again(log: Path, tmp_path: Path) -> None:
+    follower = follow(tmp_path / "*.log")
+    follower.run()
+    away(log, tmp_path, "moved")
+    follower.tell()
+    (tmp_path / "done" / log.name).rename(tmp_path / "app-1.log")
+    assert follower.run() == []
+
+
+def test_evidence_of_an_earlier_version_of_files_that_were_left(log: Path, tmp_path: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    away(log, tmp_path, "moved")
+    follower.tell()
+    position = follower.positions[Partition(str(log))]
+    assert position is not None
+    for entry in position.evidence["former"]:
+        del entry["tail"], entry["tail_bytes"]
+    back(log, tmp_path)
+    assert follower.run() == []
+
+
+def back(log: Path, folder: Path) -> None:
+    (folder / "done" / log.name).rename(log)
+    for left in (folder / "done").iterdir():
+        left.unlink()
+    (folder / "done").rmdir()
 
 
 # ----------------------------------------------------------------------------------------------------- what is named

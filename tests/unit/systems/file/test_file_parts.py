@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Gap
+from connect_core.contracts import Gap, Position
+from connect_core.ledger import PartitionState
+from connect_core.records import Partition
+from connect_core.replication.lifecycle import to_be_told
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, split_points
 from connect_core.systems.file.source import FileSource
@@ -26,6 +29,13 @@ def log(tmp_path: Path) -> Path:
     path = tmp_path / "app.log"
     path.write_bytes(b"".join(b"line %02d\n" % number for number in range(10)))  # 8 bytes each
     return path
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> Path:
+    """Where nobody looks for the file."""
+    (tmp_path / "away").mkdir()
+    return tmp_path / "away" / "app.log"
 
 
 @given(st.lists(st.binary(max_size=9).filter(lambda b: b"\n" not in b), min_size=1), st.integers(1, 40))
@@ -102,6 +112,72 @@ def test_a_part_that_was_read_does_not_need_its_file(log: Path) -> None:
     follower.run()
     os.unlink(log)
     assert [len(bounds.gaps) for bounds in follower.source.bounds(follower.positions).values()] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("step", [20, 1000])
+@pytest.mark.parametrize("unread", [b"", b"unread\n"])
+def test_a_file_that_was_away_and_grows_is_read_on(log: Path, away: Path, step: int, unread: bytes) -> None:
+    """In one part or in several. What was told as lost is read as well when it is there again."""
+    follower = follow(log, step)
+    follower.run()
+    before = set(follower.positions)
+    for number in range(2):
+        with log.open("ab") as file:
+            file.write(unread)
+        follower.source.bounds(follower.positions)
+        log.rename(away)
+        assert [gap.loses for gap in follower.tell()] == [bool(unread)]
+        assert follower.run() == []
+        away.rename(log)
+        assert follower.run() == unread.splitlines()
+        with log.open("ab") as file:
+            file.write(b"more %d\n" % number)
+        assert follower.run() == [b"more %d" % number]
+    assert set(follower.positions) == before
+
+
+@pytest.mark.parametrize("written", ["more", "anew"])
+def test_a_part_that_a_former_version_called_over(log: Path, written: str) -> None:
+    """Nothing was kept of its file but how it begins: it is read on where a line begins."""
+    follower = follow(log, 1000)
+    follower.run()
+    (partition,) = follower.positions
+    follower.positions[partition] = Position(1, 80, {"over": True})
+    if written == "more":
+        with log.open("ab") as file:
+            file.write(b"more\n")
+        assert follower.run() == [b"more"]
+    else:
+        log.write_bytes(log.read_bytes()[:78] + b"98\nother\n")
+        assert follower.source.bounds(follower.positions)[partition].end == 80
+
+
+@pytest.mark.parametrize("how", ["cut", "another"])
+def test_a_part_whose_file_is_another_one_stays_over(log: Path, away: Path, how: str) -> None:
+    log.write_bytes(b"line\n" * 1000)
+    follower = follow(log, 10_000)
+    follower.run()
+    log.rename(away)
+    follower.tell()
+    (partition,) = follower.positions
+    if how == "cut":
+        away.rename(log)
+        os.truncate(log, 2000)
+        with log.open("ab") as file:
+            file.write(b"new line\n" * 1000)
+    else:
+        log.write_bytes(b"line\n" * 1100)
+        away.unlink()
+    seen = follower.source.bounds(follower.positions)[partition]
+    assert (seen.begin, seen.end, seen.gaps) == (5000, 5000, ())
+
+
+def test_a_source_is_told_of_parts_that_have_ended_and_not_of_files(log: Path) -> None:
+    """A file is there again when it is seen; a part is found again by itself alone."""
+    source = follow(log).source
+    parts = source.partitions([])
+    states = {one: PartitionState("ended") for one in (*parts, Partition(str(log)))}
+    assert to_be_told(source, states, states) == parts
 
 
 def test_a_file_that_is_read_whole_is_not_split_later(log: Path) -> None:
