@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from connect_core.contracts import Bounds, Gap, Part, Position
+from connect_core.contracts import ORIGIN, Bounds, Gap, Json, Part, Position
 from connect_core.records import Partition
 
 Positions = Mapping[Partition, Position | None]
@@ -33,11 +33,12 @@ class Course:
         return found
 
     def jumps(self, positions: Positions) -> dict[Partition, Position]:
-        """Where positions must move because one part is done and the next does not follow on it."""
+        """Where positions must move because one part is done and the next does not follow on it, or begins at this
+        place of another file."""
         return {
             partition: Position(part.incarnation, part.begin, part.evidence)
             for partition, part in self.ahead(positions).items()
-            if (position := positions[partition]) is None or _place(position) < (part.incarnation, part.begin)
+            if _must_move(part, positions[partition])
         }
 
     def done(self, positions: Positions) -> int:
@@ -56,9 +57,13 @@ class Course:
 
 def within(part: Part, seen: Bounds) -> Bounds:
     """What can be read of `part` now, where a live run would read `seen`. What the source has lost of it stays a gap,
-    also at its end: all of it was there when it was chosen. Nothing behind its end is touched."""
+    also at its end: all of it was there when it was chosen. Nothing behind its end is touched. What took its place says
+    nothing of the part that may be numbered so."""
     if seen.incarnation != part.incarnation:
-        return replace(seen, end=seen.begin)
+        return replace(seen, begin=0, end=0, evidence={})
+    if _differ(part.evidence, seen.evidence):
+        lost = Gap(part.incarnation, seen.begin, max(part.end, seen.begin), "replaced")
+        return Bounds(part.incarnation + 1, 0, 0, 0, gaps=(*seen.gaps, lost), grows=False)
     if seen.begin > part.end:
         return replace(seen, begin=part.end, end=part.end, gaps=tuple(_cut(gap, part) for gap in seen.gaps))
     if seen.begin == seen.end < part.end and not (seen.failure or seen.pushes):
@@ -82,6 +87,19 @@ def merged(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 def _place(position: Position) -> tuple[int, int]:
     return position.incarnation, position.offset
+
+
+def _must_move(part: Part, position: Position | None) -> bool:
+    if position is None or _place(position) < (part.incarnation, part.begin):
+        return True
+    known = position.evidence and not _differ(part.evidence, position.evidence)
+    return bool(part.evidence) and not known and _place(position) == (part.incarnation, part.begin)
+
+
+def _differ(one: Json, other: Json) -> bool:
+    """Whether these are of two files, say, as far as they name theirs."""
+    names = {str(evidence.get(ORIGIN, "")) for evidence in (one, other)}
+    return len(names) == 2 and "" not in names
 
 
 def _is_behind(part: Part, position: Position | None) -> bool:

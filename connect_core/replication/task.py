@@ -466,8 +466,9 @@ class TaskRun:
             positions |= jumps
         parts = course.ahead(positions)
         bounds = self.source.bounds({partition: positions[partition] for partition in parts})
-        self.goals.aims_at({one: Goal(bounds[one].incarnation, part.end) for one, part in parts.items()})
-        return {partition: within(part, bounds[partition]) for partition, part in parts.items()}
+        left = {partition: within(part, bounds[partition]) for partition, part in parts.items()}
+        self.goals.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
+        return left
 
     def follow_new_partitions(self) -> None:
         """Partitions that have appeared since this run began, and are this task's, are its own from now on."""

@@ -66,6 +66,33 @@ def test_what_took_the_place_of_the_partition_is_left_alone() -> None:
     assert within(Part(A, 0, 10, 20), Bounds(1, 0, 0, 50, gaps=gaps)) == Bounds(1, 0, 0, 0, gaps=gaps)
 
 
+OF_B, OF_C = {"origin": "file b", "offset": 0}, {"origin": "file c", "offset": 0}
+TWO = Course((Part(A, 0, 10, 20, {"origin": "file a"}), Part(A, 1, 0, 5, OF_B)))
+
+
+def test_what_took_the_place_of_a_part_is_not_the_next_one() -> None:
+    """The first file is gone, and the one at its path now, which would be counted as the second, is a third."""
+    told = within(TWO.parts[0], Bounds(1, 7, 0, 50, OF_C, gaps=(Gap(0, 12, None, "replaced"),)))
+    assert (told.incarnation, told.begin, told.end, told.evidence) == (1, 0, 0, {})
+    after = {A: Position(told.incarnation, told.begin, told.evidence)}
+    assert TWO.jumps(after) == {A: Position(1, 0, OF_B)}
+
+
+def test_a_position_that_was_stored_with_another_file_moves_to_that_of_its_part() -> None:
+    assert TWO.jumps({A: Position(1, 0, OF_C)}) == {A: Position(1, 0, OF_B)}
+    assert TWO.jumps({A: Position(1, 0, OF_B | {"size": 5})}) == {}
+    assert TWO.jumps({A: Position(1, 0, {"offset": 0})}) == {}, "of a file without a name nothing is known"
+
+
+def test_another_file_under_the_number_of_a_part_is_a_gap_and_not_read() -> None:
+    part = TWO.parts[1]
+    told = within(part, Bounds(1, 2, 0, 50, OF_C))
+    assert told == Bounds(2, 0, 0, 0, gaps=(Gap(1, 2, 5, "replaced"),), grows=False)
+    assert TWO.is_done({A: Position(told.incarnation, told.begin)})
+    assert within(part, Bounds(1, 2, 0, 50, OF_B)) == Bounds(1, 2, 0, 5, OF_B)
+    assert within(part, Bounds(1, 2, 0, 50, {"origin": ""})).end == 5
+
+
 PARTS = st.lists(
     st.builds(
         lambda partition, incarnation, begin, length: Part(partition, incarnation, begin, begin + length),
