@@ -69,23 +69,30 @@ def left_at(past: Past, file: OpenFile) -> int:
 
 
 class Owners:
-    """Which partition reads or has read a file."""
+    """Which partition reads or has read a file. Several may have had its inode: a file that was deleted, and is still
+    among those that were read before, says nothing of the one to which its inode was given."""
 
     def __init__(self, positions: Mapping[Partition, Position | None]) -> None:
-        self._files: dict[tuple[int, int], tuple[Partition, Evidence | Former]] = {}
+        self._reading: dict[int, list[tuple[Partition, Evidence]]] = {}
+        self._left: dict[int, list[tuple[Partition, Former]]] = {}
         self._marks: dict[str, Partition] = {}
         for partition, position in positions.items():
             evidence = position.evidence if position else {}
             past, seen = Past.of(evidence), Evidence.of(evidence)
             self._marks |= {past.older[at : at + _MARK]: partition for at in range(0, len(past.older), _MARK)}
-            for entry in (*past.former, *([seen] if seen else ())):
-                self._files[entry.dev, entry.ino] = (partition, entry)
+            if seen:
+                self._reading.setdefault(seen.ino, []).append((partition, seen))
+            for former in past.former:
+                self._left.setdefault(former.ino, []).append((partition, former))
 
     def of(self, file: OpenFile) -> Partition | None:
         """None for a file of which nothing was read yet."""
-        partition, entry = self._files.get((file.dev, file.ino), (None, None))
-        if entry and entry.head_bytes and file.is_as(entry) and file.head(entry.head_bytes) == entry.head:
-            return partition
+        for partition, seen in self._reading.get(file.ino, ()):
+            if seen.head_bytes and file.is_as(seen) and file.head(seen.head_bytes) == seen.head:
+                return partition
+        for partition, former in self._left.get(file.ino, ()):
+            if file.was_left(former):
+                return partition
         return self._marks.get(_mark(file.ino, file.born)) if self._marks and file.born else None
 
 

@@ -11,6 +11,8 @@ import pytest
 from connect_core.contracts import ORIGIN, Gap, Position
 from connect_core.records import Partition
 from connect_core.systems.file import birth, identity
+from connect_core.systems.file.former import Owners
+from connect_core.systems.file.identity import Former, Past
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from tests.unit.systems.driving import Follower
@@ -115,6 +117,24 @@ def test_a_renamed_file_that_the_pattern_matches_is_not_read_again(log: Path, tm
         log.write_bytes(b"new %d\n" % number)
         assert sorted(follower.run()) == [b"new %d" % number, b"rest %d" % number]
     assert follower.gaps == []
+
+
+@pytest.mark.parametrize("first", ["living", "dead"])
+def test_a_file_with_the_inode_of_one_that_is_gone_belongs_to_its_own_log(
+    log: Path, tmp_path: Path, begun: Follower, first: str
+) -> None:
+    """The one that is gone was read before the present one of another log."""
+    mine, other = Partition(str(log)), Partition(str(tmp_path / "other.log"))
+    status = log.stat()
+    dead = Former(0, status.st_dev, status.st_ino, 4, identity.fingerprint(b"dead"), 80, born=1)
+    positions = {mine: begun.positions[mine], other: Position(1, 0, Past((dead,)).as_json())}
+    order = [mine, other] if first == "living" else [other, mine]
+    owners = Owners({one: positions[one] for one in order})
+    with identity.OpenFile(str(log)) as file:
+        assert owners.of(file) == mine
+    Path(f"{log}.1").write_bytes(b"dead\n")
+    with identity.OpenFile(f"{log}.1") as file:
+        assert owners.of(file) is None
 
 
 def test_an_empty_file_between_two_rotations_stops_nothing(log: Path, begun: Follower) -> None:
