@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -49,8 +50,8 @@ def owns_named(folders: Folders, past: Past, near: str) -> bool:
 def behind(seen: Evidence, past: Past, place: Position) -> Past:
     """`past` with the file that was `seen` last, read to `place`."""
     tail = (seen.tail_bytes, seen.tail) if seen.offset == place.offset else (0, "")
-    head = seen.head_bytes, seen.head
-    entry = Former(place.incarnation, seen.dev, seen.ino, *head, place.offset, seen.born, *tail)
+    head, folder = (seen.head_bytes, seen.head), os.path.dirname(seen.path)
+    entry = Former(place.incarnation, seen.dev, seen.ino, *head, place.offset, seen.born, *tail, folder)
     return replace(past, former=(*past.former, entry))
 
 
@@ -85,15 +86,18 @@ class Owners:
             for former in past.former:
                 self._left.setdefault(former.ino, []).append((partition, former))
 
-    def of(self, file: OpenFile) -> Partition | None:
-        """None for a file of which nothing was read yet."""
-        for partition, seen in self._reading.get(file.ino, ()):
-            if seen.head_bytes and file.is_as(seen) and file.head(seen.head_bytes) == seen.head:
-                return partition
-        for partition, former in self._left.get(file.ino, ()):
-            if file.was_left(former):
-                return partition
+    def of(self, file: OpenFile, asking: Partition | None = None) -> Partition | None:
+        """None for a file of which nothing was read yet. Of several, as with a snapshot of a file system, it is the one
+        that is `asking`."""
+        reading = [one for one, seen in self._reading.get(file.ino, ()) if _begins_as(file, seen)]
+        owners = reading or [one for one, former in self._left.get(file.ino, ()) if file.was_left(former)]
+        if owners:
+            return asking if asking in owners else owners[0]
         return self._marks.get(_mark(file.ino, file.born)) if self._marks and file.born else None
+
+
+def _begins_as(file: OpenFile, seen: Evidence) -> bool:
+    return bool(seen.head_bytes) and file.is_as(seen) and file.head(seen.head_bytes) == seen.head
 
 
 def _size(path: str) -> int:

@@ -1,4 +1,4 @@
-"""Which file it is: device, inode, birth, fingerprints of its first bytes and of those before an offset.
+"""Which file it is: inode, birth, device, fingerprints of its first bytes and of those before an offset.
 
 A name says nothing (files are renamed), an inode little (file systems give a freed one to the next new file), a size
 nothing (a file cut to zero may have grown past it again); together they tell a file that has grown from another one.
@@ -31,7 +31,8 @@ _BLOCK = 64 * 1024
 @dataclass(frozen=True)
 class Former:
     """A file that was read before the present one under the same path: read up to `offset` as `incarnation`. `tail` is
-    the fingerprint of the last bytes that were read; of `tail_bytes` 0 where nobody knows it any more."""
+    the fingerprint of the last bytes that were read; of `tail_bytes` 0 where nobody knows it any more. `folder` is
+    where it was when it was read."""
 
     incarnation: int
     dev: int
@@ -42,6 +43,7 @@ class Former:
     born: int = 0
     tail_bytes: int = 0
     tail: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,9 @@ class OpenFile:
 
     def is_as(self, other: OpenFile | Evidence | Former) -> bool:
         """Whether it may be the same file, whatever its name and content."""
-        same = (self.dev, self.ino) == (other.dev, other.ino)
-        return same and not (self.born and other.born and self.born != other.born)
+        if self.ino != other.ino or (self.born and other.born and self.born != other.born):
+            return False
+        return self.dev == other.dev or (0 < self.born == other.born and _is_renumbered(other))
 
     def was_left(self, former: Former) -> bool:
         """Whether it begins as that file did, and holds what was read of it. (A file that was cut does not.)"""
@@ -238,6 +241,19 @@ class OpenFile:
             planned_end=end if ahead else 0,
             planned_tail=self.tail(end, min(TAIL_BYTES, end)) if ahead else "",
         )
+
+
+def _is_renumbered(seen: OpenFile | Evidence | Former) -> bool:
+    """Whether the folder that a file was in has another device now: a mount or a start of the machine may give another
+    number to the same file system. As long as it has not, a file of another device is another one, such as one in a
+    snapshot, which has the same inode and the same birth."""
+    folder = (
+        seen.folder if isinstance(seen, Former) else os.path.dirname(seen.path) if isinstance(seen, Evidence) else ""
+    )
+    try:
+        return bool(folder) and os.stat(folder).st_dev != seen.dev
+    except OSError:
+        return False
 
 
 def open_if_there(path: str) -> OpenFile | None:

@@ -109,7 +109,7 @@ class Rotation:
         if file is None:
             return None
         files.enter_context(file)
-        return file if self._owners.of(file) in (None, partition) else None
+        return file if self._owners.of(file, partition) in (None, partition) else None
 
     def _after_rename(
         self, partition: Partition, seen: Evidence, place: Position, moved: OpenFile, current: OpenFile | None

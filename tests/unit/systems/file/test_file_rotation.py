@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import ORIGIN, Gap, Position
+from connect_core.contracts import ORIGIN, Gap, Json, Position
 from connect_core.records import Partition
 from connect_core.systems.file import birth, identity
 from connect_core.systems.file.former import Owners
@@ -135,6 +136,59 @@ def test_a_file_with_the_inode_of_one_that_is_gone_belongs_to_its_own_log(
     Path(f"{log}.1").write_bytes(b"dead\n")
     with identity.OpenFile(f"{log}.1") as file:
         assert owners.of(file) is None
+
+
+def renumbered(kept: Json, by: int = 1) -> Json:
+    """What was kept of files before their file system got the number that it has now."""
+    former = [entry | {"dev": entry["dev"] + by} for entry in kept.get("former", ())]
+    return kept | {"dev": kept["dev"] + by} | ({"former": former} if former else {})
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_a_file_system_that_has_another_number_holds_the_same_files(log: Path, tmp_path: Path, rotated: bool) -> None:
+    """After a start of the machine, or when it was mounted again; the path names rotated files, too."""
+    if not birth_of(log):
+        pytest.skip("this file system does not tell when a file was made")
+    follower = follow(tmp_path / "app.log*")
+    follower.run()
+    log.rename(f"{log}.1")
+    log.write_bytes(b"new\n")
+    assert follower.run() == [b"new"]
+    follower.positions = {
+        one: at and replace(at, evidence=renumbered(at.evidence)) for one, at in follower.positions.items()
+    }
+    append(log, b"more\n")
+    if rotated:
+        Path(f"{log}.1").rename(f"{log}.2")
+        log.rename(f"{log}.1")
+        log.write_bytes(b"newest\n")
+    assert sorted(follower.run()) == [b"more", *([b"newest"] if rotated else [])]
+    assert follower.gaps == []
+
+
+@pytest.mark.parametrize("change", ["snapshot", "born", "head", "tail"])
+def test_a_file_of_another_file_system_is_another_one(log: Path, begun: Follower, change: str) -> None:
+    """Of a snapshot inode, birth and content are the same: but the folder has the device that it had."""
+    if not birth_of(log):
+        pytest.skip("this file system does not tell when a file was made")
+    (partition,) = begun.positions
+    position = begun.positions[partition]
+    assert position is not None
+    kept = renumbered(position.evidence)
+    if change == "snapshot":
+        kept = position.evidence
+    else:
+        kept |= {change: kept["born"] - 1 if change == "born" else "0" * 16}
+    seen = identity.Evidence.of(kept)
+    assert seen is not None
+    with identity.OpenFile(str(log)) as file:
+        file.dev += change == "snapshot"
+        assert file.verdict(seen) is not identity.Verdict.SAME
+
+
+def birth_of(log: Path) -> int:
+    with identity.OpenFile(str(log)) as file:
+        return file.born
 
 
 def test_an_empty_file_between_two_rotations_stops_nothing(log: Path, begun: Follower) -> None:
