@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from connect_core.cli import completing, output, session
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
+from connect_core.systems.file.expanding import expanded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,7 @@ def _lines(pattern: str, last: int) -> pa.RecordBatch:
     """The last lines of the file that was written last."""
     from connect_core.cli.peeking import last_lines
 
-    paths = sorted(glob.glob(pattern, recursive=True), key=os.path.getmtime)
+    paths = sorted(expanded(pattern), key=os.path.getmtime)
     return _batch([{"value": line} for line in last_lines(Path(paths[-1]), last)] if paths else [])
 
 

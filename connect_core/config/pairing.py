@@ -5,7 +5,6 @@ Looks at nothing but which files there are.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Collection, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from connect_core.config.endpoints import End
 from connect_core.config.units import parse_seconds, show_seconds
 from connect_core.config.written import Place
+from connect_core.systems.file.expanding import expanded
 from connect_core.systems.file.options import path_of_task
 from connect_core.systems.file.patterns import matches, without_links
 from connect_core.systems.mqtt.filters import overlap
@@ -157,7 +157,7 @@ def files_of(sink: End) -> list[str]:
 
 def files_read(source: End) -> frozenset[str]:
     """The files that a file source finds now, symbolic links resolved."""
-    return frozenset(map(os.path.realpath, glob.iglob(str(source.options.get("path")), recursive=True)))
+    return frozenset(map(os.path.realpath, expanded(str(source.options.get("path")))))
 
 
 def reads_one_of(pattern: str, found: Collection[str], written: Sequence[str]) -> bool:

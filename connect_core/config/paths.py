@@ -7,6 +7,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from connect_core.systems.file.expanding import expanded
+
 
 def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
     """The path as it is written: symbolic links are followed by whoever opens it, each time. A relative one begins at
@@ -21,7 +23,7 @@ def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
     start = Path(os.path.realpath(fixed))
     base = _without_steps_up(fixed)
     result = str(base / pattern) if pattern else str(base)
-    found = [Path(os.path.realpath(match)) for match in glob.iglob(result, recursive=True)] if pattern else []
+    found = [Path(os.path.realpath(match)) for match in expanded(result)] if pattern else []
     allowed = [Path(os.path.realpath(root)) for root in roots]
     for path in (start, *found):
         if not any(path == root or root in path.parents for root in allowed):

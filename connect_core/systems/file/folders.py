@@ -15,6 +15,7 @@ from pathlib import Path
 
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.records import Partition
+from connect_core.systems.file.expanding import expanded
 from connect_core.systems.file.failures import file_error, telling
 from connect_core.systems.file.identity import Former, OpenFile, open_if_there
 from connect_core.systems.file.patterns import matches, without_links
@@ -29,7 +30,7 @@ def matching_files(pattern: str) -> list[str]:
     if not glob.has_magic(pattern):
         return [pattern]
     by_file: dict[str, str] = {}
-    for path in sorted(glob.glob(pattern, recursive=True)):
+    for path in sorted(expanded(pattern)):
         if _is_there(path):
             real = os.path.realpath(path)
             by_file[real] = path if real not in by_file or path == real else by_file[real]
