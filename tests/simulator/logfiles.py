@@ -51,8 +51,8 @@ class LogFile:
     anew: bool = False
     """It begins where a file was cut: renamed before anybody read on there, it is behind a gap without an end."""
     hidden: bool = False
-    """It came behind one that was renamed, and was gone before anybody had looked into it; or the ledger has forgotten
-    its log."""
+    """It came behind one that was renamed, or between two runs, and was gone before anybody had looked into it; or the
+    ledger has forgotten its log."""
 
 
 _COPY = re.compile(r"\.(202612|9)\d\d$")
@@ -106,6 +106,8 @@ class LogFolder:
         self.programs: list[Program] = []
         self._count = 0
         self._newest_ns = 0
+        self.last_run_s = 0.0
+        """When a run began last: who came and went since is known to nobody."""
 
     # ---------------------------------------------------------------------------------------------------- writing
 
@@ -302,7 +304,8 @@ class LogFolder:
     def _lose(self, program: Program, file: LogFile, how: str) -> None:
         before = _former(program, file)
         behind_one = before is not None and (before.path is not None or before.hidden)
-        file.hidden = behind_one and not self._held.get(file.number)
+        between_runs = self._births[file.number] > unix_ns(int(self.last_run_s * 1e9))
+        file.hidden = (behind_one or between_runs) and not self._held.get(file.number)
         for line in file.lines:
             line.lost, line.unseen = how, line.begin >= self._held.get(file.number, 0)
 
