@@ -76,7 +76,7 @@ class Told:
             self.repeats + older.repeats,
             self.possible + older.possible,
             self.known | older.known,
-            restored=True,
+            self.restored or older.restored,
         )
 
     def accounts_for(self, one: Given) -> bool:
@@ -173,7 +173,7 @@ def _count(verdict: Verdict, text: bytes, alike: Sequence[Given], copies: Sequen
         return
     verdict.doubled += max(sum(copies) - len(allowed), 0)
     most = len(allowed) + sum(told.may_repeat(one) for one in allowed)
-    elsewhere = len(copies) - 1 if told.restored or any(told.was_given_up(one) for one in allowed) else 0
+    elsewhere = max(len(copies) - 1, 0) if told.restored or any(told.was_given_up(one) for one in allowed) else 0
     too_many = max(sum(copies) - most - elsewhere, max(copies, default=0) - most)
     if too_many > 0:
         verdict.repeated += too_many

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect_core.errors import WaybillError
 from connect_core.records import Partition
@@ -397,7 +397,7 @@ class Doer:
         young = [one for one in journey.folder.programs if not one.foreign and not self._is_known(one)]
         backup = connection.serialize()
         self._wait(0.1, 2.5)
-        journey.told_before = Told.by(connection).and_before(journey.told_before)
+        journey.told_before = replace(Told.by(connection).and_before(journey.told_before), restored=True)
         connection.deserialize(backup)
         journey.scheduler.tell("the backup is the ledger")
         connection.execute("PRAGMA foreign_keys = ON")

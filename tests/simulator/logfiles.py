@@ -18,6 +18,8 @@ from pathlib import Path
 STARTED_S = 1_767_225_600
 """The moment 0 of virtual time, in seconds of Unix time."""
 MAX_LINE_BYTES = 64
+_BETWEEN_LOOKS_S = 1.0
+"""Longer than a task pauses between two runs: who has lived so long was looked into."""
 
 
 def unix_ns(virtual_ns: int) -> int:
@@ -106,8 +108,6 @@ class LogFolder:
         self.programs: list[Program] = []
         self._count = 0
         self._newest_ns = 0
-        self.last_run_s = 0.0
-        """When a run began last: who came and went since is known to nobody."""
 
     # ---------------------------------------------------------------------------------------------------- writing
 
@@ -304,8 +304,8 @@ class LogFolder:
     def _lose(self, program: Program, file: LogFile, how: str) -> None:
         before = _former(program, file)
         behind_one = before is not None and (before.path is not None or before.hidden)
-        between_runs = self._births[file.number] > unix_ns(int(self.last_run_s * 1e9))
-        file.hidden = (behind_one or between_runs) and not self._held.get(file.number)
+        lived_s = self._now_s() - (self._births[file.number] / 1e9 - STARTED_S)
+        file.hidden = (behind_one or lived_s < _BETWEEN_LOOKS_S) and not self._held.get(file.number)
         for line in file.lines:
             line.lost, line.unseen = how, line.begin >= self._held.get(file.number, 0)
 

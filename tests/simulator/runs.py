@@ -85,7 +85,6 @@ class Driver:
         say, began_ns = journey.scheduler.tell, journey.scheduler.now_ns
         try:
             journey.step("starts")
-            journey.folder.last_run_s = journey.scheduler.now_ns / 1e9
             self._attempt()
             say("is done")
             self.done = True
