@@ -13,7 +13,6 @@ from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import EngineName, How, Name, attempt
-from connect_core.errors import Retriable
 from connect_core.orchestration.names import backfill_dag
 
 if TYPE_CHECKING:
@@ -272,17 +271,13 @@ def progress_of(ledger: Ledger, stored: Backfill) -> Progress:
 
 def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[dict[str, Any]]) -> bool:
     """Whether there is something left for another attempt. Raises Retriable when the last one came to nothing."""
-    from connect_core.replication.backfill import stored_backfill
+    from connect_core.replication.backfill import gets_nowhere, stored_backfill
 
     state = stored_backfill(ledger, connector, stream).state
     if state == "done" or (several and (state == "cancelled" or ledger.standing(connector.uid).deleted)):
         return False
     if several and not several[-1]["ranges"]:
-        raise Retriable(
-            f"{stream} is not done, and there was nothing to move",
-            where=f"connector {connector.name}",
-            next_step=f"See what is left: waybill backfills show {connector.name} {stream}",
-        )
+        raise gets_nowhere(connector.name, stream)
     return True
 
 

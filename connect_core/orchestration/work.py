@@ -13,11 +13,11 @@ from connect_core.config import EngineOptions, Settings, engine_for, load_docume
 from connect_core.config.schedule import Schedule
 from connect_core.contracts import LIVE, Json
 from connect_core.engine import engine
-from connect_core.errors import ConfigError, DataError, Retriable
+from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
 from connect_core.replication.attempts import recorded
-from connect_core.replication.backfill import backfill_setting, is_done
+from connect_core.replication.backfill import backfill_setting, gets_nowhere, is_done
 from connect_core.replication.beginning import begun
 from connect_core.replication.preparing import setting_for, working
 from connect_core.replication.requests import Moments, Request, moments_of_tick, stream_of
@@ -86,18 +86,9 @@ def replicate(
                 listener.say(line.strip())
         finished = setting.stream == LIVE or is_done(setting, attempt.task)
         if not (finished or summary.receipts or halted()):
-            raise _nothing_moved(connector, setting.stream)
+            raise gets_nowhere(connector.name, setting.stream)  # else Airflow starts the task again at once, for ever
         empty = not summary.receipts and _is_empty(ledger, connector, attempt)
         return Moved(len(summary.receipts), finished, empty)
-
-
-def _nothing_moved(connector: Connector, stream: str) -> Retriable:
-    """Else Airflow would start the task again at once, for ever."""
-    return Retriable(
-        f"{stream} is not done, and there was nothing to move",
-        where=f"connector {connector.name}",
-        next_step=f"See what is left: waybill backfills show {connector.name} {stream}",
-    )
 
 
 def engine_of(connector: str) -> EngineOptions:

@@ -111,6 +111,15 @@ def is_done(setting: Setting, task: int | None = None) -> bool:
     return course.is_done(positions) and not ledger.open_ranges(uid, setting.stream, wanted)
 
 
+def gets_nowhere(connector: str, stream: str) -> Retriable:
+    """What to raise after an attempt that is not done, and had nothing to move."""
+    return Retriable(
+        f"{stream} is not done, and there was nothing to move",
+        where=f"connector {connector}",
+        next_step=f"See what is left: waybill backfills show {connector} {stream}",
+    )
+
+
 def _cancelled(setting: Setting, stream: str) -> str:
     stored = setting.ledger.backfill(setting.connector.uid, stream)
     return "cancelled" if stored is None or stored.state == "cancelled" else ""

@@ -92,10 +92,9 @@ def home_found(item: OpenRange) -> Json | None:
     for topic, own in by_topic(target).items():
         there = {place: queue_of(name) for place, name in enumerate(found.targets) if queue_of(name).topic == topic}
         hits = found.hits[np.isin(found.hits[:, 2], list(there))]
-        if len(hits) and not spreads(own):
+        is_home = home_queue(item.range.partition, item.range.slot, own) in there.values()
+        if len(hits) and not is_home and not spreads(own):
             homes[topic] = there[int(hits[hits[:, 0].argmax(), 2])]
-            if home_queue(item.range.partition, item.range.slot, own) in there.values():
-                del homes[topic]
     return {"home": target.get("home", {}) | with_homes(homes)["home"]} if homes else None
 
 
