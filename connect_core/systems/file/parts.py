@@ -2,13 +2,15 @@
 
 A part is a partition `PATH#BEGIN-END@INODE.N.FINGERPRINT` (the fingerprint is of the file's first N bytes). Parts are
 fixed when a file is first seen and belong to that file for ever, under whatever name; the last one is open and takes
-what is appended. A file that takes the place of another gets parts of its own.
+what is appended. A file that takes the place of another gets parts of its own. One that was cut, or that got the inode
+of another, and begins as the parts' file did cannot be told from it by a key: the open part reads it from its start.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connect_core.contracts import Bounds, Gap, Position
@@ -116,20 +118,46 @@ def covered(path: str, known: Sequence[Partition]) -> bool:
 
 
 class PartBounds:
-    """One look at the parts of one plan."""
+    """One look at the parts of one plan. `positions` are those of all partitions of the task."""
 
-    def __init__(self, folders: Folders, rotation: Rotation) -> None:
+    def __init__(self, folders: Folders, rotation: Rotation, positions: Mapping[Partition, Position | None]) -> None:
         self._folders = folders
         self._rotation = rotation
+        parts = ((Part.of(partition), position) for partition, position in positions.items())
+        self._open = [(_is_over(position), part) for part, position in parts if part and part.end is None]
 
     def bounds(self, partition: Partition, part: Part, position: Position | None) -> Bounds:
-        place = position or Position(0, part.begin)
-        done = Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence, grows=False)
-        over = bool(place.evidence.get(_OVER))
+        place, over = position or Position(0, part.begin), _is_over(position)
         if place.offset == part.end or (over and part.end is not None):  # read to its end: its file may go
-            return done
+            return _nothing(part, place)
         found = self._found(part, place)
-        return done if over and found.gaps else found
+        return self._anew(part, place) if over and found.gaps else found
+
+    def _anew(self, part: Part, place: Position) -> Bounds:
+        """Of an open part whose loss was told. A file that begins as its file did gets no parts of its own: it is read
+        from its start, by one of those that claim it."""
+        begin = Position(place.incarnation + 1, 0)
+        with ExitStack() as files:
+            file = self._claimed(part, Evidence.of(place.evidence), files)
+            if file is None or min(self._claims(file))[-1] != part.partition():
+                return _nothing(part, place)
+            return self._readable(part, begin, file, renamed=file.path != part.path)
+
+    def _claims(self, file: OpenFile) -> Iterator[tuple[bool, int, Partition]]:
+        """Who reads what the open parts of several files claim: the first in this order."""
+        return ((over, part.head_bytes, part.partition()) for over, part in self._open if part.is_of(file))
+
+    def _claimed(self, part: Part, seen: Evidence | None, files: ExitStack) -> OpenFile | None:
+        """The file that begins as that of the part did, whatever became of it."""
+
+        def is_it(file: OpenFile) -> bool:
+            born = bool(seen and seen.born and file.is_as(seen) and file.born)
+            return part.is_of(file) and (born or self._folders.names(file.path))
+
+        file = open_if_there(part.path)
+        if file and part.is_of(files.enter_context(file)):
+            return file
+        return files.enter_context(self._folders.moved(part.ino, _paths(part, seen), is_it))
 
     def _found(self, part: Part, place: Position) -> Bounds:
         seen = Evidence.of(place.evidence)
@@ -144,9 +172,12 @@ class PartBounds:
                 if is_it(file):
                     return self._readable(part, place, file, renamed=False)
                 reason = "truncated" if file.ino == part.ino and file.size() < place.offset else "replaced"
-        with self._folders.moved(part.ino, (part.path, seen.path if seen else part.path), is_it) as moved:
+        with self._folders.moved(part.ino, _paths(part, seen), is_it) as moved:
             if moved:
                 return self._readable(part, place, moved, renamed=True)
+        with ExitStack() as files:
+            if reason == "deleted" and self._claimed(part, seen, files):
+                reason = "truncated"
         end = self._rotation.known_end(place, seen) if reason == "deleted" and part.end is None else None
         return _lost(part, place, reason, end)
 
@@ -159,9 +190,20 @@ class PartBounds:
         evidence = file.evidence(place.offset, end, finished=finished)
         grows = part.end is None and not renamed
         waiting = max(size - end, 0) if part.end is None else 0
-        return Bounds(
-            place.incarnation, place.offset, part.begin, end, evidence.as_json(), grows=grows, waiting=waiting
-        )
+        oldest = min(part.begin, place.offset)
+        return Bounds(place.incarnation, place.offset, oldest, end, evidence.as_json(), grows=grows, waiting=waiting)
+
+
+def _paths(part: Part, seen: Evidence | None) -> tuple[str, str]:
+    return part.path, seen.path if seen else part.path
+
+
+def _is_over(position: Position | None) -> bool:
+    return bool(position and position.evidence.get(_OVER))
+
+
+def _nothing(part: Part, place: Position) -> Bounds:
+    return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence, grows=False)
 
 
 def _may_go_on(file: OpenFile, place: Position) -> bool:

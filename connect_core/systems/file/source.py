@@ -65,7 +65,7 @@ class FileSource:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders = self._folders()
         rotation = Rotation(folders, known, Ways(self._options.rotation_quiet_s, self._options.binary, self._heights))
-        parts = PartBounds(folders, rotation)
+        parts = PartBounds(folders, rotation, known)
         return {one: _looked_at(folders, rotation, parts, one, position) for one, position in known.items()}
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:

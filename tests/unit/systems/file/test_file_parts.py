@@ -152,24 +152,66 @@ def test_a_part_that_a_former_version_called_over(log: Path, written: str) -> No
         assert follower.source.bounds(follower.positions)[partition].end == 80
 
 
-@pytest.mark.parametrize("how", ["cut", "another"])
-def test_a_part_whose_file_is_another_one_stays_over(log: Path, away: Path, how: str) -> None:
+def test_a_part_whose_file_is_another_one_stays_over(log: Path, away: Path) -> None:
     log.write_bytes(b"line\n" * 1000)
     follower = follow(log, 10_000)
     follower.run()
     log.rename(away)
     follower.tell()
     (partition,) = follower.positions
-    if how == "cut":
-        away.rename(log)
-        os.truncate(log, 2000)
-        with log.open("ab") as file:
-            file.write(b"new line\n" * 1000)
-    else:
-        log.write_bytes(b"line\n" * 1100)
-        away.unlink()
+    log.write_bytes(b"line\n" * 1100)
+    away.unlink()
     seen = follower.source.bounds(follower.positions)[partition]
     assert (seen.begin, seen.end, seen.gaps) == (5000, 5000, ())
+
+
+HEAD = b"# what stands in every log of this program\n" * 30
+"""Longer than what the key of a part is told by."""
+
+
+@pytest.mark.parametrize("step", [400, 10_000])
+@pytest.mark.parametrize("grown", [1, 1000])
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_file_that_was_cut_and_begins_as_before_is_read_from_its_start(
+    log: Path, step: int, grown: int, renamed: bool
+) -> None:
+    """Its parts claim it, so it gets none of its own: the open one reads it, once what was lost is told."""
+    log.write_bytes(HEAD + b"line\n" * 100)
+    follower = follow(log, step)
+    follower.run()
+    for number in range(2):
+        with log.open("r+b") as file:
+            file.truncate(0)
+            file.write(HEAD + b"new %d\n" % number * grown * (number + 1))
+        if renamed:
+            log = log.rename(log.with_name(f"app.log.{number}"))
+        assert [gap.reason in ("truncated", "replaced") for gap in follower.tell()] == [True]
+        assert follower.run() == [*HEAD.splitlines(), *[b"new %d" % number] * grown * (number + 1)]
+        with log.open("ab") as file:
+            file.write(b"more\n")
+        assert follower.run() == [b"more"]
+
+
+def test_one_part_reads_a_file_that_two_claim(log: Path) -> None:
+    """Of the file with all of its head, and of the one that was seen when it had its first line only."""
+    log.write_bytes(HEAD + b"old\n")
+    follower = follow(log, 10_000)
+    follower.run()
+    with log.open("r+b") as file:
+        file.truncate(0)
+        file.write(HEAD[:43])
+    follower.tell()
+    assert follower.run() == [HEAD[:42]]
+    with log.open("ab") as file:
+        file.write(HEAD[43:] + b"rest\n")
+    assert follower.run() == [*HEAD[43:].splitlines(), b"rest"]
+    for number in range(2):
+        with log.open("r+b") as file:
+            file.truncate(0)
+            file.write(HEAD + b"%d\n" % number * 9)
+        follower.tell()
+        assert follower.run() == [*HEAD.splitlines(), *[b"%d" % number] * 9]
+        assert follower.run() == []
 
 
 def test_a_source_is_told_of_parts_that_have_ended_and_not_of_files(log: Path) -> None:
