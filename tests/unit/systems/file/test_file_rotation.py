@@ -120,6 +120,24 @@ def test_a_renamed_file_that_the_pattern_matches_is_not_read_again(log: Path, tm
     assert follower.gaps == []
 
 
+@pytest.mark.parametrize(("rotations", "again"), [(8, []), (10, [b"file 0"])])
+def test_a_pattern_that_names_more_knows_the_last_files_of_a_log(
+    tmp_path: Path, rotations: int, again: list[bytes]
+) -> None:
+    """A limit that is told in the guarantees: eight of them, so that a position does not grow with each rotation."""
+    log = tmp_path / "app.log"
+    log.write_bytes(b"file 0\n")
+    follower = follow(tmp_path / "*.log")
+    follower.run()
+    for number in range(rotations):
+        log.rename(f"{log}.{100 + number}")
+        log.write_bytes(b"file %d\n" % (number + 1))
+        assert follower.run() == [b"file %d" % (number + 1)]
+    wider = follow(tmp_path / "*")
+    wider.positions = follower.positions
+    assert wider.run() == again
+
+
 @pytest.mark.parametrize("first", ["living", "dead"])
 def test_a_file_with_the_inode_of_one_that_is_gone_belongs_to_its_own_log(
     log: Path, tmp_path: Path, begun: Follower, first: str
