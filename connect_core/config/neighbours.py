@@ -1,4 +1,5 @@
-"""Whether several connectors go together: a file has one writer, and no circle of connectors feeds itself.
+"""Whether several connectors go together: a file has one writer, which no other connector reads, and no circle of
+connectors feeds itself.
 
 Looks at nothing but which files there are. Backfills with a target of their own are looked at when they run.
 """
@@ -57,6 +58,7 @@ class Neighbour:
 def unfit_neighbours(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
     """What is wrong with the documents that are `given`, side by side and beside the `others`, which stay."""
     yield from _shared_files(given, others)
+    yield from _files_handed_over(given, others)
     yield from _circles(given, [*given, *others])
 
 
@@ -95,6 +97,23 @@ def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> It
         for path in one.files:
             for key in _keys(path):
                 writers.setdefault(key, one)
+
+
+def _files_handed_over(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
+    """Lines that have no receipt are moved away after a crash and written again, perhaps in another order: who has read
+    them misses what takes their place."""
+    why = "lines there may still be moved and written anew. Let them share a topic, or read the same source"
+    for one in given:
+        if writer := next((other for other in [*given, *others] if _hands_over(other, one)), None):
+            yield one, ("source", "file", "path"), f"it names a file that {writer.told()} writes: {why}"
+        if reader := next((other for other in others if _hands_over(one, other)), None):
+            yield one, ("sink", "file", "path"), f"{reader.told()} reads this file: {why}"
+
+
+def _hands_over(writer: Neighbour, reader: Neighbour) -> bool:
+    """Whether one reads a file that the other writes. A document that reads its own target has that fault by itself."""
+    path = str(reader.source.options.get("path"))
+    return writer is not reader and reader.source.system == "file" and reads_one_of(path, reader.found, writer.files)
 
 
 def _keys(path: str) -> Iterator[str | tuple[int, int]]:
@@ -146,12 +165,11 @@ def _way_back(start: Neighbour, every: Sequence[Neighbour]) -> list[Neighbour]:
 
 
 def _feeds(writer: Neighbour, reader: Neighbour) -> bool:
-    """Whether one reads what the other writes, and does not leave out copies, as far as its name is fixed."""
+    """Whether one reads what the other writes, and does not leave out copies, as far as its name is fixed. No file is
+    handed over."""
     sink, source = writer.sink, reader.source
     if sink.system != source.system:
         return False
-    if sink.system == "file":
-        return reads_one_of(str(source.options.get("path")), reader.found, writer.files)
     topic = str(sink.options.get("topic"))
     if "{" in topic:
         return False

@@ -1,4 +1,5 @@
-"""Documents side by side and beside the connectors that there are: all faults at once, one writer a file, no circle."""
+"""Documents side by side and beside the connectors that there are: all faults at once, a file has one
+writer and is no source, no circle."""
 
 from __future__ import annotations
 
@@ -30,6 +31,11 @@ def _to_topic(name: str, path: str, topic: str, more: str = "") -> str:
 def _from_topic(name: str, topic: str, path: str, more: str = "") -> str:
     source = f"{{rocketmq: {{connection: main, topics: [{topic}]}}}}"
     return _document(name, source, f"{{file: {{path: {path}}}}}", more)
+
+
+def _between_topics(name: str, topic: str, other: str) -> str:
+    source = f"{{rocketmq: {{connection: main, topics: ['{topic}']}}}}"
+    return _document(name, source, f"{{rocketmq: {{connection: main, topic: {other}}}}}")
 
 
 @pytest.fixture
@@ -132,9 +138,9 @@ def test_a_link_to_the_target_is_not_read(home: Path, faults: Faults) -> None:
 @pytest.mark.parametrize(
     "documents",
     [
-        (_to_topic("a", "x/*.log", "t"), _from_topic("b", "t", "x/y.log")),
-        (_to_topic("a", "x/*.log", "t"), _from_topic("b", "t", "z/y.log"), _copy("c", "x/c.log").replace("in/", "z/")),
-        (_to_topic("a", "x/*.log", "orders-1"), _from_topic("b", "orders-*", "x/y.log")),
+        (_between_topics("a", "t", "u"), _between_topics("b", "u", "t")),
+        (_between_topics("a", "t", "u"), _between_topics("b", "u", "v"), _between_topics("c", "v", "t")),
+        (_between_topics("a", "t", "orders-1"), _between_topics("b", "orders-*", "t")),
     ],
     ids=["two", "three", "pattern"],
 )
@@ -144,6 +150,24 @@ def test_connectors_that_feed_each_other_are_refused(documents: tuple[str, ...],
     assert "every record would go round for ever" in told
     chosen = [*documents[:-1], f"{documents[-1]}filter: {{tags: [new]}}\n"]
     assert faults(*chosen) == [], "one that leaves records out may end it"
+
+
+@pytest.mark.parametrize("path", ["x/*.log", "x/y.log", "x/y.task1.log"])
+def test_no_connector_reads_what_another_one_writes_in_a_file(
+    path: str, home: Path, settings: Settings, faults: Faults
+) -> None:
+    """Its last lines are not final before they have a receipt."""
+    more = "tasks: 2\n" if "task1" in path else ""
+    writer, reader = _from_topic("a", "t", "x/y.log", more), _to_topic("b", path, "u")
+    for first, second, number in ((writer, reader, 1), (reader, writer, 0)):
+        (told,) = faults(first, second)
+        assert told.startswith(f"{number}.yaml: source.file.path: line 3: it names a file that connector a (")
+    (home.parent / "alone.yaml").write_text(reader)
+    (standing,) = check_paths([home.parent / "alone.yaml"], home, settings)
+    (home.parent / "documents" / "1.yaml").unlink()
+    (told,) = faults(writer, standing={"b": standing.data})
+    assert told.startswith("0.yaml: sink.file.path: line 4: connector b reads this file")
+    assert faults(_from_topic("a", "t", "x/y.txt"), standing={"b": standing.data}) == []
 
 
 def test_a_chain_is_no_circle(faults: Faults) -> None:
