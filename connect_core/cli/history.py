@@ -213,7 +213,7 @@ def waiting_lines(counts: Sequence[int]) -> list[str]:
     if not lines:
         return []
     many = "1 last line has" if len(lines) == 1 else f"{len(lines):,} last lines have"
-    return [f"{many} no line feed yet ({sum(lines):,} bytes): read once it comes, or once the file was rotated"]
+    return [f"{many} no line feed yet ({sum(lines):,} bytes): read once it comes, or once the file is renamed"]
 
 
 def of_stream(word: str) -> str | None:
