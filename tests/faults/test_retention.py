@@ -97,7 +97,7 @@ def test_a_target_that_forgets_what_nobody_has_looked_at_stops_the_run_until_it_
     said = journey.site.waybill("run", journey.name, code=DATA_IS_WRONG)
     assert "deleted by retention" in said
     assert "on_unknown: redeliver" in said
-    assert journey.target() == {}
+    assert not forgotten.keys() & journey.target().keys()  # the others may have gone on
     journey.sink["on_unknown"] = "redeliver"
     journey.apply()
     run_until_done(journey)

@@ -60,6 +60,7 @@ floors = st.lists(
         Floor, st.sampled_from([Q0.id, Q1.id, ""]), st.sampled_from(TARGETS), lengths, st.booleans(), st.just({"n": 1})
     ),
     max_size=2,
+    unique_by=lambda floor: (floor.partition_id, floor.target),  # a plan gives each floor once
 )
 
 
