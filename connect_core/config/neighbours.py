@@ -112,8 +112,9 @@ def _files_handed_over(given: Sequence[Neighbour], others: Sequence[Neighbour]) 
 
 def _hands_over(writer: Neighbour, reader: Neighbour) -> bool:
     """Whether one reads a file that the other writes. A document that reads its own target has that fault by itself."""
-    path = str(reader.source.options.get("path"))
-    return writer is not reader and reader.source.system == "file" and reads_one_of(path, reader.found, writer.files)
+    if writer is reader or not writer.files or reader.source.system != "file":
+        return False  # before the files are looked for that it reads
+    return reads_one_of(str(reader.source.options.get("path")), reader.found, writer.files)
 
 
 def _keys(path: str) -> Iterator[str | tuple[int, int]]:

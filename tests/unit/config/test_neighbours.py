@@ -1,5 +1,5 @@
-"""Documents side by side and beside the connectors that there are: all faults at once, a file has one
-writer and is no source, no circle."""
+"""Documents side by side and beside the connectors that there are: all faults at once, one writer a file, which no
+other connector reads, no circle."""
 
 from __future__ import annotations
 
