@@ -117,8 +117,8 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Pins:
-    """What all attempts of a range share (rule 8): document revision, pipeline digest, target, who planned it, and by
-    end (`source`, `sink`) what the file of its connection said then, references not resolved."""
+    """What all attempts of a range share (delivery rule 8): document revision, pipeline digest, target, who planned it,
+    and by end (`source`, `sink`) what the file of its connection said then, references not resolved."""
 
     revision: int
     pipeline: str
@@ -166,7 +166,7 @@ class Range:
 
 
 class Floor(NamedTuple):
-    """Rule 6: the lowest position of `target` at which a record of ours that is not settled can stand.
+    """Delivery rule 6: the lowest position of `target` at which a record of ours that is not settled can stand.
 
     `ahead` says that such a record was seen, so that nothing may be written before `find` has looked. `partition_id`
     is empty where a target has one position for all partitions (a file: its settled length). `evidence` is the
@@ -181,8 +181,8 @@ class Floor(NamedTuple):
 
 
 class FloorMove(NamedTuple):
-    """Rule 6: a floor as a receipt leaves it, and the position `begin` that it moves from. The ledger moves it only
-    when it stands there.
+    """Delivery rule 6: a floor as a receipt leaves it, and the position `begin` that it moves from. The ledger moves it
+    only when it stands there.
 
     Of one partition's floor `begin` is where it stood when its range was planned. Of a floor that all partitions share
     it is where the range's writer began; those of one settle adjoin.
@@ -209,8 +209,8 @@ class OpenRange:
 
 class Limit(NamedTuple):
     """When a lane stops taking on records (`quantum_end_ns`) and the moment after which it may not write at all
-    (`deadline_ns`, rule 1). Both on this host's CLOCK_BOOTTIME. `idle_s` is how long a source that pushes is listened
-    to, from when it is connected, while nothing comes at all."""
+    (`deadline_ns`, delivery rule 1). Both on this host's CLOCK_BOOTTIME. `idle_s` is how long a source that pushes is
+    listened to, from when it is connected, while nothing comes at all."""
 
     quantum_end_ns: int
     deadline_ns: int
@@ -382,8 +382,8 @@ UNPACED = Pace()
 class Lane:
     """All that a worker needs to know. Travels as bytes in a column, never in a closure or a command line.
 
-    `lock_paths` are the files that prove that somebody of this epoch is alive (rule 3), one for each lease the run
-    holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
+    `lock_paths` are the files that prove that somebody of this epoch is alive (delivery rule 3), one for each lease the
+    run holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
     counts from the lane's own start and is cut by `deadline_ns`; live ranges end before it when nothing came for
     `linger_s`, those of a source that pushes also when nothing came at all for `idle_s`. `pace` is the lane's share of
     what its connector may move. `tolerance` is how many records of a partition a run may reject, below zero any number;
@@ -412,7 +412,8 @@ class Lane:
 
 @dataclass(frozen=True)
 class Search:
-    """One slice of looking for records of ours (rule 7): read-only, at most `limit_s` long, goes on from `found`."""
+    """One slice of looking for records of ours (delivery rule 7): read-only, at most `limit_s` long, goes on from
+    `found`."""
 
     uid: str
     sink: Side
@@ -424,8 +425,8 @@ class Search:
 @dataclass(frozen=True)
 class Targets:
     """What a sink's targets look like when a run starts. A range planned now takes `pins`, or those of its topic, and
-    what its partition adds to them (`by_partition`, by id): where it has gone before (rule 25). Of partitions that are
-    `gone` that is not there any more: nothing of them can be planned."""
+    what its partition adds to them (`by_partition`, by id): where it has gone before (delivery rule 25). Of partitions
+    that are `gone` that is not there any more: nothing of them can be planned."""
 
     pins: Json
     single_lane: bool = False

@@ -26,7 +26,8 @@ from connect_core.errors import ConfigError, Fault
 @dataclass(frozen=True)
 class Surroundings:
     """What a document is read against. `file` is where it was written, while it is a file. `pinned` is what connections
-    said when something was planned with them, by role: it counts where that is another place than now (rule 8)."""
+    said when something was planned with them, by role: it counts where that is another place than now
+    (delivery rule 8)."""
 
     home: Path | None
     roots: tuple[Path, ...]

@@ -1,4 +1,5 @@
-"""Which task has which partition, in versions (rule 11), as `planning.assigning` shares them out. Called by the driver.
+"""Which task has which partition, in versions (delivery rule 11), as `planning.assigning` shares them out. Called by
+the driver.
 
 The tasks of a new version may only start when no lease of an older one is live (`leases.Leases.take`).
 """

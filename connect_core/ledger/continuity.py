@@ -1,4 +1,4 @@
-"""Does a planned range go on where its partition stands? Pure; asked by `plan` (rules 9, 10 and 13)."""
+"""Does a planned range go on where its partition stands? Pure; asked by `plan` (delivery rules 9, 10 and 13)."""
 
 from __future__ import annotations
 

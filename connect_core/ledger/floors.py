@@ -1,4 +1,4 @@
-"""How a settle moves floors (rule 6). Pure: what a receipt moves is compared with what stands in the ledger.
+"""How a settle moves floors (delivery rule 6). Pure: what a receipt moves is compared with what stands in the ledger.
 
 A floor moves only from where it stands, so nobody takes back what another has settled, whatever the order of receipts,
 tasks and ranges. What the receipts of one settle move of one floor are stretches that adjoin. Live ranges of one lane

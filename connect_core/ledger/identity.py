@@ -1,4 +1,4 @@
-"""Who this ledger is (rule 12): a random id, a counter that every lease raises when it is taken or renewed,
+"""Who this ledger is (delivery rule 12): a random id, a counter that every lease raises when it is taken or renewed,
 and the server that it is on.
 
 A driver remembers the counter outside the database; a ledger that comes back with a lower one was restored from a

@@ -1,4 +1,5 @@
-"""Leases: the right to work on a task or to write a target (rules 3, 5, 11, 12). Called by the driver of a run.
+"""Leases: the right to work on a task or to write a target (delivery rules 3, 5, 11, 12). Called by the driver of a
+run.
 
 When a lease may be taken is the driver's business (a clean release, a silent time to live, or proof); here it is only
 made sure that exactly one of those who try gets it, and that whoever lost it can change nothing any more. Every fenced
@@ -44,7 +45,7 @@ class LeaseState:
 @dataclass(frozen=True)
 class Lease:
     """A lease that was taken. `counter` is how often leases of the ledger of that id had been taken and renewed by then
-    (rule 12)."""
+    (delivery rule 12)."""
 
     id: str
     epoch: int
@@ -162,7 +163,7 @@ def _live_of(uid: str, stream: str) -> sa.Select[Any]:
 
 
 def _require_only_version(connection: Connection, lease_id: str, uid: str, stream: str, version: int) -> None:
-    """Older versions because their tasks still work; newer ones because theirs have begun (rule 11).
+    """Older versions because their tasks still work; newer ones because theirs have begun (delivery rule 11).
 
     The connector's row is locked, not the version's: it is the one row that all versions have in common.
     """

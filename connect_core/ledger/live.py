@@ -2,7 +2,7 @@
 
 One that nothing was written of is withdrawn, as if it had never been planned; one that an attempt left open gets an end
 when it is adopted. Settled ones of one run that adjoin become one: a run that stays for an hour has one receipt a
-partition, and the newest beside it, which is never merged, so that it can be read back (rule 5).
+partition, and the newest beside it, which is never merged, so that it can be read back (delivery rule 5).
 """
 
 from __future__ import annotations

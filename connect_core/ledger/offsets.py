@@ -1,4 +1,5 @@
-"""An operator's changes of committed offsets (rule 5), each kept so that it can be undone. Called by CLI and API.
+"""An operator's changes of committed offsets (delivery rule 5), each kept so that it can be undone. Called by CLI and
+API.
 
 What a change does to the target: nothing. After setting BACK, the records from the new offset up to the old one are
 delivered again, on purpose: they stand below the floors, where nobody looks. After setting FORWARD, the records between

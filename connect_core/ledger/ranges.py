@@ -186,7 +186,7 @@ class Ranges(Transactions):
         return [OpenRange(ids[i], one, stored.of(one.partition.id)) for i, one in enumerate(ranges)]
 
     def record_found(self, leases: Sequence[Lease], found: Mapping[int, Found]) -> None:
-        """Keeps how far `find` has come, by range id (rule 7). Raises DataError when a range is not open."""
+        """Keeps how far `find` has come, by range id (delivery rule 7). Raises DataError when a range is not open."""
         with self._write() as connection:
             fence(connection, leases)
             for range_id, seen in found.items():

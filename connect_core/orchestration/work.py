@@ -237,8 +237,9 @@ def _begins(ledger: Ledger, connector: Connector, settled: Sequence[SettledRange
 
 def _seams(settled: Sequence[SettledRange], begins: Collection[tuple[str, str, int, int]]) -> Iterator[str]:
     """Places where a receipt does not begin where the one before it in its partition ended, and neither a gap nor one
-    of `begins` says why (rule 13). Within one attempt: between two of them other runs may have moved something, when a
-    person clears a task of an older run; that what is settled goes on from what was is asked of each receipt then."""
+    of `begins` says why (delivery rule 13). Within one attempt: between two of them other runs may have moved
+    something, when a person clears a task of an older run; that what is settled goes on from what was is asked of each
+    receipt then."""
 
     def lineage(one: SettledRange) -> tuple[str, str, int, str]:
         return (one.stream, one.partition.key, one.incarnation, one.run_id)

@@ -20,7 +20,7 @@ from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.rules import Rules
 
 _CODE, _RULES_CODE = "bytes-through/1", "rules/1"
-"""Raised by whoever changes what a pipeline makes of a record: open ranges are pinned to it (rule 8)."""
+"""Raised by whoever changes what a pipeline makes of a record: open ranges are pinned to it (delivery rule 8)."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 They share the target, so when that fails they fall together: either every range that something was written of has a
 receipt, or none has one. What is in the target is found by the next attempt. A range that only its own partition stops
-takes no more; the others are followed on, and all of them have receipts (rule 26).
+takes no more; the others are followed on, and all of them have receipts (delivery rule 26).
 """
 
 from __future__ import annotations

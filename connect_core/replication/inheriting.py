@@ -133,7 +133,7 @@ def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partiti
 def _not_accepted(run: TaskRun, lost: Sequence[Loss]) -> dict[Partition, Failure]:
     """The partitions of which neither side has some records, unless that is accepted. Raises OffsetGone for bytes that
     nobody can place: those are a person's to decide on, for the next write of any partition sets them aside, and the
-    source cannot give them again (rule 16)."""
+    source cannot give them again (delivery rule 16)."""
     found = {}
     for loss in lost:
         partition, gaps = loss.item.range.partition, loss.gaps()
@@ -148,7 +148,7 @@ def _not_accepted(run: TaskRun, lost: Sequence[Loss]) -> dict[Partition, Failure
 def rests(run: TaskRun) -> list[OpenRange]:
     """What is left of ranges that closed short while records of ours stand further on in their targets, opened
     again up to where they were planned to end. They are finished with what they pinned, and settled from the
-    target where the source has lost them: a new revision, and a gap, start behind them (rule 8)."""
+    target where the source has lost them: a new revision, and a gap, start behind them (delivery rule 8)."""
     there = [one for one in run.ledger.rests(run.uid, run.stream) if one.partition in run.slots]
     floors = FloorsBeside(run.ledger.floors(run.uid, run.stream) if there else ())
     left = [one for one in there if one.partition not in run.lifecycle.aside]

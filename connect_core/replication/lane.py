@@ -34,7 +34,7 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
     were not begun have no outcome.
 
     A failure of the target ends the lane: order within it is kept, and the ranges behind it stay open. One that
-    concerns a partition alone does not (rule 26); nothing more of that partition is written.
+    concerns a partition alone does not (delivery rule 26); nothing more of that partition is written.
     """
     limit = _limit(lane)
     reached(Step.LANE_STARTED, home=home_of(lane), where=lane.connector)

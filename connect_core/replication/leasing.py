@@ -33,8 +33,8 @@ _WATCH_EVERY_S = 0.2
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds. `deadline` = the holder's clock before it renewed + `ttl_s` - `margin_s` (rule 1). In a window a quantum
-    ends when nothing came for `linger_s`."""
+    """Seconds. `deadline` = the holder's clock before it renewed + `ttl_s` - `margin_s` (delivery rule 1). In a window
+    a quantum ends when nothing came for `linger_s`."""
 
     ttl_s: float
     margin_s: float
@@ -62,7 +62,8 @@ class Held:
     def renew(self) -> int:
         """Renews every lease; returns the deadline (CLOCK_BOOTTIME, ns) of whatever is started under it. The ledger's
         counter is remembered before anything is written: a backup of before this moment is noticed when it comes back
-        (rule 12). Raises Retriable when one has come back, also when a neighbour has renewed its leases since."""
+        (delivery rule 12). Raises Retriable when one has come back, also when a neighbour has renewed its leases
+        since."""
         before = remembered(self.home)
         deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
         here = place(self.home)
@@ -151,7 +152,8 @@ def end_older_versions(
     times: Times,
     say: Callable[[str], None],
 ) -> None:
-    """Releases what holders of an older assignment version left behind (rule 11): waits until each is provably over.
+    """Releases what holders of an older assignment version left behind (delivery rule 11): waits until each is provably
+    over.
 
     Whoever owns their partitions now inherits their open ranges. Raises LeaseHeld when one of them is alive.
     """

@@ -1,5 +1,5 @@
 """A place that a person names: whether reading can go on there, and what stands there now (delivery rules 10, 15); and
-where the target is looked through from then on (rules 6, 7)."""
+where the target is looked through from then on (delivery rules 6, 7)."""
 
 from __future__ import annotations
 

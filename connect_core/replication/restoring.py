@@ -1,4 +1,4 @@
-"""Noticing that the ledger was restored from a backup, by what its drivers remember of it (rule 12).
+"""Noticing that the ledger was restored from a backup, by what its drivers remember of it (delivery rule 12).
 
 The home keeps, for each ledger, the highest counter that one of its leases was given when it was taken or renewed:
 `ledger.seen`. A run renews its lease before each execution, so nothing is written that a backup of before can hide: it

@@ -19,7 +19,7 @@ from connect_core.records import Lineage, ordinals, value_lengths
 
 MAX_REJECTS_OF_A_RANGE = 1_000
 MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
-"""Dead letters travel in the receipt: reaching either bound ends the range there (rule 14)."""
+"""Dead letters travel in the receipt: reaching either bound ends the range there (delivery rule 14)."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +138,10 @@ def empty_receipt(item: OpenRange) -> Receipt:
 
 
 def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 0) -> tuple[FloorMove, ...]:
-    """Rule 6: for each target that was looked through or written the lowest position of a record of ours at or behind
-    `end` that stands there already; where there is none, behind everything that was scanned and written. Targets that
-    keep progress count records: of one that is ahead of `end` the `already` ones before it are settled. Of a target
-    that was neither nothing is known that the ledger does not know."""
+    """Delivery rule 6: for each target that was looked through or written the lowest position of a record of ours at or
+    behind `end` that stands there already; where there is none, behind everything that was scanned and written. Targets
+    that keep progress count records: of one that is ahead of `end` the `already` ones before it are settled. Of a
+    target that was neither nothing is known that the ledger does not know."""
     found = item.found or Found()
     known = {floor.target: floor for floor in item.floors}
     ahead = found.lowest_from(end)

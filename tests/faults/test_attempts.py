@@ -1,5 +1,6 @@
 """What the next attempt makes of an open range when something else has changed as well: the source has lost it, it
-gets less far than the one before, the document is another one, the code gives other results (rules 6, 8 and 9)."""
+gets less far than the one before, the document is another one, the code gives other results
+(delivery rules 6, 8 and 9)."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.fault
 @pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("step", ["batch-written", "before-receipt"])
 def test_what_is_in_the_topic_is_no_gap(site: Site, java_reader: JavaReader, row: FaultRow, step: str) -> None:
-    """Rules 9 and 13: fewer records can be read than the attempt before has delivered. These are settled from the
-    topic; the gap begins behind the last of them."""
+    """Delivery rules 9 and 13: fewer records can be read than the attempt before has delivered. These are settled from
+    the topic; the gap begins behind the last of them."""
     journey = Inward(site, java_reader, partitions=1)
     row.describe(f"worker killed ({step}), then its log deleted", where=journey.where, database=database_of(site))
     (log,) = journey.folder.iterdir()
@@ -58,8 +59,8 @@ def test_what_is_in_the_topic_is_no_gap(site: Site, java_reader: JavaReader, row
 
 @pytest.mark.server
 def test_an_attempt_that_gets_less_far_than_the_one_before(site: Site, java_reader: JavaReader, row: FaultRow) -> None:
-    """Rule 6: the first delivers everything and dies; the second accounts for a part of it, settles and dies; the
-    third must find the rest, which stands behind what the second has settled."""
+    """Delivery rule 6: the first delivers everything and dies; the second accounts for a part of it, settles and dies;
+    the third must find the rest, which stands behind what the second has settled."""
     journey = Inward(site, java_reader, partitions=1, range_records=50_000)
     row.describe(
         "worker killed behind its last write; the next attempt killed when a part was settled",
@@ -76,8 +77,8 @@ def test_an_attempt_that_gets_less_far_than_the_one_before(site: Site, java_read
 def test_a_topic_changed_in_the_document_when_a_part_was_settled(
     site: Site, java_reader: JavaReader, row: FaultRow
 ) -> None:
-    """Rules 6 and 8: no range is open, but records stand in the old topic that no receipt tells of yet. The rest of
-    their range is finished there."""
+    """Delivery rules 6 and 8: no range is open, but records stand in the old topic that no receipt tells of yet. The
+    rest of their range is finished there."""
     journey = Inward(site, java_reader, partitions=1, records=20_000, range_records=15_000)
     row.describe("as above, then another topic in the document", where=journey.where, database=database_of(site))
     part = settled_in_part(site, journey, row)
@@ -123,7 +124,7 @@ def name_another_topic(site: Site, journey: Inward) -> str:
 def test_a_topic_changed_in_the_document_between_two_attempts(
     site: Site, java_reader: JavaReader, row: FaultRow
 ) -> None:
-    """Rule 8: what is open is finished in the topic it was planned for; the next plan goes to the new one."""
+    """Delivery rule 8: what is open is finished in the topic it was planned for; the next plan goes to the new one."""
     journey = Inward(site, java_reader, partitions=1, records=20_000, range_records=9_000)
     row.describe("worker killed, then another topic in the document", where=journey.where, database=database_of(site))
     site.fault("before-receipt")
@@ -161,7 +162,7 @@ WHERE = {"where": "file → file", "database": "SQLite"}
 
 
 def test_a_file_changed_in_the_document_between_two_attempts(bare_site: Site, row: FaultRow) -> None:
-    """Rules 8 and 16: whoever adopts the range works on the file that was planned."""
+    """Delivery rules 8 and 16: whoever adopts the range works on the file that was planned."""
     row.describe("worker killed, then another target file in the document", **WHERE)
     copying = killed(bare_site)
     row.strikes()
@@ -177,7 +178,7 @@ def test_a_file_changed_in_the_document_between_two_attempts(bare_site: Site, ro
 
 
 def test_code_that_gives_other_results_for_an_open_range(bare_site: Site, row: FaultRow) -> None:
-    """Rule 8: the run stops, and a person gives the range up; what it had written is set aside, not mixed."""
+    """Delivery rule 8: the run stops, and a person gives the range up; what it had written is set aside, not mixed."""
     row.describe("worker killed, then code whose pipeline gives other results", **WHERE)
     copying = killed(bare_site)
     row.strikes()

@@ -1,5 +1,5 @@
 """A connection's file is edited while a range is open: that range goes on where it was planned, what comes next where
-the file points now (rule 8)."""
+the file points now (delivery rule 8)."""
 
 from __future__ import annotations
 

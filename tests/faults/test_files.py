@@ -210,7 +210,7 @@ def while_it_is_read(copying: Copying, made: Change, row: FaultRow) -> None:
 
 def after_a_kill(copying: Copying, made: Change, row: FaultRow) -> None:
     """The target holds lines that no receipt covers, and the source cannot give them again: they stay where they are
-    until a person says that the run may set them aside (rule 16)."""
+    until a person says that the run may set them aside (delivery rule 16)."""
     begin = copying.committed()
     copying.site.fault("batch-written")
     copying.run(code=1)

@@ -22,7 +22,7 @@ from tests.simulator.faults import ENGINE_LOST, LANE_LATE, LANE_QUEUED, Faults
 from tests.simulator.scheduler import Actor, Scheduler
 
 KERNEL_TIMER = True
-"""Without it the simulator must find what rule 2 prevents."""
+"""Without it the simulator must find what delivery rule 2 prevents."""
 
 GRACE_NS = 1_500_000_000
 """How long after their deadline a driver waits for its lanes."""

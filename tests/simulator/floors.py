@@ -1,4 +1,4 @@
-"""Rule 6, looked at whenever offsets or floors have moved: no floor is above an unsettled record of ours."""
+"""Delivery rule 6, looked at whenever offsets or floors have moved: no floor is above an unsettled record of ours."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def no_find(patch: pytest.MonkeyPatch) -> None:
 
 
 def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
-    """Rule 6 as it is easily got wrong: the next attempt looks behind what stands there now."""
+    """Delivery rule 6 as it is easily got wrong: the next attempt looks behind what stands there now."""
     kept = tally.next_floors
 
     def fresh(item: Any, delivered: Any, end: int, *rest: int) -> tuple[FloorMove, ...]:

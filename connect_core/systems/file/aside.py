@@ -1,4 +1,5 @@
-"""Bytes of a target that no receipt covers: moved to `NAME.unsettled-EPOCH` beside it, never destroyed (rule 16).
+"""Bytes of a target that no receipt covers: moved to `NAME.unsettled-EPOCH` beside it, never destroyed
+(delivery rule 16).
 
 From the end backwards in pieces: each is durable in the other file, at the place that it had behind the settled length,
 before the target is cut by it. So nothing needs double room, and whoever is killed or has no time left has got on. The

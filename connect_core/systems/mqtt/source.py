@@ -86,7 +86,7 @@ class MqttSource:
     def _lost(self, places: Mapping[Partition, Position]) -> set[Partition]:
         """A session is looked at once a run: one that is lost later is told by the worker, and by the next run. Side by
         side, since a lease does not wait for hundreds of connections in a row. One that cannot be looked at stops no
-        other (rule 26), and is not tried again in this run. Raises why, where that is so of all of them."""
+        other (delivery rule 26), and is not tried again in this run. Raises why, where that is so of all of them."""
         done = self._looked_at | self._refused.keys()
         unseen = {one: Standing.of(at.evidence) for one, at in places.items() if one not in done}
         wanted = {partition: standing for partition, standing in unseen.items() if self._pushes(partition, standing)}

@@ -1,4 +1,5 @@
-"""Where reading goes on in a queue whose messages may have expired, or that may be another one by now (rule 10).
+"""Where reading goes on in a queue whose messages may have expired, or that may be another one by now
+(delivery rule 10).
 
 The evidence of a position is what stood right before it: offset, store time and checksum of one message. It is read
 again before each plan, and by whoever has waited at the end of a queue; a topic that was deleted and created anew, and

@@ -1,4 +1,4 @@
-"""Looks for messages of ours in target queues: one forward scan of each queue for all ranges at once (rule 7).
+"""Looks for messages of ours in target queues: one forward scan of each queue for all ranges at once (delivery rule 7).
 
 Read-only. A scan begins at the lowest floor of its ranges, or where the last slice stopped, and ends at the queue's
 end behind a visibility barrier taken now. What retention has deleted in between cannot be known: the records of a
@@ -35,7 +35,7 @@ from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
 BARRIER_S = 5.0
 SEND_QUEUE_S = 0.25
 """Longer than a broker keeps a send that it has not begun (`waitTimeMillsInSendQueue`, 200 ms): a request of a worker
-that was killed is stored or dropped by then, so that what the barrier shows is all there will be (rule 4)."""
+that was killed is stored or dropped by then, so that what the barrier shows is all there will be (delivery rule 4)."""
 OnUnknown = Literal["fail", "redeliver"]
 _ROWS_AT_ONCE, _PIECES_AT_ONCE = 65_536, 1_024
 _BYTES_AT_ONCE = 512 * 1024

@@ -1,4 +1,5 @@
-"""Which brokers do not answer: their queues are put aside, and nobody waits for the same broker twice (rule 26)."""
+"""Which brokers do not answer: their queues are put aside, and nobody waits for the same broker twice
+(delivery rule 26)."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.ledger.adopt([lease], run, inherited)
 
     def _end_older_versions(self, stream: str) -> None:
-        """Nobody starts with the new assignment while somebody holds a lease of an older one (rule 11)."""
+        """Nobody starts with the new assignment while somebody holds a lease of an older one (delivery rule 11)."""
         wanted = task_lease_id(self.uid, stream, self.model.version, 0)
         for state in self.ledger.live_leases(self.uid, stream):
             assert state.version is not None

@@ -117,7 +117,7 @@ def test_a_told_gap_joins_the_range_to_the_committed_position(worker: Worker) ->
         worker.plan(planned(Q0, 151, 300, gaps=(gap,)))
     [opened] = worker.plan(planned(Q0, 150, 300, gaps=(gap,)))
     assert opened.range.gaps == (gap,)
-    assert worker.ledger.gaps(worker.uid) == []  # told when the range is settled (rule 9)
+    assert worker.ledger.gaps(worker.uid) == []  # told when the range is settled (delivery rule 9)
 
 
 def test_a_plan_is_of_one_stream(worker: Worker) -> None:

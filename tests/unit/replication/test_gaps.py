@@ -111,7 +111,7 @@ def offsets(world: World) -> list[int]:
 
 
 def test_what_the_target_has_is_no_gap(world: World) -> None:
-    """Rule 9: find before bounds."""
+    """Delivery rule 9: find before bounds."""
     left_open(world, delivered=150, oldest=120)
     world.run()
     assert offsets(world) == list(range(200))
@@ -174,7 +174,7 @@ def spread(world: World, there: dict[str, list[int]], oldest: int) -> World:
 
 
 def test_what_one_of_several_targets_did_not_get_is_a_gap(world: World) -> None:
-    """Rule 9: of a range that is spread, a record below the highest one that is there may have been lost."""
+    """Delivery rule 9: of a range that is spread, a record below the highest one that is there may have been lost."""
     spread(world, {"a": list(range(0, 60, 2)), "b": [1, 3, 5]}, oldest=100)
     with pytest.raises(OffsetGone, match="expired: from 7 to 59; expired: from 59 to 100"):
         world.run()
@@ -193,7 +193,7 @@ def test_several_targets_that_have_it_all_together_leave_no_gap(world: World) ->
 
 
 def test_bytes_that_nobody_can_place_are_a_persons_to_decide_on(world: World) -> None:
-    """Rule 16: not even a document that lets gaps pass moves them, for the source cannot give them again."""
+    """Delivery rule 16: not even a document that lets gaps pass moves them, for the source cannot give them again."""
     left_open(world, delivered=60, oldest=100)
     world.on_gap = "skip"
 

@@ -110,7 +110,7 @@ def test_a_first_batch_that_comes_when_the_time_is_over_is_moved() -> None:
 
 
 def test_an_attempt_that_gets_less_far_leaves_a_floor_below_what_is_there() -> None:
-    """Rule 6: records 60 to 79 were found, but this attempt closes the range at 42."""
+    """Delivery rule 6: records 60 to 79 were found, but this attempt closes the range at 42."""
     found = Found().merged([(n, 0, "memory", n) for n in range(60, 80)], {"memory": 80}, True)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink(room=42))[0])
     assert receipt.end == 42

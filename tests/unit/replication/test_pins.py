@@ -1,4 +1,4 @@
-"""Rule 8: an open range is finished with what its plan pinned, whatever was changed between two attempts."""
+"""Delivery rule 8: an open range is finished with what its plan pinned, whatever was changed between two attempts."""
 
 from __future__ import annotations
 

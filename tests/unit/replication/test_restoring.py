@@ -1,4 +1,5 @@
-"""A ledger that comes back from a backup: noticed by what its drivers remember, healed by looking (rule 12)."""
+"""A ledger that comes back from a backup: noticed by what its drivers remember, healed by looking
+(delivery rule 12)."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_a_run_beside_a_living_one_is_refused(world: World) -> None:
 
 
 def test_a_target_for_one_writer_is_that_of_the_connector_that_wrote_it(world: World) -> None:
-    """Rule 16, also when the other one is not at work: each would take the other's records for its own."""
+    """Delivery rule 16, also when the other one is not at work: each would take the other's records for its own."""
     world.sink.alone = True
     world.run()
     other = replace(world, connector=world.ledger.apply("other", {"name": "other"}, who="tests").connector)
@@ -137,8 +137,8 @@ def test_a_silent_holder_whose_lock_proves_nothing_is_waited_for(world: World) -
 
 
 def test_an_attempt_that_gets_less_far_than_the_one_before(world: World) -> None:
-    """Rule 6: attempt 1 delivers 150 and dies, attempt 2 finds them but ends its range at 60, attempt 3 must not send
-    60 to 150 again."""
+    """Delivery rule 6: attempt 1 delivers 150 and dies, attempt 2 finds them but ends its range at 60, attempt 3 must
+    not send 60 to 150 again."""
     world.engine.dies_after = 150
     with pytest.raises(EngineFailed):
         world.run()

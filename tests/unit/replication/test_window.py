@@ -225,7 +225,7 @@ def test_a_live_range_into_which_nothing_came_is_taken_back_by_the_next_attempt(
 
 
 def test_what_the_source_has_lost_of_a_live_range_is_settled_from_the_target(world: World) -> None:
-    """Rule 9 with an end that nobody knew: 205 of 210 had arrived, and the source keeps from 207 on."""
+    """Delivery rule 9 with an end that nobody knew: 205 of 210 had arrived, and the source keeps from 207 on."""
     world.run_closed()
     world.source.happenings = [comes(world, *BODIES[:10])]
     world.engine.dies_after = 5
@@ -242,7 +242,8 @@ def test_what_the_source_has_lost_of_a_live_range_is_settled_from_the_target(wor
 
 
 def test_an_attempt_that_gets_less_far_than_the_one_before_it_in_a_window(world: World) -> None:
-    """Rule 6: 205 of 210 had arrived; the next attempt accounts for 202, the one after it must not send 203 again."""
+    """Delivery rule 6: 205 of 210 had arrived; the next attempt accounts for 202, the one after it must not send 203
+    again."""
     world.run_closed()
     world.source.happenings = [comes(world, *BODIES[:10])]
     world.engine.dies_after = 5
