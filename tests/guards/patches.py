@@ -6,8 +6,9 @@ A patch begins with lines that say what it is, above the difference itself (`git
     # takes out: whoever lost a lease can still settle under it
     # red: tests/contract/ledger/test_ledger_leases.py::test_who_lost_the_lease_is_fenced
 
-`rule` numbers the delivery rules; `red` may stand several times, each names one test as pytest does. A test without a
-choice in brackets stands for all its choices, of which one must fail.
+`rule` is the number of a delivery rule (docs/delivery-rules.md), where `make docs` lists the guards of each; `red` may
+stand several times, each names one test as pytest does. A test without a choice in brackets stands for all its choices,
+of which one must fail.
 
 When a patch does not fit any more: make its change by hand, put `git diff -U1` below its first lines, take it back, and
 run `python -m tests.guards NAME`.
@@ -22,8 +23,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
-DUE = frozenset({*range(1, 20), 23, 24, 25, 26})
-"""The delivery rules that must have a guard today."""
 
 
 @dataclass(frozen=True)
