@@ -297,6 +297,7 @@ class _Start:
         deadline = time.monotonic() + READY_LIMIT_S
         while not kind.is_ready(site, log.read_text(errors="replace")):
             self._stop_when_given_up(kind)
+            self._stop_without_others(kind)
             ended = not part.process.is_alive
             if ended or time.monotonic() > deadline:
                 what = "ended while it started" if ended else f"was not ready within {READY_LIMIT_S:.0f} s"
@@ -306,6 +307,16 @@ class _Start:
                     next_step=f"{_remedy(site, ended)} and run it again; the other parts were kept",
                 )
             time.sleep(_READY_POLL_S)
+
+    def _stop_without_others(self, kind: Kind) -> None:
+        """What it needs may end while it starts: it would never be ready, and whoever waits for it restarts nothing."""
+        for name in kind.after:
+            if not _runs(self._stack, name):
+                raise Unreachable(
+                    f"{kind.name} was starting, and the {name}, which it needs, has ended",
+                    where=str(self._stack.home / "logs" / f"{name}.log"),
+                    next_step="waybill dev up",
+                )
 
     def _stop_when_given_up(self, kind: Kind) -> None:
         if self._given_up.is_set():

@@ -1,5 +1,5 @@
 """A supervised stack that is hurt where its parts meet: an engine that has to move, an executor whose workers all wait
-for a dead one (make faults only).
+for a dead one, a part that ends while another one waits for it (make faults only).
 
 Nothing is replicated here: what is looked at is whether tasks of Airflow start, and which engine they would use.
 """
@@ -65,8 +65,9 @@ class Installation:
         self.answers.mkdir(parents=True, exist_ok=True)
         options = stack.Options(well_known_ports=False, postgresql={"fsync": "off"}, airflow=self._airflow)
         stack.up(self.home, parts=parts, options=options)
-        (self.home / "airflow" / "dags" / "asks.py").write_text(DAG.format(folder=str(self.answers)))
-        until(self._is_known, "the DAG is found")
+        if stack.SCHEDULER in parts:
+            (self.home / "airflow" / "dags" / "asks.py").write_text(DAG.format(folder=str(self.answers)))
+            until(self._is_known, "the DAG is found")
 
     def end(self) -> None:
         stack.down(self.home)
@@ -210,6 +211,23 @@ def _all_wait_for_a_dead_one(installation: Installation) -> Path:
 def _reads(pid: int) -> bool:
     """Whether the process is in a read(2)."""
     return Path(f"/proc/{pid}/syscall").read_text().split()[0] == "0"
+
+
+def test_a_part_that_ends_while_another_waits_for_it_is_restarted(installation: Installation, row: FaultRow) -> None:
+    """A broker is ready when its name server knows it. Without one the supervisor would wait for the whole time that a
+    start may take, and start nothing else meanwhile."""
+    row.describe("name server stopped, broker killed, name server killed while it starts", where="supervised stack")
+    installation.start(stack.NAME_SERVER, stack.BROKER, stack.POSTGRESQL)
+    broker, name_server = installation.pid(stack.BROKER), installation.pid(stack.NAME_SERVER)
+    os.kill(name_server, signal.SIGSTOP)
+    os.kill(broker, signal.SIGKILL)
+    until(lambda: installation.pid(stack.BROKER) != broker, "the broker is being started")
+    os.kill(installation.pid(stack.POSTGRESQL), signal.SIGKILL)
+    row.strikes()
+    os.kill(name_server, signal.SIGKILL)
+    for part in (stack.NAME_SERVER, stack.BROKER, stack.POSTGRESQL):
+        until(lambda part=part: installation.times_ready(part) == 1, f"the {part} is started again")
+    row.moves_again()
 
 
 def test_killed_idle_workers_hold_up_nobody(installation: Installation, row: FaultRow) -> None:
