@@ -121,7 +121,7 @@ def settle(world: World, files: Files, devices: Devices) -> list[str]:
     """Waits until everything has arrived and nothing moves any more; what is wrong then, or when the time is over."""
     world.revive()
     for name in _ALL:
-        world.command("connectors", "resume", name)
+        _await(lambda name=name: world.command("connectors", "resume", name)[0] == 0, f"{name} is resumed")
     until = time.monotonic() + _SETTLE_LIMIT_S
     before: list[str] = []
     while True:
@@ -145,8 +145,8 @@ def compared(world: World, files: Files, devices: Devices) -> list[Link]:
     java = _java(world)
     lines, copy, telegrams = java.topics(LINES, COPY, TELEGRAMS)
     written = {origin: [record(origin, number) for number in range(count)] for origin, count in files.counts.items()}
-    sure = {"device": [record("device", number) for number in sorted(devices.sure)]}
-    unsure = frozenset(record("device", number) for number in range(devices.sent) if number not in devices.sure)
+    sure = {"device": [record("device", number) for number in devices.sure]}
+    unsure = frozenset(record("device", number) for number in range(devices.sent)).difference(sure["device"])
     # Backfills and replays have files of their own; bytes that were set aside belong to nobody.
     out = lines_of(path for path in (world.folder / "out").glob("lines*") if ".unsettled-" not in path.name)
     links = [

@@ -28,8 +28,6 @@ PARTS = (
     stack.BROKER,
     stack.MQTT_BROKER,
 )
-_UNSAVED_S = 4.0
-"""Mosquitto saves what it keeps every second or two; on a crowded machine later."""
 _STILL_S = (1.0, 14.0)
 """How long a process stands still: shorter and longer than a lease's time to live less its margin."""
 _BEFORE_ITS_END_S = 3.0
@@ -79,7 +77,7 @@ class Attacker:
         if pid is None:
             return f"no {kind} is there"
         if kind == stack.MQTT_BROKER:
-            self.devices.forget_since(time.monotonic() - _UNSAVED_S)
+            self.devices.kills.append(time.monotonic())
         return f"{kind} ({pid})" if _signal(pid, signal.SIGKILL) else f"{kind} had just ended"
 
     def _stand_still(self) -> str:

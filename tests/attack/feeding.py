@@ -17,6 +17,10 @@ import paho.mqtt.client as mqtt
 LINES_PER_S = 300
 TELEGRAMS_PER_S = 40
 _ROUND_S = 0.25
+_UNSAVED_S = 4.0
+"""Mosquitto saves what it keeps every second or two; on a crowded machine later."""
+_UNDER_WAY_S = 1.0
+"""An acknowledgement may be read after the broker that sent it was killed."""
 _KEPT = 99
 _PADDING = "x" * 60
 
@@ -78,12 +82,14 @@ class Files:
 
 @dataclass
 class Devices:
-    """Telegrams with QoS 1. `sure` are those that the broker has acknowledged; whether it took one that it did not
-    acknowledge nobody knows, and none is sent twice from here."""
+    """Telegrams with QoS 1. Whether the broker took one that it did not acknowledge nobody knows, and none is sent
+    twice from here."""
 
     port: Callable[[], int]
-    sure: dict[int, float] = field(default_factory=dict)
-    """Number -> when it was acknowledged."""
+    acknowledged: dict[int, float] = field(default_factory=dict)
+    """Number -> when."""
+    kills: list[float] = field(default_factory=list)
+    """When the broker was killed: of what it acknowledged shortly before it keeps what it had saved."""
     sent: int = 0
     _client: mqtt.Client | None = None
 
@@ -99,7 +105,7 @@ class Devices:
                 told.wait_for_publish(max(until - time.monotonic(), 0.01))
                 if not told.is_published():
                     raise TimeoutError
-                self.sure[number] = time.monotonic()
+                self.acknowledged[number] = time.monotonic()
         except (OSError, ValueError, RuntimeError, TimeoutError):
             self.hang_up()
 
@@ -109,9 +115,13 @@ class Devices:
             self._client.loop_stop()
             self._client = None
 
-    def forget_since(self, moment: float) -> None:
-        """The broker was killed: of what it acknowledged in its last seconds it keeps what it had saved."""
-        self.sure = {number: when for number, when in self.sure.items() if when < moment}
+    @property
+    def sure(self) -> list[int]:
+        """The numbers of those that the broker must have kept."""
+        return [number for number, when in sorted(self.acknowledged.items()) if not self._perhaps_unsaved(when)]
+
+    def _perhaps_unsaved(self, when: float) -> bool:
+        return any(kill - _UNSAVED_S < when < kill + _UNDER_WAY_S for kill in self.kills)
 
     def _connected(self) -> mqtt.Client:
         client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, clean_session=True, reconnect_on_failure=False)
