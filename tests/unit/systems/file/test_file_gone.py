@@ -292,7 +292,7 @@ def test_an_equal_file_in_its_place_is_another_one(log: Path) -> None:
 
 
 def test_a_log_of_equal_lines_that_was_cut_and_grew_again_looks_as_if_it_had_only_grown(log: Path) -> None:
-    """The limit that docs/delivery.md states: whoever changes this changes it there, and in README.md."""
+    """docs/delivery.md and docs/guarantees.md state this limit: change it there, too."""
     log.write_bytes(b"alive\n" * 5_000)
     follower = follow(log)
     assert len(follower.run()) == 5_000
