@@ -9,6 +9,7 @@ import errno
 import glob
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,6 +66,9 @@ def still_named(known: Sequence[Partition], path_of: Callable[[Partition], str],
     return [one for one in known if any(matches(path_of(one), form) for form in patterns)]
 
 
+_LAST_LETTER = "\U0010ffff"
+
+
 class Folders:
     """Finds files by identity, in folders and among the matches of the pattern."""
 
@@ -72,6 +76,7 @@ class Folders:
         self._pattern, self._roots = pattern, roots
         self._real_matches: set[str] | None = None
         self._by_inode: dict[str, dict[int, list[str]]] = {}
+        self._by_name: dict[str, list[str]] = {}
         self._matches: list[str] | None = None
         self._match_inodes: dict[int, list[str]] | None = None
 
@@ -126,9 +131,13 @@ class Folders:
                 return []
             raise
 
-    def beside(self, path: str) -> list[str]:
-        """The regular files of its folder."""
-        return sorted(one for paths in self._in_folder(os.path.dirname(path)).values() for one in paths)
+    def beside(self, path: str, prefix: str = "") -> list[str]:
+        """The regular files of its folder whose names begin with `prefix`, sorted."""
+        folder = os.path.dirname(path)
+        if folder not in self._by_name:
+            self._by_name[folder] = sorted(one for paths in self._in_folder(folder).values() for one in paths)
+        paths, begin = self._by_name[folder], os.path.join(folder, prefix)
+        return paths[bisect_left(paths, begin) : bisect_left(paths, begin + _LAST_LETTER)]
 
     def _places(self, ino: int, near: Sequence[str]) -> list[str]:
         folders = {os.path.dirname(path) for name in near for path in (name, os.path.realpath(name))}

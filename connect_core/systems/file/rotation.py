@@ -19,7 +19,7 @@ from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
 from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
-from connect_core.systems.file.succession import Left, next_file
+from connect_core.systems.file.succession import Left, missed, next_file
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
 
@@ -55,7 +55,7 @@ class Rotation:
             current = self._file_at(partition, files)
             past, gaps = looked_after(self._folders, Past.of(place.evidence), partition.key, current)
             if seen is None:
-                return _with(self._unidentified(place, current, past), gaps)
+                return _with(self._unidentified(partition, place, current, past), gaps)
             verdict = current.verdict(seen) if current else None
             if current and verdict is Verdict.SAME:
                 return _with(self._growing(place, current, past), gaps)
@@ -70,7 +70,10 @@ class Rotation:
             # It may come back, as when its volume was not there for a while.
             if seen.head_bytes and verdict in (None, Verdict.OTHER):
                 past = behind(seen, past, place)
-            return _with(self._begun(place.incarnation + 1, current, past, gone), gaps)
+            past, perhaps = self._missed(partition, place, current, past, max(seen.born, _newest(past)))
+            return _with(
+                self._begun(place.incarnation + 1, current, past, gone if gone.loses else perhaps or gone), gaps
+            )
 
     def quiet(self, file: OpenFile) -> bool:
         """Whether nobody has written to a renamed file for long enough. A time in the future counts as quiet."""
@@ -102,6 +105,18 @@ class Rotation:
         if end is not None and (current or owns_named(self._folders, seen.past, partition.key)):
             return Gap(place.incarnation, place.offset, end, "deleted after it was read", warns=True)
         return Gap(place.incarnation, place.offset, end, reason)
+
+    def _missed(
+        self, partition: Partition, place: Position, current: OpenFile | None, past: Past, since: int
+    ) -> tuple[Past, Gap | None]:
+        """Behind a file that is gone others may have been at the path: a person has to say whether they were. Once that
+        is settled, those made before the last of them are asked about no more."""
+        between = missed(self._folders, partition.key, since, current, partial(_is_known, self._owners))
+        if not between:
+            return past, None
+        last = replace(between[-1].unread, incarnation=place.incarnation)
+        gap = Gap(place.incarnation, place.offset, None, _undecided(between[0].path))
+        return replace(past, former=(*past.former, last)), gap
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
         """The file at the partition's path, unless another partition has begun it under its former name."""
@@ -138,9 +153,12 @@ class Rotation:
         evidence = file.evidence(begin, end, finished=quiet, past=past)
         return Bounds(incarnation, begin, 0, end, evidence.as_json(), grows=False, waiting=max(size - end, 0))
 
-    def _unidentified(self, place: Position, current: OpenFile | None, past: Past) -> Bounds:
+    def _unidentified(self, partition: Partition, place: Position, current: OpenFile | None, past: Past) -> Bounds:
         """A partition whose file was never looked at: new, or moved there by a person, or its file had gone and may be
         back."""
+        past, perhaps = self._missed(partition, place, current, past, _newest(past) if place.offset == 0 else 0)
+        if perhaps:
+            return self._begun(place.incarnation + 1, current, past, perhaps)
         if current is None:
             return Bounds(place.incarnation, place.offset, 0, place.offset, past.as_json(), grows=False)
         if current.size() < place.offset:
@@ -177,6 +195,11 @@ def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextMan
         return bool(file.born and seen.born) and file.is_as(seen) and not folders.names(file.path)
 
     return folders.moved(seen.ino, (seen.path, path), is_it)
+
+
+def _newest(past: Past) -> int:
+    """When the youngest of the files was made; 0 where nobody knows."""
+    return max((entry.born for entry in past.former), default=0)
 
 
 def _is_known(owners: Owners, file: OpenFile) -> bool:

@@ -5,6 +5,9 @@ move, was made after that and before the one that is there now, and is no copy o
 is a file to which the link may have led in between. A name alone says nothing: another program's log may be called so,
 and people make copies, and clocks are set back. Where this does not decide it, nothing is read and nothing is passed
 over: the caller is told which file it is.
+
+Of a log that is gone, or that begins after it was gone, no file is there to tell the rotation's names from. Files that
+were made since and have one of the usual names (`app.log.1`, `app-1.log`) may have been that log meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from connect_core.systems.file.folders import Folders, opened
-from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, OpenFile
+from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile, fingerprint
 from connect_core.systems.file.patterns import Scheme
 
 _BLOCK = 1024 * 1024
@@ -51,6 +54,54 @@ def next_file(folders: Folders, left: Left, current: OpenFile | None, known: Cal
                     since = 0 if look.births_contradict(file) else file.born
                     later += [(since, file.status().st_mtime_ns, judged)] if judged else []
     return min(later, key=lambda one: one[:2])[2] if later else Next()
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A file that may have been a log while nobody looked. `unread` is what is kept of it: nothing of it was read."""
+
+    path: str
+    born: int
+    unread: Former
+
+
+def missed(
+    folders: Folders, key: str, since: int, current: OpenFile | None, known: Callable[[OpenFile], bool]
+) -> list[Missed]:
+    """The files, by age, that may have been the log `key` after a file that was made at `since`, and before `current`.
+
+    Copies and compressed files are older inside than outside, and are none of them. Where the file system does not say
+    when files were made, nobody can tell them from older ones: then none is found, nor for a link.
+    """
+    if not since or os.path.islink(key):
+        return []
+    own = os.path.basename(key)
+    place = os.path.join(os.path.realpath(os.path.dirname(key)), own)
+    found = list[Missed]()
+    for path in folders.beside(place, os.path.splitext(own)[0]):
+        if path == place or folders.names(path) or not _is_named_after(os.path.basename(path), own):
+            continue
+        with opened(path) as file:
+            if file is not None and _was_between(file, since, current) and not known(file):
+                found.append(Missed(path, file.born, _unread(file)))
+    return sorted(found, key=lambda one: one.born)
+
+
+def _is_named_after(name: str, own: str) -> bool:
+    scheme = Scheme.learnt(name, [own])
+    return scheme is not None and scheme.of != "other"
+
+
+def _was_between(file: OpenFile, since: int, current: OpenFile | None) -> bool:
+    if not file.size() or file.born <= since or file.status().st_mtime_ns < file.born:
+        return False
+    return current is None or not (file.is_as(current) or 0 < current.born < file.born)
+
+
+def _unread(file: OpenFile) -> Former:
+    """Without a head: it is never taken for a file that was read, should somebody name it in the source's path."""
+    folder = os.path.dirname(file.path)
+    return Former(0, file.dev, file.ino, 0, fingerprint(b""), file.size(), file.born, folder=folder)
 
 
 def _renamed(folders: Folders, left: Left, current: OpenFile | None) -> _Look | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,6 +119,79 @@ def test_renamed_read_with_its_last_line_and_deleted(log: Path) -> None:
     assert follower.run() == [b"no line feed"]
     old.unlink()
     assert [gap.loses for gap in gaps(follower, Partition(str(log)))] == [False]
+
+
+def test_a_file_that_was_at_the_path_before_another_one_was_gone_is_asked_about(log: Path) -> None:
+    """Replaced, and the new file renamed, before anybody looked: nothing at the path tells of it."""
+    follower = follow(log)
+    follower.run()
+    log.unlink()
+    log.write_bytes(b"three\n")
+    missed = log.rename(f"{log}.1")
+    asked_about(follower, log, missed, Gap(0, 8, None, "-"))
+    log.write_bytes(b"four\n")
+    assert follower.run() == [b"four"]
+
+
+@pytest.mark.parametrize("name", ["app.log.1", "app-1.log", "app.log.20261123"])
+def test_a_file_that_was_at_the_path_after_a_log_had_ended_is_asked_about(log: Path, name: str) -> None:
+    follower = follow(log)
+    follower.run()
+    log.unlink()
+    settled(follower, log)
+    log.write_bytes(b"three\n")
+    missed = log.rename(log.with_name(name))
+    log.write_bytes(b"four\n")
+    asked_about(follower, log, missed, Gap(1, 0, None, "-"))
+    assert follower.run() == [b"four"]
+
+
+def test_a_file_between_one_that_rotation_has_deleted_and_the_present_one_is_asked_about(log: Path) -> None:
+    """One rotated file is kept, and the program makes its log when it has something to write."""
+    follower = follow(log)
+    follower.run()
+    old = log.rename(f"{log}.1")
+    old.write_bytes(old.read_bytes() + b"three\n")
+    assert follower.run() == [b"three"]
+    log.write_bytes(b"four\n")
+    missed = log.rename(old)
+    log.write_bytes(b"five\n")
+    asked_about(follower, log, missed, Gap(0, 14, None, "-"))
+    assert follower.run() == [b"five"]
+
+
+def asked_about(follower: Follower, log: Path, missed: Path, gap: Gap) -> None:
+    """A look stops there and names the file. Once a person has let it go on, it is not asked about again."""
+    partition = Partition(str(log))
+    (told,) = gaps(follower, partition)
+    assert told.loses
+    assert replace(told, reason="-") == gap
+    assert told.reason.startswith(f"{missed} may be the file that came next")
+    settled(follower, log)
+    assert gaps(follower, partition) == ()
+
+
+def settled(follower: Follower, log: Path) -> None:
+    """What the look has found, gaps included, is settled."""
+    bounds = follower.source.bounds(follower.positions)[Partition(str(log))]
+    follower.positions[Partition(str(log))] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
+
+
+@pytest.mark.parametrize("how", ["copy", "empty", "foreign", "older"])
+def test_what_cannot_have_been_a_log_that_is_gone_is_not_asked_about(log: Path, how: str) -> None:
+    beside = log.with_name("other.log.1" if how == "foreign" else "app.log.1")
+    if how == "older":
+        log.rename(beside)
+        log.write_bytes(b"one\ntwo\n")
+    follower = follow(log)
+    follower.run()
+    if how == "copy":
+        shutil.copy(log, beside)
+        os.utime(beside, ns=(0, log.stat().st_mtime_ns - 1_000_000_000))
+    elif how != "older":
+        beside.write_bytes(b"" if how == "empty" else b"somebody's\n")
+    log.unlink()
+    assert gaps(follower, Partition(str(log))) == (Gap(0, 8, 8, "ended"),)
 
 
 @pytest.mark.parametrize("left_alone", [True, False])
