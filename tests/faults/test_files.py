@@ -295,6 +295,31 @@ def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, wind
     copying.check(row)
 
 
+@pytest.mark.parametrize("looked", [False, True], ids=["before-a-run-looks", "after-a-run-saw-it-gone"])
+def test_a_log_of_which_nobody_knows_whether_it_came_next(bare_site: Site, row: FaultRow, looked: bool) -> None:
+    """The log is deleted; the next one is renamed before any run has seen it. A person names it, and nothing is lost."""
+    when = "a run saw the path empty in between" if looked else "all before the next run, and nothing is at the path"
+    row.describe(f"log deleted after it was read, the next one renamed unseen; {when}", **WHERE)
+    copying = Copying(bare_site)
+    copying.append(100)
+    copying.run()
+    row.strikes()
+    copying.log.unlink()
+    if looked:
+        copying.run()
+    copying.append(100)
+    unseen = copying.log.rename(f"{copying.log}.1")
+    if looked:
+        copying.append(100)
+    for _ in range(2):
+        assert f"{unseen} may be the file that came next" in copying.run(code=5)
+    copying.source = {"path": "logs/app.log*"}
+    copying.apply()
+    copying.run()
+    row.moves_again()
+    copying.check(row, ordered=False)
+
+
 def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
     """Its bytes are no lines: it is refused by name, and the log is read on."""
     row.describe("compressed file that the pattern names", **WHERE)
