@@ -297,7 +297,7 @@ def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, wind
 
 @pytest.mark.parametrize("looked", [False, True], ids=["before-a-run-looks", "after-a-run-saw-it-gone"])
 def test_a_log_of_which_nobody_knows_whether_it_came_next(bare_site: Site, row: FaultRow, looked: bool) -> None:
-    """The log is deleted; the next one is renamed before any run has seen it. A person names it, and nothing is lost."""
+    """The log is deleted; the next one is renamed before any run has seen it. A person names it: nothing is lost."""
     when = "a run saw the path empty in between" if looked else "all before the next run, and nothing is at the path"
     row.describe(f"log deleted after it was read, the next one renamed unseen; {when}", **WHERE)
     copying = Copying(bare_site)

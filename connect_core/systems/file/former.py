@@ -60,6 +60,11 @@ def without(past: Past, file: OpenFile) -> Past:
     return replace(past, former=tuple(entry for entry in past.former if not file.is_as(entry)))
 
 
+def newest(past: Past) -> int:
+    """When the youngest of the files was made; 0 where nobody knows."""
+    return max((entry.born for entry in past.former), default=0)
+
+
 def left_at(past: Past, file: OpenFile) -> int:
     """How far this file was read before it was left, for one that comes back, or to which a link leads again; 0 when it
     never was."""

@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect_core.contracts import Bounds, Gap, Position
 from connect_core.errors import WaybillError
 from connect_core.records import Partition
-from connect_core.systems.file.folders import Folders, inode_of
-from connect_core.systems.file.identity import HEAD_BYTES, Evidence, OpenFile, Verdict, open_if_there
+from connect_core.systems.file.folders import Folders, inode_of, opened
+from connect_core.systems.file.former import newest
+from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, OpenFile, Verdict, open_if_there
 from connect_core.systems.file.rotation import ENDED, Rotation
+from connect_core.systems.file.succession import missed, undecided
 
 _KEY = re.compile(
     r"(?P<path>.*)#(?P<begin>\d+)-(?P<end>\d*)@(?P<ino>\d+)\.(?P<n>\d+)\.(?P<head>[0-9a-f]{16})", re.DOTALL
@@ -123,15 +125,39 @@ class PartBounds:
     def __init__(self, folders: Folders, rotation: Rotation, positions: Mapping[Partition, Position | None]) -> None:
         self._folders = folders
         self._rotation = rotation
-        parts = ((Part.of(partition), position) for partition, position in positions.items())
-        self._open = [(_is_over(position), part) for part, position in parts if part and part.end is None]
+        parts = [(part, position) for one, position in positions.items() if (part := Part.of(one))]
+        self._open = [(_is_over(position), part) for part, position in parts if part.end is None]
+        self._births = {(part.path, seen.born) for part, position in parts if (seen := _seen(position))}
 
     def bounds(self, partition: Partition, part: Part, position: Position | None) -> Bounds:
         place, over = position or Position(0, part.begin), _is_over(position)
         if place.offset == part.end or (over and part.end is not None):  # read to its end: its file may go
             return _nothing(part, place)
         found = self._found(part, place)
-        return self._anew(part, place) if over and found.gaps else found
+        found = self._anew(part, place) if over and found.gaps else found
+        return found if part.end is not None or found.end > found.begin else self._asking(part, place, found)
+
+    def _asking(self, part: Part, place: Position, found: Bounds) -> Bounds:
+        """Nothing more is to be read of an open part. When its file has left the path, others may have been there
+        before the next one that has parts: a person says whether they were."""
+        seen = _seen(place)
+        if seen is None or any(gap.loses for gap in found.gaps):
+            return found
+        with opened(part.path) as current:
+            if current is not None and part.is_of(current):
+                return found
+            births = [born for path, born in self._births if path == part.path and born > seen.born]
+            before = min([*births, *([current.born] if current else [])], default=0)
+            between = missed(self._folders, part.path, max(seen.born, newest(seen.past)), before, self._knows)
+        if not between:
+            return found
+        past = replace(seen.past, former=(*seen.past.former, between[-1].unread))
+        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path))
+        evidence = {**found.evidence, **past.as_json()}
+        return replace(found, incarnation=place.incarnation + 1, evidence=evidence, gaps=(gap,), grows=False)
+
+    def _knows(self, file: OpenFile) -> bool:
+        return self._rotation.knows(file) or any(part.is_of(file) for _, part in self._open)
 
     def _anew(self, part: Part, place: Position) -> Bounds:
         """Of an open part whose loss was told. A file that begins as its file did gets no parts of its own: it is read
@@ -187,7 +213,8 @@ class PartBounds:
         size, whole = self._rotation.whole_lines(file, place.offset)
         finished = renamed and part.end is None and self._rotation.quiet(file)
         end = part.end or (size if finished else whole)
-        evidence = file.evidence(place.offset, end, finished=finished)
+        seen = _seen(place)
+        evidence = file.evidence(place.offset, end, finished=finished, past=seen.past if seen else NO_PAST)
         grows = part.end is None and not renamed
         waiting = max(size - end, 0) if part.end is None else 0
         oldest = min(part.begin, place.offset)
@@ -196,6 +223,10 @@ class PartBounds:
 
 def _paths(part: Part, seen: Evidence | None) -> tuple[str, str]:
     return part.path, seen.path if seen else part.path
+
+
+def _seen(position: Position | None) -> Evidence | None:
+    return Evidence.of(position.evidence) if position else None
 
 
 def _is_over(position: Position | None) -> bool:

@@ -11,15 +11,14 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 
 from connect_core.contracts import Bounds, Gap, Position
 from connect_core.records import Partition
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders
-from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
+from connect_core.systems.file.former import Owners, behind, left_at, looked_after, newest, owns_named, without
 from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
-from connect_core.systems.file.succession import Left, missed, next_file
+from connect_core.systems.file.succession import Left, missed, next_file, undecided
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
 
@@ -70,10 +69,14 @@ class Rotation:
             # It may come back, as when its volume was not there for a while.
             if seen.head_bytes and verdict in (None, Verdict.OTHER):
                 past = behind(seen, past, place)
-            past, perhaps = self._missed(partition, place, current, past, max(seen.born, _newest(past)))
+            past, perhaps = self._missed(partition, place, current, past, max(seen.born, newest(past)))
             return _with(
                 self._begun(place.incarnation + 1, current, past, gone if gone.loses else perhaps or gone), gaps
             )
+
+    def knows(self, file: OpenFile) -> bool:
+        """Whether a partition reads it, or has read it."""
+        return self._owners.of(file) is not None
 
     def quiet(self, file: OpenFile) -> bool:
         """Whether nobody has written to a renamed file for long enough. A time in the future counts as quiet."""
@@ -111,11 +114,11 @@ class Rotation:
     ) -> tuple[Past, Gap | None]:
         """Behind a file that is gone others may have been at the path: a person has to say whether they were. Once that
         is settled, those made before the last of them are asked about no more."""
-        between = missed(self._folders, partition.key, since, current, partial(_is_known, self._owners))
+        between = missed(self._folders, partition.key, since, current.born if current else 0, self.knows)
         if not between:
             return past, None
         last = replace(between[-1].unread, incarnation=place.incarnation)
-        gap = Gap(place.incarnation, place.offset, None, _undecided(between[0].path))
+        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path))
         return replace(past, former=(*past.former, last)), gap
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
@@ -134,10 +137,9 @@ class Rotation:
         if rest.end > place.offset or not self.quiet(moved):
             return rest
         past, anew = behind(seen, seen.past, place), place.incarnation + 1
-        known = partial(_is_known, self._owners)
-        following = next_file(self._folders, Left(moved, partition.key, seen.path), current, known)
+        following = next_file(self._folders, Left(moved, partition.key, seen.path), current, self.knows)
         if following.undecided:
-            lost = Gap(place.incarnation, place.offset, None, _undecided(following.undecided))
+            lost = Gap(place.incarnation, place.offset, None, undecided(following.undecided))
             return self._begun(anew, current, past, lost)
         between = open_if_there(following.path) if following.path else None
         if between is None:
@@ -156,7 +158,7 @@ class Rotation:
     def _unidentified(self, partition: Partition, place: Position, current: OpenFile | None, past: Past) -> Bounds:
         """A partition whose file was never looked at: new, or moved there by a person, or its file had gone and may be
         back."""
-        past, perhaps = self._missed(partition, place, current, past, _newest(past) if place.offset == 0 else 0)
+        past, perhaps = self._missed(partition, place, current, past, newest(past) if place.offset == 0 else 0)
         if perhaps:
             return self._begun(place.incarnation + 1, current, past, perhaps)
         if current is None:
@@ -197,24 +199,8 @@ def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextMan
     return folders.moved(seen.ino, (seen.path, path), is_it)
 
 
-def _newest(past: Past) -> int:
-    """When the youngest of the files was made; 0 where nobody knows."""
-    return max((entry.born for entry in past.former), default=0)
-
-
-def _is_known(owners: Owners, file: OpenFile) -> bool:
-    return owners.of(file) is not None
-
-
 def _with(bounds: Bounds, gaps: tuple[Gap, ...]) -> Bounds:
     return replace(bounds, gaps=(*gaps, *bounds.gaps))
-
-
-def _undecided(path: str) -> str:
-    return (
-        f"{path} may be the file that came next, or not: if it is not, move it to another folder; if it is, name it in"
-        " the source's path"
-    )
 
 
 def _at_end(place: Position, seen: Evidence) -> Bounds:

@@ -65,10 +65,9 @@ class Missed:
     unread: Former
 
 
-def missed(
-    folders: Folders, key: str, since: int, current: OpenFile | None, known: Callable[[OpenFile], bool]
-) -> list[Missed]:
-    """The files, by age, that may have been the log `key` after a file that was made at `since`, and before `current`.
+def missed(folders: Folders, key: str, since: int, before: int, known: Callable[[OpenFile], bool]) -> list[Missed]:
+    """The files, by age, that may have been the log `key` after a file that was made at `since`, and before one that
+    was made at `before` (0: nothing is at the path).
 
     Copies and compressed files are older inside than outside, and are none of them. Where the file system does not say
     when files were made, nobody can tell them from older ones: then none is found, nor for a link.
@@ -82,9 +81,17 @@ def missed(
         if path == place or folders.names(path) or not _is_named_after(os.path.basename(path), own):
             continue
         with opened(path) as file:
-            if file is not None and _was_between(file, since, current) and not known(file):
+            if file is not None and _was_between(file, since, before) and not known(file):
                 found.append(Missed(path, file.born, _unread(file)))
     return sorted(found, key=lambda one: one.born)
+
+
+def undecided(path: str) -> str:
+    """The reason of a gap: what a person is asked."""
+    return (
+        f"{path} may be the file that came next, or not: if it is not, move it to another folder; if it is, name it in"
+        " the source's path"
+    )
 
 
 def _is_named_after(name: str, own: str) -> bool:
@@ -92,10 +99,10 @@ def _is_named_after(name: str, own: str) -> bool:
     return scheme is not None and scheme.of != "other"
 
 
-def _was_between(file: OpenFile, since: int, current: OpenFile | None) -> bool:
-    if not file.size() or file.born <= since or file.status().st_mtime_ns < file.born:
+def _was_between(file: OpenFile, since: int, before: int) -> bool:
+    if not file.size() or file.status().st_mtime_ns < file.born:
         return False
-    return current is None or not (file.is_as(current) or 0 < current.born < file.born)
+    return since < file.born and not 0 < before <= file.born
 
 
 def _unread(file: OpenFile) -> Former:

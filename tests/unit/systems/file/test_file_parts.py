@@ -84,6 +84,29 @@ def test_another_file_at_the_path_gets_parts_of_its_own(log: Path) -> None:
     assert follower.gaps == []
 
 
+@pytest.mark.parametrize(("gone", "next_one"), [(False, False), (False, True), (True, False)])
+def test_a_file_that_was_renamed_before_it_was_seen_is_asked_about(log: Path, gone: bool, next_one: bool) -> None:
+    """It has no parts, and nothing at the path tells of it. When a person has let it be, it is asked about no more."""
+    follower = follow(log)
+    follower.run()
+    log.unlink() if gone else log.rename(f"{log}.2")
+    log.write_bytes(b"unseen line\n")
+    unseen = log.rename(f"{log}.1")
+    if next_one:
+        log.write_bytes(b"new line\n" * 10)
+    for _ in range(2):  # also when the parts of the next file were read meanwhile
+        assert follower.run() == ([b"new line"] * 10 if next_one else [])
+        next_one = False
+        (gap,) = [gap for bounds in follower.source.bounds(follower.positions).values() for gap in bounds.gaps]
+        assert gap.loses
+        assert (gap.end, gap.reason.partition(" ")[0]) == (None, str(unseen))
+    assert follower.tell() == [gap]
+    assert follower.tell() == []
+    with log.open("ab") as file:
+        file.write(b"more\n")
+    assert follower.run() == [b"more"]
+
+
 def test_a_renamed_file_that_the_pattern_matches_gets_no_parts_again(log: Path, tmp_path: Path) -> None:
     follower = follow(tmp_path / "app*")
     follower.run()
