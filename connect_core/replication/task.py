@@ -21,6 +21,7 @@ from connect_core.contracts import (
     Bounds,
     Engine,
     Floor,
+    Gap,
     Homing,
     Inbox,
     Json,
@@ -355,6 +356,9 @@ class TaskRun:
         here = [floor for floor in floors if self.sink.reaches(target, floor.target)]
         if here and not any(floor.ahead for floor in here):
             return False
+        return self._was_restored()
+
+    def _was_restored(self) -> bool:
         if self._restored is None:
             self._restored = self.ledger.restored_since(self.uid)
         return self._restored
@@ -436,10 +440,21 @@ class TaskRun:
             for one, there in seen.items()
             if there.chosen and not there.failure and asked[one] is None
         }
-        if not first:
-            return seen
-        self.ledger.keep_seen(self.held.leases, self.uid, self.stream, first)
-        return seen | self.source.bounds(first)
+        if first:
+            self.ledger.keep_seen(self.held.leases, self.uid, self.stream, first)
+            seen |= self.source.bounds(first)
+        return {one: self._with_doubt(there) if asked[one] is None else there for one, there in seen.items()}
+
+    def _with_doubt(self, there: Bounds) -> Bounds:
+        """Of a partition that is not known: a ledger that was restored may have forgotten it. What is not there any
+        more may then have been lost, or delivered and forgotten."""
+        if there.failure or there.pushes or not there.begin or not self._was_restored():
+            return there
+        reason = (
+            "the ledger was restored from a backup that does not know this partition: nobody can tell whether the"
+            f" records before {there.begin:,} were delivered"
+        )
+        return replace(there, gaps=(Gap(there.incarnation, 0, there.begin, reason, warns=True), *there.gaps))
 
     def _failures(self, bounds: Mapping[Partition, Bounds]) -> dict[Partition, Failure]:
         found = {}

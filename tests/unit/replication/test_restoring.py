@@ -132,6 +132,25 @@ def test_a_target_that_the_backup_knows_nothing_of_is_looked_through(
     assert sum(receipt.already for receipt in world.receipts()) == len(BODIES)
 
 
+@pytest.mark.parametrize("restored", [True, False])
+def test_what_has_expired_of_a_partition_that_the_backup_does_not_know_is_told(
+    world: World, backup: Callable[[], Backup], standing: Standing, restored: bool
+) -> None:
+    """It may have been lost, or delivered and forgotten; what expired before a connector's first run is neither."""
+    if restored:
+        kept = backup()
+        world.source.bodies = BODIES[:50]
+        world.run()
+        kept.bring_back()
+        look(world)
+    world.source.bodies, world.source.oldest = list(BODIES), 80
+    world.run()
+    told = [stored.gap for stored in world.ledger.gaps(world.connector.uid)]
+    assert [(gap.begin, gap.end) for gap in told] == [(0, 80)] * restored
+    world.run()
+    assert len(world.ledger.gaps(world.connector.uid)) == len(told)
+
+
 def asked_for_floors(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, bool]]:
     """Of each time the sink is asked from now on: whether floors are known, and whether others may be forgotten."""
     asked: list[tuple[bool, bool]] = []
