@@ -19,6 +19,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -67,7 +68,12 @@ def is_there(test: str, root: Path = ROOT) -> bool:
     """Whether the named test function stands in its file."""
     file, _, rest = test.partition("::")
     name = rest.partition("[")[0]
-    if not (root / file).is_file():
-        return False
-    tree = ast.parse((root / file).read_text())
-    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in tree.body)
+    return name in _functions(root / file)
+
+
+@cache
+def _functions(path: Path) -> frozenset[str]:
+    """The names of a file's functions; none where there is no file. Read once a process: many guards name one file."""
+    if not path.is_file():
+        return frozenset()
+    return frozenset(node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef))
