@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from connect_core.errors import TargetChanged
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
 from connect_core.rocketmq import Queue, StoredMessage
+from connect_core.systems.rocketmq import finding
 from connect_core.systems.rocketmq.finding import OnUnknown, find
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.routing import with_rules
@@ -23,6 +25,14 @@ from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
 
 QUEUES = [Queue("out", "broker-a", number) for number in range(2)]
 PINS = {"topic": "out", "queues": [[queue.broker, queue.queue_id] for queue in QUEUES]}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_sends_are_under_way() -> Iterator[None]:
+    """These brokers keep no request back. test_rocketmq_visibility.py shows that `find` waits for those that do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "SEND_QUEUE_S", 0.0)
+        yield
 
 
 def open_range(number: int, begin: int, floors: dict[int, int], key: str = "in/b/0") -> OpenRange:
