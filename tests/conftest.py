@@ -1,4 +1,6 @@
-"""What every test may use: real servers, homes on them, and the choice and record of faults."""
+"""What every test may use: real servers, homes on them, an empty ledger, and the choice and record of faults."""
+
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +21,16 @@ settings.register_profile(
 settings.load_profile("waybill")
 
 _LONGEST = "test_readme.py"
+
+
+@pytest.fixture(scope="session")
+def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite ledger with current tables. Made once: a test copies it instead of migrating one of its own."""
+    from connect_core.ledger import upgrade
+
+    path = tmp_path_factory.mktemp("ledger") / "ledger.db"
+    upgrade(f"sqlite:///{path}")
+    return path
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

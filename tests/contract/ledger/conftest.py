@@ -37,16 +37,9 @@ def worker(ledger: Ledger) -> Worker:
 
 
 @pytest.fixture
-def sqlite_ledger(sqlite_template: Path, tmp_path: Path) -> str:
-    shutil.copy(sqlite_template, tmp_path / "ledger.sqlite")
+def sqlite_ledger(empty_ledger: Path, tmp_path: Path) -> str:
+    shutil.copy(empty_ledger, tmp_path / "ledger.sqlite")
     return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("ledger") / "template.sqlite"
-    upgrade(f"sqlite:///{path}")
-    return path
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from typer import testing
 from typer.testing import CliRunner
 
 from connect_core.cli.app import app
-from connect_core.ledger import upgrade
 
 DOCUMENT = """\
 version: 1
@@ -67,14 +66,6 @@ def waybill(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Waybill:
         return Typed(result.exit_code, result.stdout, result.stderr)
 
     return typed
-
-
-@pytest.fixture(scope="session")
-def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made once: a test copies it instead of migrating one of its own."""
-    path = tmp_path_factory.mktemp("ledger") / "ledger.db"
-    upgrade(f"sqlite:///{path}")
-    return path
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,21 +15,20 @@ from setuptools import find_packages
 from connect_core.engine import submit
 from connect_core.engine.driver import Driver, this_process
 from connect_core.errors import ConfigError, Fenced, VersionMismatch
-from connect_core.ledger import Ledger, upgrade
+from connect_core.ledger import Ledger
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = [submit.application(), ROOT / "jobs" / "replicate.py"]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, empty_ledger: Path) -> Path:
     """With a ledger that has one connector."""
     home = tmp_path / ".waybill"
     home.mkdir()
-    url = f"sqlite:///{home}/ledger.db"
-    upgrade(url)
+    shutil.copy(empty_ledger, home / "ledger.db")
     ends = {end: {"file": {"path": str(tmp_path / end)}} for end in ("source", "sink")}
-    with Ledger.open(url) as ledger:
+    with Ledger.open(f"sqlite:///{home}/ledger.db") as ledger:
         ledger.apply("copy", {"version": 1, "name": "copy", "engine": "mine", **ends}, who="ann")
     engines = tmp_path / "conf" / "engines"
     engines.mkdir(parents=True)

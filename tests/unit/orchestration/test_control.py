@@ -16,9 +16,9 @@ import pytest
 from connect_core.config import load_settings
 from connect_core.errors import Unreachable
 from connect_core.orchestration import control
-from tests.unit.cli.conftest import DOCUMENT, Waybill, applied, empty_ledger, folder, waybill
+from tests.unit.cli.conftest import DOCUMENT, Waybill, applied, folder, waybill
 
-__all__ = ["applied", "empty_ledger", "folder", "waybill"]
+__all__ = ["applied", "folder", "waybill"]
 
 
 class Switches(BaseHTTPRequestHandler):

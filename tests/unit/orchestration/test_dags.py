@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,7 +20,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from airflow.timetables.simple import ContinuousTimetable
 
-from connect_core.ledger import Connector, Ledger, upgrade
+from connect_core.ledger import Connector, Ledger
 from connect_core.orchestration import dags
 from connect_core.orchestration.dags import dags_of, made
 
@@ -43,13 +44,12 @@ def live(**changes: Any) -> DAG:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, empty_ledger: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a ledger of three connectors, one of them broken."""
     folder = tmp_path / ".waybill"
     folder.mkdir()
-    url = f"sqlite:///{folder / 'ledger.db'}"
-    upgrade(url)
-    with Ledger.open(url) as ledger:
+    shutil.copy(empty_ledger, folder / "ledger.db")
+    with Ledger.open(f"sqlite:///{folder / 'ledger.db'}") as ledger:
         ledger.apply("orders", DOCUMENT, who="tests")
         ledger.apply("broken", {"version": 1, "name": "broken", "tasks": "many"}, who="tests")
         ledger.apply("copies", DOCUMENT | {"name": "copies"}, who="tests")

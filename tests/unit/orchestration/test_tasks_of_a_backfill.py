@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from connect_core.errors import DataError, OffsetGone, Retriable
-from connect_core.ledger import Ledger, upgrade
+from connect_core.ledger import Ledger
 from connect_core.orchestration import operators, work
 from connect_core.orchestration.work import Attempt, Moved, reconcile, replicate
 from connect_core.replication.requests import Request
@@ -23,7 +24,7 @@ LOGS = ("a.log", "b.log")
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def ledger(tmp_path: Path, empty_ledger: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """With a connector of two logs and two tasks, begun."""
     home, logs = tmp_path / ".waybill", tmp_path / "logs"
     home.mkdir()
@@ -31,13 +32,12 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     for name in LOGS:
         (logs / name).write_bytes(b"one line\n" * 100)
     monkeypatch.chdir(tmp_path)
-    url = f"sqlite:///{home}/ledger.db"
-    upgrade(url)
+    shutil.copy(empty_ledger, home / "ledger.db")
     monkeypatch.setenv("WAYBILL_HOME", str(home))
     monkeypatch.setenv("WAYBILL_ENGINE", "inline")
     monkeypatch.delenv("WAYBILL_DATABASE_URL", raising=False)
     ends = {"source": {"file": {"path": str(logs / "*.log")}}, "sink": {"file": {"path": str(tmp_path / "out-{task}")}}}
-    with Ledger.open(url) as opened:
+    with Ledger.open(f"sqlite:///{home}/ledger.db") as opened:
         opened.apply("logs", {"version": 1, "name": "logs", "tasks": 2, **ends}, who="ann")
         for task in (0, 1):
             moved(task, Attempt("logs", task, "replicate.logs manual__1"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from connect_core.errors import DataError, Failure
-from connect_core.ledger import Ledger, upgrade
+from connect_core.ledger import Ledger
 from connect_core.orchestration.work import Attempt, engine_of, lost_attempts, reconcile, what_it_moves
 from tests.unit.replication.test_backfill import begin
 from tests.unit.replication.world import World
@@ -96,17 +97,18 @@ def test_a_backfill_is_told_with_the_name_that_commands_know_it_by(world: World)
     assert told == "40 positions in 1 partition: waybill backfills show orders backfill-1"
 
 
-def test_a_submitted_run_has_the_engine_of_its_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submitted_run_has_the_engine_of_its_document(
+    tmp_path: Path, empty_ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, engines = tmp_path / ".waybill", tmp_path / "conf" / "engines"
     home.mkdir()
     engines.mkdir(parents=True)
     (engines / "mine.yaml").write_text(
         "{kind: submit, python: /opt/mine/bin/python, conf: {spark.executor.cores: '2'}}"
     )
-    url = f"sqlite:///{home}/ledger.db"
-    upgrade(url)
+    shutil.copy(empty_ledger, home / "ledger.db")
     ends = {end: {"file": {"path": str(tmp_path / end)}} for end in ("source", "sink")}
-    with Ledger.open(url) as ledger:
+    with Ledger.open(f"sqlite:///{home}/ledger.db") as ledger:
         ledger.apply("orders", {"version": 1, "name": "orders", "engine": "mine", **ends}, who="ann")
     monkeypatch.setenv("WAYBILL_HOME", str(home))
     monkeypatch.delenv("WAYBILL_DATABASE_URL", raising=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from connect_core.ledger import Ledger, upgrade
+from connect_core.ledger import Ledger
 from connect_core.replication.leasing import Times
 from tests.unit.replication.memory import MemorySink, MemorySource
 from tests.unit.replication.memory_inbox import MemoryInbox
@@ -15,10 +16,9 @@ from tests.unit.replication.world import BODIES, DirectEngine, World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    upgrade(url)
-    with Ledger.open(url) as ledger:
+def world(tmp_path: Path, empty_ledger: Path) -> Iterator[World]:
+    shutil.copy(empty_ledger, tmp_path / "ledger.db")
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         connector = ledger.apply("orders", {"name": "orders"}, who="tests").connector
         source, sink = MemorySource(list(BODIES)), MemorySink()
         yield World(ledger, connector, tmp_path / "home", source, sink, DirectEngine(source, sink))
