@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate faults attack guards bench pictures docs lint stop clean chromium mosquitto ready ready-for-tests
+.PHONY: help demo test check simulate faults attack guards bench pictures docs lint stop clean chromium mosquitto ready ready-for-tests
 
 # Where it is set, every command of ours would compile itself anew: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,6 +19,10 @@ demo: mosquitto ready  ## Airflow moves log files and messages of devices, tasks
 
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
 	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
+
+# As many processes as there are processors: nothing here waits for a server.
+check: lint  ## for daily work: lint, unit tests, and the contract tests that need no server
+	@$(RUN) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not server" $(PYTEST_OPTIONS) tests/unit tests/contract
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = (
+    "tests.stages",
     "tests.servers",
     "tests.site",
     "tests.native_client",
