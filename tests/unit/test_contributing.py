@@ -1,0 +1,23 @@
+"""What CONTRIBUTING.md and the checks before a commit say is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_make_target_that_it_names_is_there() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z]+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE))
+    assert named - targets == set()
+
+
+def test_a_commit_is_checked_by_the_tools_of_make_lint() -> None:
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    commands = [hook["entry"].removeprefix(".venv/bin/python -m ") for hook in repository["hooks"]]
+    lint = re.findall(r"\$\(RUN\) -m ((?:ruff|mypy)[^\n]*)", (ROOT / "Makefile").read_text())
+    assert [one.split(" .")[0].split(" $")[0] for one in lint] == commands
