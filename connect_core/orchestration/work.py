@@ -17,7 +17,8 @@ from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
 from connect_core.replication.attempts import recorded
-from connect_core.replication.backfill import backfill_setting, gets_nowhere, is_done
+from connect_core.replication.backfill import backfill_setting, gets_nowhere
+from connect_core.replication.backfill_task import is_done
 from connect_core.replication.beginning import begun
 from connect_core.replication.preparing import setting_for, working
 from connect_core.replication.requests import Moments, Request, moments_of_tick, stream_of

@@ -10,12 +10,10 @@ from dataclasses import replace
 
 from connect_core.config import Resolved, Settings, diverted, load_document, resolve, with_policies
 from connect_core.contracts import LIVE, Json
-from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
+from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Backfill, Connector, Ledger
 from connect_core.replication.course import Course
-from connect_core.replication.setting import Setting, shares_of
-from connect_core.replication.summary import TaskSummary
-from connect_core.replication.task import TaskRun
+from connect_core.replication.setting import Setting
 
 
 def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:
@@ -69,46 +67,6 @@ def backfill_resolved(setting: Setting, stored: Backfill, settings: Settings, pi
     resolved = resolve(document.model_copy(update={"tasks": tasks}), setting.home, settings, connector.uid, pinned)
     sink = with_policies(resolved.sink, now.sink)
     return replace(resolved, sink=sink, tolerance=now.tolerance, on_gap=now.on_gap)
-
-
-def require_going_on(setting: Setting) -> None:
-    """Raises ConfigError for a backfill that was called off, or whose connector was deleted; one that had failed is
-    running again."""
-    ledger, uid = setting.ledger, setting.connector.uid
-    stored = ledger.backfill(uid, setting.stream)
-    if stored is None or stored.state == "cancelled" or ledger.standing(uid).deleted:
-        why = "was cancelled" if stored and stored.state == "cancelled" else "is not there any more"
-        raise ConfigError(
-            f"{setting.stream} {why}",
-            where=f"connector {setting.connector.name}",
-            next_step=f"See `waybill backfills list {setting.connector.name}`; another one begins with another --id",
-        )
-    ledger.resume_backfill(uid, setting.stream)
-
-
-def concluding(setting: Setting, run: TaskRun) -> TaskSummary:
-    """Runs one task; afterwards the ledger knows whether everything is done, or that it failed for good."""
-    ledger, uid = setting.ledger, setting.connector.uid
-    try:
-        summary = run.run()
-    except (Retriable, LeaseHeld):
-        raise
-    except WaybillError:
-        ledger.end_backfill(uid, setting.stream, "failed")
-        raise
-    if is_done(setting):
-        ledger.end_backfill(uid, setting.stream, "done")
-    return summary
-
-
-def is_done(setting: Setting, task: int | None = None) -> bool:
-    """Whether every part of the backfill is settled; with `task` those of its partitions, as these are shared out."""
-    course, ledger, uid = setting.course, setting.ledger, setting.connector.uid
-    if course is None:
-        raise ValueError(f"stream {setting.stream} of {setting.connector.name} has no course")
-    wanted = course.partitions() if task is None else shares_of(setting, ledger.assignment(uid), task).keys()
-    positions = ledger.positions(uid, setting.stream, wanted)
-    return course.is_done(positions) and not ledger.open_ranges(uid, setting.stream, wanted)
 
 
 def gets_nowhere(connector: str, stream: str) -> Retriable:

@@ -19,8 +19,7 @@ from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
 from connect_core.pipeline import Pipeline
 from connect_core.records import Partition
-from connect_core.replication import inboxes
-from connect_core.replication.losses import Loss, ends, losses
+from connect_core.replication.losses import Loss, closed_from_target, ends, losses
 from connect_core.replication.portions import portions
 from connect_core.replication.refusals import bytes_unplaced, records_gone
 from connect_core.version import code_version
@@ -76,7 +75,7 @@ def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
     """Settles from the target what the source has lost of inherited ranges; returns the others. One that pushes has
     lost whatever it was told to forget: all that an attempt left of its ranges is settled so."""
     if isinstance(run.source, Inbox):
-        run.settle(items, inboxes.left(run.source, items))
+        run.settle(items, closed_from_target(run.source, items))
         return []
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
     with run.summary.timed("bounds"):

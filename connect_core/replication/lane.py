@@ -14,7 +14,7 @@ from connect_core.contracts import Lane, Limit, Outcome, Search, Sink, Source
 from connect_core.found import Found
 from connect_core.observe import Step, reached
 from connect_core.replication.following import Following
-from connect_core.replication.pacing import Pacer
+from connect_core.replication.pacer import Pacer
 from connect_core.replication.passage import Passage, home_of
 
 _TIME_TO_END = 4

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from connect_core.contracts import Bounds, Delivered, Gap, Json, OpenRange, Receipt
+from connect_core.contracts import Bounds, Delivered, Gap, Inbox, Json, OpenRange, Outcome, Receipt
 from connect_core.found import Found
 from connect_core.records import Partition
 from connect_core.replication.tally import empty_receipt, next_floors
@@ -100,6 +100,23 @@ def reconstructed(item: OpenRange, end: int, evidence: Json, possible_repeats: i
         gaps=item.range.gaps,
         reconstructed=True,
     )
+
+
+def closed_from_target(inbox: Inbox, items: Sequence[OpenRange]) -> list[Outcome]:
+    """Of a source that pushes (docs/decisions/mqtt-inbox.md): ranges whose attempt left no receipt, looked for in
+    the target, are closed behind the highest record that is there. What is not there was not acknowledged, and comes
+    again. So does a record of which only some outputs are there: it is delivered again with all of them, and those
+    are told as possible repeats."""
+    return [Outcome(item.id, _closed_behind_highest(inbox, item)) for item in items]
+
+
+def _closed_behind_highest(inbox: Inbox, item: OpenRange) -> Receipt:
+    found = item.found or Found()
+    recovered = inbox.recovered(item.range, found)
+    end = found.behind_highest(item.range.begin, item.range.end)
+    come_again = found.prefix.records + found.prefix.unsure  # in such a target: nothing of this was acknowledged
+    repeats = recovered.possible_repeats + found.possible_repeats + found.in_parts() + come_again
+    return reconstructed(item, end, recovered.evidence, repeats)
 
 
 def losses(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[Loss]:

@@ -32,7 +32,7 @@ from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import ordinals
 from connect_core.replication import rejecting
-from connect_core.replication.pacing import Pacer
+from connect_core.replication.pacer import Pacer
 from connect_core.replication.tally import Portion, Tally, covered, cut, split_at
 
 _MOMENT_NS = 1_000_000_000

@@ -15,7 +15,7 @@ from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.records import Partition
 from connect_core.replication.attempts import noted
-from connect_core.replication.backfill import concluding, require_going_on
+from connect_core.replication.backfill_task import concluding, require_going_on
 from connect_core.replication.groups import keep_in_step
 from connect_core.replication.leasing import end_older_versions
 from connect_core.replication.lifecycle import gravity, put_aside_error, to_be_told

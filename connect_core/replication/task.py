@@ -51,9 +51,9 @@ from connect_core.replication.goals import Goals
 from connect_core.replication.leasing import Held, Wanted, acquire
 from connect_core.replication.lifecycle import Lifecycle
 from connect_core.replication.looked import Looked
-from connect_core.replication.pacing import Budget
 from connect_core.replication.place import boot_id
 from connect_core.replication.portions import portions, to_settle
+from connect_core.replication.rate import Budget
 from connect_core.replication.refusals import records_gone, target_taken
 from connect_core.replication.restoring import Watch, require_over, restored_at_work
 from connect_core.replication.setting import Progress, Setting, shares_of

@@ -13,7 +13,7 @@ from connect_core.errors import ConfigError, EngineFailed, OffsetGone
 from connect_core.ledger import Backfill
 from connect_core.observe import Step
 from connect_core.records import Partition
-from connect_core.replication.backfill import concluding, is_done, require_going_on
+from connect_core.replication.backfill_task import concluding, is_done, require_going_on
 from connect_core.replication.course import Course
 from connect_core.replication.run import run_task
 from connect_core.replication.setting import Listener, Progress, Setting

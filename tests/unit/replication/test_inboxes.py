@@ -11,7 +11,7 @@ from connect_core.contracts import OPEN_END, Bounds, Gap, OpenRange
 from connect_core.errors import EngineFailed, OffsetGone, TooManyRejects
 from connect_core.found import Found, Prefix
 from connect_core.records import Partition
-from connect_core.replication import inboxes
+from connect_core.replication.losses import closed_from_target
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import World
 from tests.unit.systems.driving import range_of
@@ -127,7 +127,7 @@ def test_what_a_target_only_counts_comes_again_and_is_told(inbox: MemoryInbox) -
     """Nothing of it was acknowledged: 7 records that are there for certain, and 3 that may be."""
     wanted = replace(range_of(Partition("inbox"), Bounds(0, 0, 0, 0)), end=OPEN_END)
     found = Found({}, True, prefix=Prefix(through=7, records=7, unsure=3))
-    [outcome] = inboxes.left(inbox, [OpenRange(1, wanted, (), inherited=True, found=found)])
+    [outcome] = closed_from_target(inbox, [OpenRange(1, wanted, (), inherited=True, found=found)])
     assert outcome.receipt is not None
     of_the_inbox = inbox.recovered(wanted, found).possible_repeats
     assert (outcome.receipt.end, outcome.receipt.already) == (7, 7)

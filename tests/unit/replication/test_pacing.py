@@ -12,7 +12,8 @@ import pytest
 from connect_core import clock
 from connect_core.contracts import UNPACED, Lane, Limit, Outcome, Pace, Range, SourceBatch
 from connect_core.replication.lane import move
-from connect_core.replication.pacing import MOST_SAVED_S, PORTION_S, Budget, Pacer
+from connect_core.replication.pacer import PORTION_S, Pacer
+from connect_core.replication.rate import MOST_SAVED_S, Budget
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.world import World
 

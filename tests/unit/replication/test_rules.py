@@ -14,8 +14,8 @@ from connect_core.found import Found, Hit
 from connect_core.pipeline import Pipeline
 from connect_core.records import Lineage, Partition, ordinals, whole_records
 from connect_core.replication import tally
-from connect_core.replication.inboxes import left
 from connect_core.replication.lane import move
+from connect_core.replication.losses import closed_from_target
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.test_lane import receipt_of
@@ -161,7 +161,7 @@ def test_what_an_inbox_has_in_part_comes_again_and_is_told_as_possible_repeats()
     """The record at 11 has one output of two in the target: it was not acknowledged."""
     hits = [Hit(10, 0, "memory", 0, trace=7, outputs=2), Hit(10, 1, "other", 0, trace=7, outputs=2)]
     found = Found().merged([*hits, Hit(11, 0, "memory", 1, trace=8, outputs=2)], {}, True)
-    (outcome,) = left(MemoryInbox([]), [open_range(10, OPEN_END, found=found)])
+    (outcome,) = closed_from_target(MemoryInbox([]), [open_range(10, OPEN_END, found=found)])
     receipt = receipt_of(outcome)
     assert (receipt.begin, receipt.end, receipt.passed, receipt.emitted, receipt.already) == (10, 12, 2, 3, 3)
     assert receipt.possible_repeats == 2 + 1, "what the inbox tells of itself, and the output that comes again"
