@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.ledger import Backfill, Connector, Ledger, SettledRange
     from connect_core.orchestration.rest import Airflow
-    from connect_core.replication.requests import Request
-    from connect_core.replication.setting import Progress
+    from connect_core.replication.backfill.request import Request
+    from connect_core.replication.driver.context import Progress
 
 app = typer.Typer(no_args_is_help=True, help="Backfills and replays: what became of them, and going on with them.")
 
@@ -71,7 +71,7 @@ def backfill(
     as_json: JsonFlag = False,
 ) -> None:
     """Move a stretch of the past again, in a stream of its own, beside the live one."""
-    from connect_core.replication.requests import Request
+    from connect_core.replication.backfill.request import Request
 
     request = Request(
         begin=begin,
@@ -96,7 +96,7 @@ def replay(
     as_json: JsonFlag = False,
 ) -> None:
     """Move again exactly what a run has moved, in a stream of its own."""
-    from connect_core.replication.requests import Request
+    from connect_core.replication.backfill.request import Request
 
     request = Request(run=run, sink=tuple(sink or ()), id=id_, accept_gaps=accept_gaps, why=why)
     _begin_and_run(name, request, engine, as_json)
@@ -128,7 +128,7 @@ def list_(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = F
 @app.command()
 def show(name: Name, stream: Stream, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """One of them: what was asked for, its parts, and how far each has come."""
-    from connect_core.replication.backfill import stored_backfill
+    from connect_core.replication.backfill.run import stored_backfill
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
@@ -160,7 +160,7 @@ def resume(
     name: Name, stream: Stream, accept_gaps: AcceptGaps = False, engine: EngineName = "", as_json: JsonFlag = False
 ) -> None:
     """Go on with one that was killed, or has failed."""
-    from connect_core.replication.backfill import stored_backfill
+    from connect_core.replication.backfill.run import stored_backfill
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
@@ -171,7 +171,7 @@ def resume(
 @app.command()
 def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False) -> None:
     """End one for good: at its next range boundary, if it runs. What it has delivered stays in its target."""
-    from connect_core.replication.backfill import stored_backfill
+    from connect_core.replication.backfill.run import stored_backfill
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
@@ -187,8 +187,8 @@ def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False)
 
 def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> None:
     from connect_core import engine as engines
-    from connect_core.replication.beginning import begun
-    from connect_core.replication.preparing import setting_for
+    from connect_core.replication.backfill.start import begun
+    from connect_core.replication.driver.prepare import setting_for
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
@@ -206,8 +206,8 @@ def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> N
 def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, how: How) -> None:
     """Attempts until it is over: one ends early when the live stream's partitions are shared out anew."""
     from connect_core.orchestration import control
-    from connect_core.replication import telling
-    from connect_core.replication.backfill import stored_backfill
+    from connect_core.replication.backfill.run import stored_backfill
+    from connect_core.replication.driver import report
 
     begun = time.monotonic()
     several: list[dict[str, Any]] = []
@@ -219,18 +219,18 @@ def _run(opened: Session, home: Path, connector: Connector, stored: Backfill, ho
             known = {one.id for one in _receipts(opened.ledger, stored)}
             _follow(airflow, opened.ledger, connector, stored, how)
             settled = [one.receipt for one in _receipts(opened.ledger, stored) if one.id not in known]
-            several.append({"connector": name, "seconds": 0, **telling.total(settled)})
+            several.append({"connector": name, "seconds": 0, **report.total(settled)})
         else:
             while _goes_on(opened.ledger, connector, stream, several):
                 several.append(attempt(opened, home, connector, how, stream=stream))
     now = stored_backfill(opened.ledger, connector, stream)
-    moved = {**telling.added(several), "seconds": round(time.monotonic() - begun, 3)} if several else {}
+    moved = {**report.added(several), "seconds": round(time.monotonic() - begun, 3)} if several else {}
 
     def for_people() -> None:
         if moved:
-            output.line(f"{name}: {telling.counts(moved)} ({moved['seconds']:.1f} s)")
+            output.line(f"{name}: {report.counts(moved)} ({moved['seconds']:.1f} s)")
             output.line(
-                "\n".join([*telling.noteworthy(moved), f"  receipts: waybill receipts {name} --stream {stream}"])
+                "\n".join([*report.noteworthy(moved), f"  receipts: waybill receipts {name} --stream {stream}"])
             )
         output.line(f"{name}: {stream} is {now.state}")
 
@@ -260,8 +260,8 @@ def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Back
 
 def progress_of(ledger: Ledger, stored: Backfill) -> Progress:
     """How far all tasks of it have come together, in positions and in records."""
-    from connect_core.replication.course import Course
-    from connect_core.replication.setting import Progress
+    from connect_core.planning.backfill_plan import Course
+    from connect_core.replication.driver.context import Progress
 
     course = Course(stored.parts)
     positions = ledger.positions(stored.uid, stored.stream, course.partitions())
@@ -271,7 +271,7 @@ def progress_of(ledger: Ledger, stored: Backfill) -> Progress:
 
 def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[dict[str, Any]]) -> bool:
     """Whether there is something left for another attempt. Raises Retriable when the last one came to nothing."""
-    from connect_core.replication.backfill import gets_nowhere, stored_backfill
+    from connect_core.replication.backfill.run import gets_nowhere, stored_backfill
 
     state = stored_backfill(ledger, connector, stream).state
     if state == "done" or (several and (state == "cancelled" or ledger.standing(connector.uid).deleted)):
@@ -285,7 +285,7 @@ def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[di
 
 
 def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
-    from connect_core.replication.course import Course
+    from connect_core.planning.backfill_plan import Course
 
     course = Course(stored.parts)
     positions = ledger.positions(stored.uid, stored.stream, course.partitions())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.ledger import Connector
     from connect_core.orchestration.rest import Airflow
-    from connect_core.replication.status import Status, Switch
+    from connect_core.replication.driver.status import Status, Switch
 
 app = typer.Typer(no_args_is_help=True, help="What connectors there are, and what they shall do.")
 
@@ -153,9 +153,9 @@ def _parted(
     stopped; with `force` it goes all the same."""
     from connect_core.errors import WaybillError
     from connect_core.orchestration import control
-    from connect_core.replication import parting
+    from connect_core.replication.driver import clean_up
 
-    ends = parting.lasting(connector)
+    ends = clean_up.lasting(connector)
     if not ends:
         yield []
         return
@@ -164,7 +164,9 @@ def _parted(
         control.end_runs(airflow, connector.name)
     with ExitStack() as leases:
         try:
-            notes = leases.enter_context(parting.parted(opened.ledger, opened.settings, home, connector, output.notice))
+            notes = leases.enter_context(
+                clean_up.parted(opened.ledger, opened.settings, home, connector, output.notice)
+            )
         except WaybillError as error:
             if not force:
                 raise type(error)(
@@ -209,7 +211,7 @@ def _set_state(name: str, state: str, as_json: bool) -> None:
 
 def _statuses(opened: Session) -> dict[str, Status]:
     from connect_core.orchestration import control
-    from connect_core.replication.status import statuses
+    from connect_core.replication.driver.status import statuses
 
     schedules = control.schedules(opened.home, opened.settings, output.notice)
     return statuses(opened.ledger, opened.settings, opened.home, schedules)

@@ -53,7 +53,7 @@ def restored(
     """
     from connect_core.config import database_url
     from connect_core.config.ledger_url import shown
-    from connect_core.replication.restoring import told_restored
+    from connect_core.replication.driver.ledger_restore import told_restored
 
     with session.working() as (opened, home):
         floors = told_restored(opened.ledger, home, opened.settings.user, why)

@@ -39,7 +39,7 @@ def translate(
     What it may consume twice is counted: messages that it has consumed and that are not replicated yet, and those that
     stand between the copies of several queues in one. Exact where each queue has a target queue of its own.
     """
-    from connect_core.replication.groups import translator
+    from connect_core.replication.driver.consumer_groups import translator
     from connect_core.systems.rocketmq import translating
 
     with session.reading() as opened:

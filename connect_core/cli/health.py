@@ -128,7 +128,7 @@ def _ledger_facts() -> dict[str, Any]:
     from connect_core.config.ledger_url import shown
     from connect_core.contracts import LIVE
     from connect_core.orchestration import control
-    from connect_core.replication.status import statuses
+    from connect_core.replication.driver.status import statuses
 
     with session.reading() as opened:
         facts: dict[str, Any] = {"ledger": shown(database_url(opened.home)), "connectors": []}

@@ -121,7 +121,7 @@ def receipts(
     rows = [[receipt["connector"], *(receipt[key] for key in _SHOWN)] for receipt in found]
 
     def for_people() -> None:
-        from connect_core.replication.asides import sentence
+        from connect_core.replication.driver.set_aside import sentence
 
         output.table(columns, rows, "no receipts", wide=wide)
         if any(receipt["reconstructed"] for receipt in found):
@@ -224,7 +224,7 @@ def of_stream(word: str) -> str | None:
 def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
     from connect_core.config import load_document
     from connect_core.contracts import LIVE
-    from connect_core.replication.preview import plan_connector
+    from connect_core.replication.driver.preview import plan_connector
 
     previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
     newest = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
@@ -272,8 +272,8 @@ def _chosen(opened: Session, name: str) -> list[Connector]:
 
 def _receipt(settled: SettledRange) -> dict[str, Any]:
     """One flat object a receipt; the keys are part of the command's promise to scripts."""
-    from connect_core.replication.asides import set_aside
-    from connect_core.replication.telling import COUNTS
+    from connect_core.replication.driver.report import COUNTS
+    from connect_core.replication.driver.set_aside import set_aside
 
     receipt = settled.receipt
     return {

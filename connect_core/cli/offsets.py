@@ -200,7 +200,7 @@ def _placed(
     """Raises ConfigError when reading cannot go on there."""
     from connect_core import systems
     from connect_core.config import revealed
-    from connect_core.replication.placing import placed
+    from connect_core.replication.driver.offset_checks import placed
 
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
@@ -213,7 +213,7 @@ def _floors_left(opened: Session, connector: Connector, partition: Partition) ->
     from connect_core import systems
     from connect_core.config import revealed
     from connect_core.contracts import LIVE
-    from connect_core.replication.placing import floors_left
+    from connect_core.replication.driver.offset_checks import floors_left
 
     with ExitStack() as resources:
         if not opened.ledger.open_ranges(connector.uid, LIVE, [partition]):
@@ -232,8 +232,8 @@ def _leases(
 ) -> Iterator[list[Lease]]:
     from connect_core.contracts import LIVE
     from connect_core.ledger import task_lease_id
-    from connect_core.replication.leasing import Wanted, acquire
-    from connect_core.replication.preparing import holder, times
+    from connect_core.replication.driver.leases import Wanted, acquire
+    from connect_core.replication.driver.prepare import holder, times
 
     task = assignment.shares[partition].task
     lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)

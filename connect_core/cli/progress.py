@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from connect_core.cli import output
 
 if TYPE_CHECKING:
-    from connect_core.replication.setting import Listener, Progress
+    from connect_core.replication.driver.context import Listener, Progress
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def listening(quiet: bool = False) -> Iterator[Listener]:
 
 
 def _lines(quiet: bool) -> Listener:
-    from connect_core.replication.telling import listener
+    from connect_core.replication.driver.report import listener
 
     told = listener(output.notice)
     return replace(told, progress=lambda _: None) if quiet else told
@@ -38,8 +38,8 @@ def _bar() -> Iterator[Listener]:
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from connect_core.replication.setting import Listener
-    from connect_core.replication.telling import Pace
+    from connect_core.replication.driver.context import Listener
+    from connect_core.replication.driver.report import Pace
 
     columns = (
         TextColumn("task {task.description}"),

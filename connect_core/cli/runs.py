@@ -60,19 +60,19 @@ def run(
     as_json: JsonFlag = False,
 ) -> None:
     """Run a connector once, here and now: moves what is there, then ends; with --window it stays and follows."""
-    from connect_core.replication import telling
+    from connect_core.replication.driver import report
 
     begun = time.monotonic()
     with session.working() as (opened, home):
         told = attempt(opened, home, opened.ledger.connector(name), How(engine, accept_gaps, as_json, window))
     told |= {"seconds": round(time.monotonic() - begun, 3)}
-    output.emit(as_json, told, lambda: output.line("\n".join(telling.lines(told))))
+    output.emit(as_json, told, lambda: output.line("\n".join(report.lines(told))))
 
 
 def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """What the next run would move. Asks the source and the ledger; writes nothing."""
     from connect_core.config.units import show_seconds
-    from connect_core.replication.preview import plan_connector
+    from connect_core.replication.driver.preview import plan_connector
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
@@ -125,7 +125,7 @@ def attempt(opened: Session, home: Path, connector: Connector, how: How, stream:
     from connect_core.config import engine_for
     from connect_core.contracts import LIVE
     from connect_core.engine import submitting
-    from connect_core.replication.attempts import recorded
+    from connect_core.replication.driver.attempts import recorded
 
     wanted = engine_for(connector.document, opened.settings, home, how.engine)
     if wanted.kind != "submit":
@@ -147,11 +147,11 @@ def _run_here(
     wanted: EngineOptions, opened: Session, home: Path, connector: Connector, how: How, stream: str
 ) -> dict[str, Any]:
     """This process is the driver."""
-    from connect_core.replication import telling
-    from connect_core.replication.attempts import recorded
-    from connect_core.replication.backfill import setting_of_stream
-    from connect_core.replication.preparing import setting_for
-    from connect_core.replication.run import run_connector
+    from connect_core.replication.backfill.run import setting_of_stream
+    from connect_core.replication.driver import report
+    from connect_core.replication.driver.attempts import recorded
+    from connect_core.replication.driver.prepare import setting_for
+    from connect_core.replication.driver.run import run_connector
 
     with listening(how.quiet) as listener, recorded(opened.ledger, connector.uid, stream, engine=wanted.kind):
         live = setting_for(
@@ -165,7 +165,7 @@ def _run_here(
             window_s=how.window_s,
         )
         setting = setting_of_stream(live, stream, opened.settings)
-        return telling.told(run_connector(setting), seconds=0)
+        return report.told(run_connector(setting), seconds=0)
 
 
 def _submitted_at(wanted: EngineOptions, settings: Settings, home: Path) -> Place:

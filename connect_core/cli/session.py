@@ -27,7 +27,7 @@ class Session:
 
     def resolved(self, connector: Connector) -> Resolved:
         """The connector as the newest revision of its document has it."""
-        from connect_core.replication.preparing import resolved
+        from connect_core.replication.driver.prepare import resolved
 
         return resolved(self.ledger, self.settings, self.home, connector)
 
@@ -81,7 +81,7 @@ def storing() -> Iterator[Session]:
 @contextmanager
 def working() -> Iterator[tuple[Session, Path]]:
     """For commands that take leases: with the home that holds their lock files, made when only the ledger is there."""
-    from connect_core.replication.preparing import working as at_work
+    from connect_core.replication.driver.prepare import working as at_work
 
     with at_work() as (ledger, settings, home):
         yield Session(home, settings, ledger), home

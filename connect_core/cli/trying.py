@@ -136,7 +136,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 def _became(document: ConnectorDocument, records: pa.RecordBatch) -> list[dict[str, Any]]:
     """Of each record what it is, and what comes of it: nothing where it is filtered."""
     from connect_core.config.resolving import pipeline_of
-    from connect_core.replication.trial import outputs_of
+    from connect_core.replication.driver.dry_run import outputs_of
 
     told = [_told(row) | {"becomes": list[dict[str, Any]]()} for row in records.to_pylist()]
     for rule, row in outputs_of(pipeline_of(document), records):

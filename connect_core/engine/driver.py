@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from connect_core.errors import Fenced
-from connect_core.replication.place import boot_id
+from connect_core.replication.host import boot_id
 
 _STARTED_FIELD = 19
 """Of /proc/PID/stat, counted from the state that follows the name in brackets: clock ticks since the boot."""

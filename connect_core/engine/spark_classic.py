@@ -22,7 +22,7 @@ from connect_core.engine.naming import described
 from connect_core.engine.spark_checks import check_retries, check_version, installed_version
 from connect_core.engine.spark_jobs import SparkJobs
 from connect_core.errors import Fatal, Unreachable, VersionMismatch, WaybillError
-from connect_core.replication.place import boot_id
+from connect_core.replication.host import boot_id
 from connect_core.version import code_version
 
 EXECUTORS_LIMIT_S = 90.0

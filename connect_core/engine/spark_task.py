@@ -40,7 +40,7 @@ def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Answers with the request: the first job of a server, which loads what every other one needs."""
-    from connect_core.replication import lane  # noqa: F401
+    from connect_core.replication.worker import lane  # noqa: F401
 
     yield from _answered(batches, lambda request: request)
 

@@ -2,7 +2,7 @@
 
 Both engines call `run_lane` and `run_search` here, once in a process at a time. They take and return bytes
 (`envelope`), never raise for what goes wrong with a request, and know nothing of systems: the work itself is in
-`connect_core.replication.lane`.
+`connect_core.replication.worker.lane`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from connect_core.engine.deadline import killed_at
 from connect_core.engine.driver import killed_with
 from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
 from connect_core.found import Found
+from connect_core.replication.host import boot_id
 from connect_core.replication.locks import shared
-from connect_core.replication.place import boot_id
 from connect_core.version import code_version
 
 
@@ -38,7 +38,7 @@ def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
         try:
             lane = envelope.opened(descriptor, Lane)
             _admit(lane, attempt_number)
-            from connect_core.replication.lane import work
+            from connect_core.replication.worker.lane import work
 
             held.enter_context(killed_with(envelope.driver(descriptor)))
             held.enter_context(_armed(lane))
@@ -61,7 +61,7 @@ def run_search(descriptor: bytes) -> bytes:
 
 def prepared() -> None:
     """Loads what every lane needs."""
-    from connect_core.replication import lane  # noqa: F401
+    from connect_core.replication.worker import lane  # noqa: F401
 
 
 def place() -> bytes:
@@ -115,7 +115,7 @@ def _outcomes(lane: Lane, work: Callable[[Lane], list[Outcome]]) -> list[Outcome
 
 
 def _found(search: Search) -> dict[int, Found]:
-    from connect_core.replication.lane import search as look
+    from connect_core.replication.worker.lane import search as look
 
     return look(search)
 

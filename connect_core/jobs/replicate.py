@@ -45,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _moved(given: argparse.Namespace) -> Json:
     from connect_core.engine.spark_classic import SparkClassicEngine
-    from connect_core.replication import telling
-    from connect_core.replication.attempts import recorded
-    from connect_core.replication.backfill import setting_of_stream
-    from connect_core.replication.preparing import setting_for, working
-    from connect_core.replication.run import RunSummary, run_connector, run_task
+    from connect_core.replication.backfill.run import setting_of_stream
+    from connect_core.replication.driver import report
+    from connect_core.replication.driver.attempts import recorded
+    from connect_core.replication.driver.prepare import setting_for, working
+    from connect_core.replication.driver.run import RunSummary, run_connector, run_task
 
     begun = time.monotonic()
     with ExitStack() as stack:
@@ -73,7 +73,7 @@ def _moved(given: argparse.Namespace) -> Json:
             home,
             connector,
             engine,
-            telling.listener(_say),
+            report.listener(_say),
             attempt_of=given.attempt_of,
             accept_gaps=given.accept_gaps,
             window_s=given.window,
@@ -85,7 +85,7 @@ def _moved(given: argparse.Namespace) -> Json:
         else:
             done = run_task(setting, given.task)
             summary = RunSummary(connector.name, (done,) if done else ())
-    return telling.told(summary, time.monotonic() - begun)
+    return report.told(summary, time.monotonic() - begun)
 
 
 def _check_engine(wanted: EngineOptions) -> None:
@@ -125,7 +125,7 @@ def _say(text: str) -> None:
 
 
 def _say_summary(told: Json) -> None:
-    from connect_core.replication.telling import lines
+    from connect_core.replication.driver.report import lines
 
     print("\n".join(lines(told)), flush=True)
 

@@ -20,7 +20,7 @@ from connect_core.errors import ConfigError, Retriable, Unreachable
 from connect_core.ledger import Backfill, new_run_id
 from connect_core.orchestration import names
 from connect_core.orchestration.rest import Airflow, NotThere
-from connect_core.replication.status import Schedules, Switch
+from connect_core.replication.driver.status import Schedules, Switch
 
 Told = TypeVar("Told")
 

@@ -42,7 +42,7 @@ def attempt_of(dag_id: str, run_id: str) -> str:
 def backfill_id(run_id: str) -> str:
     """The id of the backfill that an Airflow run begins when nobody gave one: the run's, in signs an id may have; a
     long one ends with its hash, so that two runs whose ids begin alike are two backfills."""
-    from connect_core.replication.requests import MAX_ID_LENGTH
+    from connect_core.replication.backfill.request import MAX_ID_LENGTH
 
     legal = re.sub(r"[^A-Za-z0-9._-]", "-", run_id)
     if len(legal) <= MAX_ID_LENGTH:

@@ -24,7 +24,7 @@ from connect_core.orchestration.links import ReceiptsLink
 
 if TYPE_CHECKING:
     from connect_core.orchestration.work import Attempt
-    from connect_core.replication.requests import Request
+    from connect_core.replication.backfill.request import Request
 
 
 class Replicate(BaseOperator):
@@ -42,7 +42,7 @@ class Replicate(BaseOperator):
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
         from connect_core.orchestration.work import replicate
-        from connect_core.replication.telling import listener
+        from connect_core.replication.driver.report import listener
 
         self._stopped = False
         with told(self.log.error):
@@ -80,8 +80,8 @@ class Reconcile(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         die_with_the_supervisor()
         from connect_core.orchestration.work import reconcile
-        from connect_core.replication.preparing import working
-        from connect_core.replication.telling import counts, noteworthy
+        from connect_core.replication.driver.prepare import working
+        from connect_core.replication.driver.report import counts, noteworthy
 
         with told(self.log.error), working() as (ledger, _, _):
             total = reconcile(ledger, ledger.connector(self.connector), attempt_from(self.connector, 0, context))
@@ -103,8 +103,8 @@ class Broken(BaseOperator):
         self.error = error
 
     def execute(self, context: Context) -> None:
-        from connect_core.replication.attempts import recorded
-        from connect_core.replication.preparing import working
+        from connect_core.replication.driver.attempts import recorded
+        from connect_core.replication.driver.prepare import working
 
         with ExitStack() as stack:
             stack.enter_context(told(self.log.error))
@@ -130,7 +130,7 @@ def attempt_from(connector: str, number: int, context: Context) -> Attempt:
 
 
 def _request(context: Context) -> Request:
-    from connect_core.replication.requests import Request
+    from connect_core.replication.backfill.request import Request
 
     given = context["params"]
     return Request(

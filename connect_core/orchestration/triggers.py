@@ -50,8 +50,8 @@ class SourceTrigger(BaseEventTrigger):
         """The end of each partition that has something to move, by its key."""
         from connect_core.config import database_url, find_home, load_settings
         from connect_core.ledger import Ledger
-        from connect_core.replication.preparing import resolved
-        from connect_core.replication.preview import plan_connector
+        from connect_core.replication.driver.prepare import resolved
+        from connect_core.replication.driver.preview import plan_connector
 
         home = find_home()
         with Ledger.glance(database_url(home)) as ledger:

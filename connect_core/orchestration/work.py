@@ -16,15 +16,15 @@ from connect_core.engine import engine
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
-from connect_core.replication.attempts import recorded
-from connect_core.replication.backfill import backfill_setting, gets_nowhere
-from connect_core.replication.backfill_task import is_done
-from connect_core.replication.beginning import begun
-from connect_core.replication.preparing import setting_for, working
-from connect_core.replication.requests import Moments, Request, moments_of_tick, stream_of
-from connect_core.replication.run import RunSummary, run_task
-from connect_core.replication.setting import Listener, Setting
-from connect_core.replication.telling import lines, told, total
+from connect_core.replication.backfill.request import Moments, Request, moments_of_tick, stream_of
+from connect_core.replication.backfill.run import backfill_setting, gets_nowhere
+from connect_core.replication.backfill.start import begun
+from connect_core.replication.driver.attempts import recorded
+from connect_core.replication.driver.backfill_task import is_done
+from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.prepare import setting_for, working
+from connect_core.replication.driver.report import lines, told, total
+from connect_core.replication.driver.run import RunSummary, run_task
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,3 @@
-"""Runs of connectors; puts the other rooms together. Imports nothing itself: workers load `lane` alone.
-
-`run.run_connector` runs all tasks of a connector, `task.TaskRun` one of them from lease to settle,
-`preview.plan_connector` says what the next run would move, `lane.work` is what a worker does.
+"""Runs of connectors; puts the other rooms together. `driver` plans and settles, `worker` moves the records of a lane,
+`backfill` begins and follows backfills and replays. Workers load `worker.lane` alone: nothing is imported here.
 """

@@ -17,7 +17,7 @@ from typing import TypeVar
 from connect_core.contracts import LIVE, Floor, FloorMove, OpenRange, Outcome, Pins, Range, Receipt
 from connect_core.ledger import Ledger, task_lease_id, upgrade
 from connect_core.records import Partition
-from connect_core.replication.portions import RANGES, portions, to_settle
+from connect_core.replication.driver.ledger_batches import RANGES, portions, to_settle
 from tests.bench.place import Place
 from tests.bench.telling import Row, s
 

@@ -19,9 +19,9 @@ from connect_core.cli import runs, session
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.errors import EngineFailed
 from connect_core.found import Found
-from connect_core.replication.lane import search, work
-from connect_core.replication.run import run_connector
-from connect_core.replication.setting import Listener
+from connect_core.replication.driver.context import Listener
+from connect_core.replication.driver.run import run_connector
+from connect_core.replication.worker.lane import search, work
 from connect_core.rocketmq import Client, ClientOptions
 from tests.bench import bare
 from tests.bench.measures import write_logs

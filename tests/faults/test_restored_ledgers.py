@@ -24,7 +24,7 @@ import pytest
 
 from connect_core import ledger, stack
 from connect_core.ledger import Ledger
-from connect_core.replication.restoring import seen_files
+from connect_core.replication.driver.ledger_restore import seen_files
 from connect_core.stack import postgresql
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.fixtures import MakeJourney, MakeSite

@@ -15,8 +15,8 @@ from typing import Any
 from connect_core.contracts import Lane, Outcome, Search, Side, Sink, Source
 from connect_core.errors import EngineFailed, Failure, Fenced, Retriable
 from connect_core.found import Found
-from connect_core.replication.lane import move
 from connect_core.replication.locks import shared
+from connect_core.replication.worker.lane import move
 from tests.simulator.broker import Holder
 from tests.simulator.faults import ENGINE_LOST, LANE_LATE, LANE_QUEUED, Faults
 from tests.simulator.scheduler import Actor, Scheduler

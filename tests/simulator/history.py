@@ -19,11 +19,11 @@ from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooMan
 from connect_core.observe import Step
 from connect_core.planning import Assignment
 from connect_core.records import Partition
-from connect_core.replication.leasing import end_older_versions
-from connect_core.replication.portions import RANGES
-from connect_core.replication.restoring import seen_files
-from connect_core.replication.setting import Listener, Setting
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.leases import end_older_versions
+from connect_core.replication.driver.ledger_batches import RANGES
+from connect_core.replication.driver.ledger_restore import seen_files
+from connect_core.replication.driver.task import TaskRun
 from tests.simulator import scenario as deeds
 from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.engine import Place, SimulatedEngine

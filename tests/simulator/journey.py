@@ -23,10 +23,10 @@ from connect_core.config.resolving import Resolved
 from connect_core.contracts import Json, Side, Sink, Source
 from connect_core.observe import Step
 from connect_core.records import Partition
-from connect_core.replication import run as running
-from connect_core.replication.restoring import seen_files
-from connect_core.replication.setting import Setting
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver import run as running
+from connect_core.replication.driver.context import Setting
+from connect_core.replication.driver.ledger_restore import seen_files
+from connect_core.replication.driver.task import TaskRun
 from connect_core.rocketmq import Queue
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 from tests.simulator import plans

@@ -11,8 +11,8 @@ from connect_core.errors import ConfigError
 from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.planning import Assignment
 from connect_core.records import Partition
-from connect_core.replication.leasing import Times, Wanted, acquire
-from connect_core.replication.placing import floors_left, placed
+from connect_core.replication.driver.leases import Times, Wanted, acquire
+from connect_core.replication.driver.offset_checks import floors_left, placed
 from tests.simulator.ledger import UID
 from tests.simulator.scheduler import Scheduler
 

@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 
-from connect_core.replication.leasing import Held
+from connect_core.replication.driver.leases import Held
+from connect_core.replication.driver.task import TaskRun
 from connect_core.replication.locks import EpochLock
-from connect_core.replication.task import TaskRun
 
 
 def drop_locks(killed_by: BaseException | None) -> None:

@@ -15,9 +15,9 @@ from connect_core.errors import (
     TooManyRejects,
     WaybillError,
 )
-from connect_core.replication import run as running
-from connect_core.replication.portions import RANGES
-from connect_core.replication.setting import Listener, Setting
+from connect_core.replication.driver import run as running
+from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.ledger_batches import RANGES
 from tests.simulator.engine import SimulatedEngine
 from tests.simulator.history import FIND_SLICE_S
 from tests.simulator.ledger import NAME, UID

@@ -15,7 +15,9 @@ import pytest
 
 from connect_core.contracts import FloorMove, Limit
 from connect_core.ledger import leases, settling
-from connect_core.replication import inheriting, leasing, tally, task
+from connect_core.replication.driver import leases as driver_leases
+from connect_core.replication.driver import recovery, task
+from connect_core.replication.worker import counts
 from connect_core.systems.rocketmq import finding
 from connect_core.systems.rocketmq.writing import QueueWriter
 from tests.simulator import engine
@@ -39,12 +41,12 @@ FIRST_SEED, MOST = 1_000_000, 120
 
 
 def no_find(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inheriting, "search", lambda run, ranges: list(ranges))
+    patch.setattr(recovery, "search", lambda run, ranges: list(ranges))
 
 
 def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
     """Delivery rule 6 as it is easily got wrong: the next attempt looks behind what stands there now."""
-    kept = tally.next_floors
+    kept = counts.next_floors
 
     def fresh(item: Any, delivered: Any, end: int, *rest: int) -> tuple[FloorMove, ...]:
         found = item.found.scanned if item.found else {}
@@ -54,7 +56,7 @@ def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
             moves.append(FloorMove(begin, floor._replace(position=behind, ahead=False)))
         return tuple(moves)
 
-    patch.setattr(tally, "next_floors", fresh)
+    patch.setattr(counts, "next_floors", fresh)
 
 
 def no_floors_kept(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +72,7 @@ def deadline_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def taken_over_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leasing, "_wait_until_over", lambda ledger, seen, *rest: seen)
+    patch.setattr(driver_leases, "_wait_until_over", lambda ledger, seen, *rest: seen)
 
 
 def proof_without_locks(patch: pytest.MonkeyPatch) -> None:

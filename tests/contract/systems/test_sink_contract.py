@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connect_core.contracts import Bounds, Delivered, Floor, Limit, OpenRange, Search, Side
 from connect_core.found import Found
 from connect_core.records import Partition, ordinals
-from connect_core.replication.tally import next_floors
+from connect_core.replication.worker.counts import next_floors
 from tests.contract.systems.cases import SystemCase
 from tests.unit.systems.driving import UID, lane, limit, range_of, records
 

@@ -21,7 +21,7 @@ from connect_core.clock import now_ns
 from connect_core.contracts import Lane, OpenRange, Outcome, Receipt, Side
 from connect_core.digest import RecordDigest
 from connect_core.records import Lineage
-from connect_core.replication.lane import move
+from connect_core.replication.worker.lane import move
 from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, TopicConfig, encode_batch
 from connect_core.rocketmq.network import accepted, command
 from connect_core.rocketmq.wire import properties

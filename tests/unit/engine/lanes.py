@@ -9,7 +9,7 @@ from typing import Any
 from connect_core.clock import now_ns
 from connect_core.contracts import Lane, OpenRange, Pins, Range, Search, Side
 from connect_core.records import Partition
-from connect_core.replication.place import boot_id
+from connect_core.replication.host import boot_id
 from connect_core.version import code_version
 
 DRILL = Path(__file__).parent / "drill"

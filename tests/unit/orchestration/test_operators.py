@@ -10,7 +10,7 @@ import pytest
 from connect_core.orchestration.dags import dags_of
 from connect_core.orchestration.links import ReceiptsLink
 from connect_core.orchestration.operators import attempt_from
-from connect_core.replication.requests import Request
+from connect_core.replication.backfill.request import Request
 from tests.unit.orchestration.test_dags import connector
 
 

@@ -15,9 +15,9 @@ from connect_core.errors import DataError, OffsetGone, Retriable
 from connect_core.ledger import Ledger
 from connect_core.orchestration import operators, work
 from connect_core.orchestration.work import Attempt, Moved, reconcile, replicate
-from connect_core.replication.requests import Request
-from connect_core.replication.setting import Listener
-from connect_core.replication.window import Window
+from connect_core.replication.backfill.request import Request
+from connect_core.replication.driver.context import Listener
+from connect_core.replication.driver.window import Window
 
 OF = "backfill.logs manual__1"
 LOGS = ("a.log", "b.log")

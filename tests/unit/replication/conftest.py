@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_core.ledger import Ledger
-from connect_core.replication.leasing import Times
+from connect_core.replication.driver.leases import Times
 from tests.unit.replication.memory import MemorySink, MemorySource
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import BODIES, DirectEngine, World

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connect_core.observe import Step
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.world import MEMORY, World
 
 

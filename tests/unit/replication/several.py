@@ -28,8 +28,8 @@ from connect_core.errors import Failure, TargetChanged, WaybillError
 from connect_core.found import Found
 from connect_core.ledger import task_lease_id
 from connect_core.records import Partition
-from connect_core.replication.summary import TaskSummary
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.summary import TaskSummary
+from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range
 from tests.unit.replication.world import DirectEngine, World
 

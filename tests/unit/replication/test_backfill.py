@@ -12,13 +12,13 @@ from connect_core.contracts import LIVE, Part, Position
 from connect_core.errors import ConfigError, EngineFailed, OffsetGone
 from connect_core.ledger import Backfill
 from connect_core.observe import Step
+from connect_core.planning.backfill_plan import Course
 from connect_core.records import Partition
-from connect_core.replication.backfill_task import concluding, is_done, require_going_on
-from connect_core.replication.course import Course
-from connect_core.replication.run import run_task
-from connect_core.replication.setting import Listener, Progress, Setting
-from connect_core.replication.summary import TaskSummary
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.backfill_task import concluding, is_done, require_going_on
+from connect_core.replication.driver.context import Listener, Progress, Setting
+from connect_core.replication.driver.run import run_task
+from connect_core.replication.driver.summary import TaskSummary
+from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySink, MemorySource
 from tests.unit.replication.world import MEMORY, DirectEngine, World

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.contracts import Bounds, Gap, Part, Position
+from connect_core.planning.backfill_plan import Course, merged, within
 from connect_core.records import Partition
-from connect_core.replication.course import Course, merged, within
 
 A, B = Partition("a"), Partition("b")
 COURSE = Course((Part(A, 0, 10, 20), Part(A, 0, 30, 35), Part(A, 1, 0, 5, {"file": 2}), Part(B, 0, 0, 7)))

@@ -13,8 +13,8 @@ import pytest
 from connect_core.contracts import Bounds, Limit, Range, Receipt, SourceBatch
 from connect_core.errors import DataError
 from connect_core.records import Partition
-from connect_core.replication.lane import move
-from connect_core.replication.tally import covered, cut, split_at
+from connect_core.replication.worker.counts import covered, cut, split_at
+from connect_core.replication.worker.lane import move
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from connect_core.contracts import OPEN_END, Bounds, Pins, Position, Range
 from connect_core.planning import Goal
 from connect_core.records import Partition
-from connect_core.replication.goals import Goals
+from connect_core.replication.driver.end_offsets import Goals
 
 A, B = Partition("a"), Partition("b")
 

@@ -11,7 +11,7 @@ from connect_core.contracts import OPEN_END, Bounds, Gap, OpenRange
 from connect_core.errors import EngineFailed, OffsetGone, TooManyRejects
 from connect_core.found import Found, Prefix
 from connect_core.records import Partition
-from connect_core.replication.losses import closed_from_target
+from connect_core.replication.driver.lost_ranges import closed_from_target
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import World
 from tests.unit.systems.driving import range_of

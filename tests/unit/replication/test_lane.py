@@ -13,8 +13,8 @@ from connect_core.contracts import Delivered, Floor, FloorMove, Limit, Outcome, 
 from connect_core.digest import RecordDigest, add_digests
 from connect_core.found import Found
 from connect_core.records import Lineage, Partition
-from connect_core.replication.lane import move
-from connect_core.replication.tally import empty_receipt, next_floors
+from connect_core.replication.worker.counts import empty_receipt, next_floors
+from connect_core.replication.worker.lane import move
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 
 BODIES = [b"line %d" % n for n in range(100)]

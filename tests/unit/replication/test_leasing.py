@@ -16,7 +16,7 @@ import pytest
 from connect_core import clock
 from connect_core.errors import LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger, target_lease_id
-from connect_core.replication.leasing import Held, Times, Wanted, acquire
+from connect_core.replication.driver.leases import Held, Times, Wanted, acquire
 from tests.unit.replication.world import World
 
 TIMES = Times(ttl_s=15, margin_s=4, quantum_s=5)

@@ -25,9 +25,9 @@ from connect_core.errors import (
 from connect_core.ledger import task_lease_id
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import Partition
-from connect_core.replication.lane import move
-from connect_core.replication.leasing import Times
-from connect_core.replication.lifecycle import put_aside_error
+from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.lifecycle import put_aside_error
+from connect_core.replication.worker.lane import move
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World
@@ -494,7 +494,7 @@ class Brittle(Pipeline):
 def test_an_unexpected_error_in_shaping_is_a_reject_of_its_record(
     four: SeveralWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connect_core.replication.passage.Pipeline", Brittle)
+    monkeypatch.setattr("connect_core.replication.worker.range.Pipeline", Brittle)
     four.tolerance = 3
     four.run()
     assert four.moved() == {"a": 47, "b": 50, "c": 50, "d": 50}
@@ -512,7 +512,7 @@ def test_an_unexpected_error_in_shaping_is_a_reject_of_its_record(
 def test_an_unexpected_error_in_shaping_that_is_not_tolerated_stops_its_partition(
     four: SeveralWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connect_core.replication.passage.Pipeline", Brittle)
+    monkeypatch.setattr("connect_core.replication.worker.range.Pipeline", Brittle)
     with pytest.raises(TooManyRejects, match="partition a, offset 3"):
         four.run()
     assert four.moved() == {"a": 3, "b": 50, "c": 50, "d": 50}

@@ -9,7 +9,7 @@ import pytest
 
 from connect_core.contracts import Floor, FloorMove, OpenRange, Receipt
 from connect_core.found import Found
-from connect_core.replication.looked import Looked
+from connect_core.replication.driver.scan_cache import Looked
 from tests.unit.replication.memory import open_range
 
 TARGET = "memory"

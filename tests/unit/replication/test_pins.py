@@ -11,8 +11,8 @@ from connect_core.config import Resolved
 from connect_core.contracts import Json, Position, Side
 from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
 from connect_core.records import Partition
-from connect_core.replication.setting import Setting
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.context import Setting
+from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.world import MEMORY, World
 
 TWO = [MEMORY, Partition("another")]

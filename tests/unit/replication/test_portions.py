@@ -13,8 +13,8 @@ from connect_core.contracts import Floor, FloorMove, Outcome
 from connect_core.ledger import floors as moving
 from connect_core.observe import Step
 from connect_core.records import Partition
-from connect_core.replication.leasing import Times
-from connect_core.replication.portions import portions, to_settle
+from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.ledger_batches import portions, to_settle
 from tests.contract.ledger.samples import receipt
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySource

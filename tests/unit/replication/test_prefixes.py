@@ -7,8 +7,8 @@ from dataclasses import replace
 from connect_core.contracts import Bounds, Delivered, Floor, OpenRange
 from connect_core.found import Found, Prefix
 from connect_core.records import Partition
-from connect_core.replication.losses import losses
-from connect_core.replication.tally import next_floors
+from connect_core.replication.driver.lost_ranges import losses
+from connect_core.replication.worker.counts import next_floors
 from tests.unit.systems.driving import range_of
 
 PARTITION = Partition("p")

@@ -12,9 +12,9 @@ import pytest
 from connect_core.contracts import Delivered, Lane, Limit, OnRefused, OpenRange, Outcome
 from connect_core.errors import Refused, TooManyRejects
 from connect_core.records import Lineage, Partition
-from connect_core.replication.lane import move
-from connect_core.replication.rejecting import reject
-from connect_core.replication.tally import Portion, Tally
+from connect_core.replication.worker.counts import Portion, Tally
+from connect_core.replication.worker.lane import move
+from connect_core.replication.worker.rejects import reject_row
 from tests.unit.replication.memory import MemorySource, records
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld, _Writer
 from tests.unit.replication.world import World
@@ -163,5 +163,5 @@ def test_of_the_outputs_of_a_record_those_that_were_taken_stay_counted() -> None
     tally.add(Portion(2, rows, two, 0, 0, 0, (), covered=2))
     assert (tally.passed, tally.emitted) == (2, 4)
     for row in (2, 3):
-        tally.refuse(reject(two, row, "write", "Refused", "no"), two.slice(row, 1))
+        tally.refuse(reject_row(two, row, "write", "Refused", "no"), two.slice(row, 1))
     assert (tally.read, tally.passed, tally.emitted, len(tally.rejects)) == (2, 1, 2, 1)

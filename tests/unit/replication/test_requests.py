@@ -8,7 +8,7 @@ import pytest
 
 from connect_core.errors import ConfigError
 from connect_core.records import Partition
-from connect_core.replication.requests import (
+from connect_core.replication.backfill.request import (
     Moments,
     Request,
     Span,

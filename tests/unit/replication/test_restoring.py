@@ -19,11 +19,11 @@ from connect_core.contracts import Bounds, Floor, Lane, Outcome, Position, Range
 from connect_core.errors import ConfigError, DataError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id, upgrade
 from connect_core.records import Partition
-from connect_core.replication.leasing import Held, Wanted, acquire
+from connect_core.replication.driver.context import Listener
+from connect_core.replication.driver.leases import Held, Wanted, acquire
+from connect_core.replication.driver.ledger_restore import SEEN_FILE, recognise, remember, remembered, told_restored
+from connect_core.replication.driver.task import TaskRun
 from connect_core.replication.locks import held_alone
-from connect_core.replication.restoring import SEEN_FILE, recognise, remember, remembered, told_restored
-from connect_core.replication.setting import Listener
-from connect_core.replication.task import TaskRun
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import BODIES, MEMORY, World
 

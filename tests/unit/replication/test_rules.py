@@ -13,9 +13,9 @@ from connect_core.digest import RecordDigest
 from connect_core.found import Found, Hit
 from connect_core.pipeline import Pipeline
 from connect_core.records import Lineage, Partition, ordinals, whole_records
-from connect_core.replication import tally
-from connect_core.replication.lane import move
-from connect_core.replication.losses import closed_from_target
+from connect_core.replication.driver.lost_ranges import closed_from_target
+from connect_core.replication.worker import counts
+from connect_core.replication.worker.lane import move
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.test_lane import receipt_of
@@ -151,7 +151,7 @@ def test_where_all_rules_are_disabled_everything_is_filtered() -> None:
 
 
 def test_the_bound_of_dead_letters_ends_a_range_between_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "MAX_REJECTS_OF_A_RANGE", 2)
+    monkeypatch.setattr(counts, "MAX_REJECTS_OF_A_RANGE", 2)
     sink = Outputs(hated=frozenset(BODIES[25:30]))
     receipt = receipt_of(moved(sink, open_range(0, 100), tolerance=9))
     assert (receipt.end, receipt.rejected, receipt.delivered) == (30, 5, len(all_outputs(0, 25)))

@@ -12,8 +12,8 @@ from connect_core.contracts import Bounds, Gap, Part, Pins, Position
 from connect_core.errors import ConfigError, Failure, OffsetGone, PartitionUnreachable
 from connect_core.ledger import SettledRange
 from connect_core.records import Partition
-from connect_core.replication.requests import Moments
-from connect_core.replication.selecting import Selection, by_moments, by_ranges, by_receipts, looked_at, places
+from connect_core.replication.backfill.request import Moments
+from connect_core.replication.backfill.select import Selection, by_moments, by_ranges, by_receipts, looked_at, places
 from tests.contract.ledger.samples import receipt
 from tests.unit.replication.memory import MemorySource
 

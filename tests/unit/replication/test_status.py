@@ -19,7 +19,7 @@ from connect_core.errors import (
     WaybillError,
 )
 from connect_core.ledger import Run
-from connect_core.replication.status import Facts, Status, status_of
+from connect_core.replication.driver.status import Facts, Status, status_of
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 AWAY = Unreachable("the broker is away", where="broker-a", next_step="Start it")

@@ -14,8 +14,8 @@ from connect_core.contracts import Lane, Outcome
 from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
-from connect_core.replication.setting import Listener, Progress
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.context import Listener, Progress
+from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.replication.setting import Progress
-from connect_core.replication.telling import Pace, added, listener, percent, span
+from connect_core.replication.driver.context import Progress
+from connect_core.replication.driver.report import Pace, added, listener, percent, span
 
 
 def at(done: int, records: int, planned: int = 1000) -> Progress:

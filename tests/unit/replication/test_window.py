@@ -11,8 +11,8 @@ from connect_core import clock
 from connect_core.contracts import OPEN_END, Lane, Outcome
 from connect_core.errors import EngineFailed, OffsetGone, Retriable
 from connect_core.observe import Step
-from connect_core.replication.leasing import Times
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, World
 

@@ -12,13 +12,13 @@ from connect_core.errors import EngineFailed
 from connect_core.found import Found
 from connect_core.ledger import Connector, Ledger
 from connect_core.records import Partition
-from connect_core.replication.lane import move
-from connect_core.replication.leasing import Times
+from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.ledger_batches import RANGES
+from connect_core.replication.driver.summary import TaskSummary
+from connect_core.replication.driver.task import TaskRun
 from connect_core.replication.locks import shared
-from connect_core.replication.portions import RANGES
-from connect_core.replication.setting import Listener, Setting
-from connect_core.replication.summary import TaskSummary
-from connect_core.replication.task import TaskRun
+from connect_core.replication.worker.lane import move
 from tests.unit.replication.memory import MemorySink, MemorySource
 
 BODIES = [b"line %d" % n for n in range(200)]

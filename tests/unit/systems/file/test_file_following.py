@@ -14,7 +14,7 @@ from connect_core.contracts import OPEN_END, OpenRange, Outcome, Position, Range
 from connect_core.digest import LinesDigest
 from connect_core.errors import Failure, Retriable
 from connect_core.records import Partition
-from connect_core.replication.lane import move
+from connect_core.replication.worker.lane import move
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 from connect_core.systems.file.sink import FileSink
 from connect_core.systems.file.source import FileSource

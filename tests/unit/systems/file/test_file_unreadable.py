@@ -14,7 +14,7 @@ import pytest
 from connect_core.contracts import OPEN_END, SourceBatch
 from connect_core.errors import Failure, PartitionUnreachable
 from connect_core.records import Partition
-from connect_core.replication.passage import concerns_one
+from connect_core.replication.worker.range import concerns_one
 from connect_core.systems.file import source as module
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource

@@ -13,7 +13,7 @@ from connect_core.contracts import ORIGIN, Bounds, Delivered, Floor, OpenRange, 
 from connect_core.errors import TargetChanged
 from connect_core.found import Found, Prefix
 from connect_core.records import Partition
-from connect_core.replication.tally import next_floors
+from connect_core.replication.worker.counts import next_floors
 from connect_core.systems.mqtt import progress
 from connect_core.systems.mqtt.progress import Progress
 from tests.unit.systems.driving import range_of

@@ -14,15 +14,15 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.records import Partition
-from connect_core.replication.attempts import noted
-from connect_core.replication.backfill_task import concluding, require_going_on
-from connect_core.replication.groups import keep_in_step
-from connect_core.replication.leasing import end_older_versions
-from connect_core.replication.lifecycle import gravity, put_aside_error, to_be_told
-from connect_core.replication.restoring import recognise
-from connect_core.replication.setting import Setting, shares_of
-from connect_core.replication.summary import TaskSummary
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.attempts import noted
+from connect_core.replication.driver.backfill_task import concluding, require_going_on
+from connect_core.replication.driver.consumer_groups import keep_in_step
+from connect_core.replication.driver.context import Setting, shares_of
+from connect_core.replication.driver.leases import end_older_versions
+from connect_core.replication.driver.ledger_restore import recognise
+from connect_core.replication.driver.lifecycle import gravity, put_aside_error, to_be_told
+from connect_core.replication.driver.summary import TaskSummary
+from connect_core.replication.driver.task import TaskRun
 
 
 @dataclass(frozen=True)

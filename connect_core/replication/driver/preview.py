@@ -12,7 +12,7 @@ from connect_core.config import Resolved, revealed
 from connect_core.contracts import LIVE, Bounds, Gap, Inbox, Position
 from connect_core.ledger import Connector, Ledger, PartitionState
 from connect_core.records import Partition
-from connect_core.replication.lifecycle import RETIRED, to_be_told
+from connect_core.replication.driver.lifecycle import RETIRED, to_be_told
 
 
 @dataclass(frozen=True)

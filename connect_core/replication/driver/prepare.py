@@ -24,8 +24,8 @@ from connect_core.config import (
 )
 from connect_core.contracts import Engine, Json
 from connect_core.ledger import Connector, Ledger
-from connect_core.replication.leasing import Times
-from connect_core.replication.setting import Listener, Setting
+from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.leases import Times
 
 
 @contextmanager

@@ -19,7 +19,7 @@ MAX_ORIGINAL_BYTES = 64 * 1024
 Unfit = tuple[int, str, str]
 
 
-def shaped(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
+def shape(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
     """What the pipeline makes of the records; those that it raises something for are rejected."""
     try:
         return pipeline.shape(records)
@@ -29,14 +29,16 @@ def shaped(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
         if not len(records):
             raise
         if len(records) == 1:
-            rejected = reject(records, 0, "shape", type(error).__name__, Failure.unexpected(error, "shaping it").what)
+            rejected = reject_row(
+                records, 0, "shape", type(error).__name__, Failure.unexpected(error, "shaping it").what
+            )
             return Shaped(records.slice(0, 0), 1, (rejected,))
     half = len(records) // 2
-    first = shaped(pipeline, records.slice(0, half))
-    return first if first.rows < half else _joined(first, shaped(pipeline, records.slice(half)))
+    first = shape(pipeline, records.slice(0, half))
+    return first if first.rows < half else _joined(first, shape(pipeline, records.slice(half)))
 
 
-def unfit(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
+def unfit_rows(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
     """The rows that the target can never take, and those of which its check raises something."""
     try:
         return list(sink.unfit(records))
@@ -48,11 +50,11 @@ def unfit(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
         if len(records) == 1:
             return [(0, type(error).__name__, Failure.unexpected(error, "checking it").what)]
     half = len(records) // 2
-    behind = [(row + half, kind, message) for row, kind, message in unfit(sink, records.slice(half))]
-    return [*unfit(sink, records.slice(0, half)), *behind]
+    behind = [(row + half, kind, message) for row, kind, message in unfit_rows(sink, records.slice(half))]
+    return [*unfit_rows(sink, records.slice(0, half)), *behind]
 
 
-def reject(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:
+def reject_row(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:
     """A row that goes no further, with the bytes it had."""
     return Reject(
         offset=records.column("offset")[row].as_py(),

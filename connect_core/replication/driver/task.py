@@ -42,24 +42,24 @@ from connect_core.ledger import FloorsBeside, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
+from connect_core.planning.backfill_plan import Course, within
 from connect_core.records import Partition
-from connect_core.replication import inheriting
-from connect_core.replication.asides import left, left_sentence, sentence, set_aside
-from connect_core.replication.attempts import noted
-from connect_core.replication.course import Course, within
-from connect_core.replication.goals import Goals
-from connect_core.replication.leasing import Held, Wanted, acquire
-from connect_core.replication.lifecycle import Lifecycle
-from connect_core.replication.looked import Looked
-from connect_core.replication.place import boot_id
-from connect_core.replication.portions import portions, to_settle
-from connect_core.replication.rate import Budget
-from connect_core.replication.refusals import records_gone, target_taken
-from connect_core.replication.restoring import Watch, require_over, restored_at_work
-from connect_core.replication.setting import Progress, Setting, shares_of
-from connect_core.replication.summary import TaskSummary
-from connect_core.replication.tally import empty_receipt
-from connect_core.replication.window import EMPTIED_S, Window, nothing_moved
+from connect_core.replication.driver import recovery
+from connect_core.replication.driver.attempts import noted
+from connect_core.replication.driver.context import Progress, Setting, shares_of
+from connect_core.replication.driver.end_offsets import Goals
+from connect_core.replication.driver.errors import records_gone, target_taken
+from connect_core.replication.driver.leases import Held, Wanted, acquire
+from connect_core.replication.driver.ledger_batches import portions, to_settle
+from connect_core.replication.driver.ledger_restore import Watch, require_over, restored_at_work
+from connect_core.replication.driver.lifecycle import Lifecycle
+from connect_core.replication.driver.rate import Budget
+from connect_core.replication.driver.scan_cache import Looked
+from connect_core.replication.driver.set_aside import left, left_sentence, sentence, set_aside
+from connect_core.replication.driver.summary import TaskSummary
+from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_moved
+from connect_core.replication.host import boot_id
+from connect_core.replication.worker.counts import empty_receipt
 from connect_core.version import code_version
 
 
@@ -143,8 +143,8 @@ class TaskRun:
         self.lifecycle.conclude()
 
     def _move_all(self) -> None:
-        pending = inheriting.inherited(self)
-        while pending := pending or inheriting.rests(self) or self._planned():
+        pending = recovery.inherited(self)
+        while pending := pending or recovery.rests(self) or self._planned():
             pending = self.moved(pending)
             if self.ends_here():
                 return
@@ -280,9 +280,9 @@ class TaskRun:
         with self.summary.timed("plan"):
             opened = self._plan(ranges)
         ahead = [item for item in opened if self.is_ahead(item.range.pins, item.floors)]
-        found = {item.id: item for item in inheriting.search(self, ahead)} if ahead else {}
+        found = {item.id: item for item in recovery.search(self, ahead)} if ahead else {}
         if ahead and isinstance(self.source, Inbox):
-            inheriting.without_lost(self, list(found.values()))
+            recovery.without_lost(self, list(found.values()))
             return [item for item in opened if item not in ahead]
         return self._at_home([found.get(item.id, item) for item in self.lifecycle.going_on(opened)])
 

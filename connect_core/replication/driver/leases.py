@@ -18,15 +18,15 @@ from connect_core import clock
 from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
-from connect_core.replication.locks import EpochLock, lock_path, prove_ended
-from connect_core.replication.place import on_this_boot, place
-from connect_core.replication.restoring import (
+from connect_core.replication.driver.ledger_restore import (
     comes_from_backup,
     remember,
     remembered,
     restored_at_work,
     restored_unnoticed,
 )
+from connect_core.replication.host import on_this_boot, place
+from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 
 _WATCH_EVERY_S = 0.2
 

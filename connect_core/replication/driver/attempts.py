@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from connect_core.errors import Failure, WaybillError
 from connect_core.ledger import Ledger
-from connect_core.replication.summary import TaskSummary
+from connect_core.replication.driver.summary import TaskSummary
 
 _NOTED = "_noted_in_the_ledger"
 

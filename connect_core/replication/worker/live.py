@@ -16,10 +16,10 @@ from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Range, Sink,
 from connect_core.errors import Failure, WaybillError
 from connect_core.observe import Step
 from connect_core.records import Partition
-from connect_core.replication.acks import Acknowledging
-from connect_core.replication.pacer import Pacer
-from connect_core.replication.passage import Passage, source_failure
-from connect_core.replication.tally import cut
+from connect_core.replication.worker.acks import Acknowledging
+from connect_core.replication.worker.counts import cut
+from connect_core.replication.worker.pacer import Pacer
+from connect_core.replication.worker.range import Passage, source_failure
 
 
 class Following:

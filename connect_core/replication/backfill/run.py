@@ -12,8 +12,8 @@ from connect_core.config import Resolved, Settings, diverted, load_document, res
 from connect_core.contracts import LIVE, Json
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Backfill, Connector, Ledger
-from connect_core.replication.course import Course
-from connect_core.replication.setting import Setting
+from connect_core.planning.backfill_plan import Course
+from connect_core.replication.driver.context import Setting
 
 
 def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:

@@ -11,10 +11,10 @@ from connect_core.config import Resolved
 from connect_core.contracts import LIVE, Engine, Json
 from connect_core.ledger import Connector, Ledger
 from connect_core.planning import Assignment, Share
+from connect_core.planning.backfill_plan import Course
 from connect_core.records import Partition
-from connect_core.replication.course import Course
-from connect_core.replication.leasing import Times
-from connect_core.replication.portions import RANGES
+from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.ledger_batches import RANGES
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from connect_core.config import Settings, revealed
 from connect_core.contracts import LIVE, Lasting, Side, Sink, Source
 from connect_core.errors import LeaseHeld
 from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
-from connect_core.replication.leasing import Held, Wanted, acquire
-from connect_core.replication.preparing import holder, resolved, times
+from connect_core.replication.driver.leases import Held, Wanted, acquire
+from connect_core.replication.driver.prepare import holder, resolved, times
 
 _AGAIN_S = 0.5
 _OPENED: Mapping[systems.End, Callable[[Side, ExitStack], Source | Sink]] = {

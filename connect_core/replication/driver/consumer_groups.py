@@ -17,7 +17,7 @@ from connect_core.ledger import Connector, Ledger, SettledRange
 from connect_core.records import Lineage, Partition
 
 if TYPE_CHECKING:
-    from connect_core.replication.setting import Setting
+    from connect_core.replication.driver.context import Setting
     from connect_core.systems.rocketmq.translating import Copied, Stretch, Translator
 
 

@@ -13,9 +13,9 @@ from connect_core.config import revealed
 from connect_core.contracts import Lane, Limit, Outcome, Search, Sink, Source
 from connect_core.found import Found
 from connect_core.observe import Step, reached
-from connect_core.replication.following import Following
-from connect_core.replication.pacer import Pacer
-from connect_core.replication.passage import Passage, home_of
+from connect_core.replication.worker.live import Following
+from connect_core.replication.worker.pacer import Pacer
+from connect_core.replication.worker.range import Passage, home_of
 
 _TIME_TO_END = 4
 """One part in so many of a lane's time is for its end."""

@@ -17,7 +17,7 @@ from connect_core.config import Settings, load_document
 from connect_core.contracts import LIVE
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger import Connector, LeaseState, Ledger, Run
-from connect_core.replication.place import place
+from connect_core.replication.host import place
 
 State = Literal["running", "waiting", "failed", "blocked", "paused", "stopped", "idle", "new"]
 Switch = Literal["on", "paused", "stopped", "unknown"]

@@ -13,9 +13,9 @@ from datetime import datetime
 from connect_core.contracts import Bounds, Inbox, Part, Position, Source
 from connect_core.errors import ConfigError, Fault, OffsetGone
 from connect_core.ledger import SettledRange
+from connect_core.planning.backfill_plan import merged, within
 from connect_core.records import Partition
-from connect_core.replication.course import merged, within
-from connect_core.replication.requests import Moments, chosen, parse_span
+from connect_core.replication.backfill.request import Moments, chosen, parse_span
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooMan
 from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import ordinals
-from connect_core.replication import rejecting
-from connect_core.replication.pacer import Pacer
-from connect_core.replication.tally import Portion, Tally, covered, cut, split_at
+from connect_core.replication.worker.counts import Portion, Tally, covered, cut, split_at
+from connect_core.replication.worker.pacer import Pacer
+from connect_core.replication.worker.rejects import reject_row, shape, unfit_rows
 
 _MOMENT_NS = 1_000_000_000
 
@@ -147,7 +147,7 @@ class Passage:
     def _take_all(self, batch: SourceBatch, writer: Writer) -> bool:
         rest: SourceBatch | None = batch
         while rest is not None:
-            shaped = rejecting.shaped(self.pipeline, rest.records)
+            shaped = shape(self.pipeline, rest.records)
             piece, rest = cut(rest, shaped.rows)
             if self._take(piece, shaped, writer):
                 return True
@@ -198,14 +198,14 @@ class Passage:
     def _unfit(self, records: pa.RecordBatch) -> tuple[Reject, ...]:
         """The records of which the target can never take an output, each once, with the bytes they had."""
         rejects: dict[int, Reject] = {}
-        for row, kind, message in rejecting.unfit(self.sink, records):
-            rejected = rejecting.reject(records, row, "encode", kind, message)
+        for row, kind, message in unfit_rows(self.sink, records):
+            rejected = reject_row(records, row, "encode", kind, message)
             rejects.setdefault(rejected.offset, rejected)
         return tuple(rejects.values())
 
     def _refused(self, record: pa.RecordBatch, kind: str, message: str) -> None:
         """The target has refused one of the rows that the writer has taken: see `contracts.OnRefused`."""
-        reject = rejecting.reject(record, 0, "write", kind, message)
+        reject = reject_row(record, 0, "write", kind, message)
         if self.lane.tolerance >= 0 and self._rejects_left() <= self._rejecting:
             raise self._not_tolerated(reject)
         self.tally.refuse(reject, record)

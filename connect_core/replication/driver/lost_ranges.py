@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from connect_core.contracts import Bounds, Delivered, Gap, Inbox, Json, OpenRange, Outcome, Receipt
 from connect_core.found import Found
 from connect_core.records import Partition
-from connect_core.replication.tally import empty_receipt, next_floors
+from connect_core.replication.worker.counts import empty_receipt, next_floors
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from connect_core.contracts import Inbox, Sink, Source, Writer
 from connect_core.observe import Step
-from connect_core.replication.passage import Passage
+from connect_core.replication.worker.range import Passage
 
 
 class Acknowledging:

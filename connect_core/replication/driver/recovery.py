@@ -19,13 +19,13 @@ from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
 from connect_core.pipeline import Pipeline
 from connect_core.records import Partition
-from connect_core.replication.losses import Loss, closed_from_target, ends, losses
-from connect_core.replication.portions import portions
-from connect_core.replication.refusals import bytes_unplaced, records_gone
+from connect_core.replication.driver.errors import bytes_unplaced, records_gone
+from connect_core.replication.driver.ledger_batches import portions
+from connect_core.replication.driver.lost_ranges import Loss, closed_from_target, ends, losses
 from connect_core.version import code_version
 
 if TYPE_CHECKING:
-    from connect_core.replication.task import TaskRun
+    from connect_core.replication.driver.task import TaskRun
 
 _RANGES_TOLD = 5
 """Of so many that were left open it is said one by one where they go on."""

@@ -19,7 +19,7 @@ from connect_core.planning import follow_ranges, something
 from connect_core.records import Partition
 
 if TYPE_CHECKING:
-    from connect_core.replication.task import TaskRun
+    from connect_core.replication.driver.task import TaskRun
 
 WAIT_S = 1.0
 """How long at most a wait at the source lasts before the run looks whether it is to end."""

@@ -8,7 +8,7 @@ from connect_core.contracts import LIVE, Gap
 from connect_core.errors import ConfigError, OffsetGone
 from connect_core.ledger import Writer
 from connect_core.records import Partition
-from connect_core.replication.losses import Loss
+from connect_core.replication.driver.lost_ranges import Loss
 
 
 def target_taken(other: Writer, where: str) -> ConfigError:

@@ -1,6 +1,6 @@
 """What a person, a form or a schedule asks for when a backfill or a replay is to begin: words in, values out. Pure.
 
-The same words by command, REST or Airflow's trigger form; what they come to is found in the source (`selecting`).
+The same words by command, REST or Airflow's trigger form; what they come to is found in the source (`select`).
 """
 
 from __future__ import annotations

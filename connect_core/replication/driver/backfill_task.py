@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
-from connect_core.replication.setting import Setting, shares_of
-from connect_core.replication.summary import TaskSummary
-from connect_core.replication.task import TaskRun
+from connect_core.replication.driver.context import Setting, shares_of
+from connect_core.replication.driver.summary import TaskSummary
+from connect_core.replication.driver.task import TaskRun
 
 
 def require_going_on(setting: Setting) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_core.contracts import Receipt
-from connect_core.replication.asides import sentence, set_aside
-from connect_core.replication.run import RunSummary
-from connect_core.replication.setting import Listener, Progress
+from connect_core.replication.driver.context import Listener, Progress
+from connect_core.replication.driver.run import RunSummary
+from connect_core.replication.driver.set_aside import sentence, set_aside
 
 COUNTS = (
     "read",

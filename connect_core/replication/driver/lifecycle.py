@@ -19,7 +19,7 @@ from connect_core.ledger import PartitionState
 from connect_core.records import Partition
 
 if TYPE_CHECKING:
-    from connect_core.replication.task import TaskRun
+    from connect_core.replication.driver.task import TaskRun
 
 RETIRED = "the document names it no more: nothing new is read"
 _TOLD = 5

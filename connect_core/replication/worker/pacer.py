@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from connect_core import clock
 from connect_core.contracts import Limit, Pace, SourceBatch
-from connect_core.replication.tally import cut
+from connect_core.replication.worker.counts import cut
 
 PORTION_S = 0.05
 CATCH_UP_S = 0.1

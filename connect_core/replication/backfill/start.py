@@ -18,10 +18,10 @@ from connect_core.contracts import LIVE, Json, Position, Source
 from connect_core.errors import ConfigError
 from connect_core.ledger import UNFINISHED, Backfill, new_run_id
 from connect_core.records import Partition
-from connect_core.replication.backfill import backfill_resolved
-from connect_core.replication.requests import Request, check, moments, parse_option, stream_of
-from connect_core.replication.selecting import Selection, by_moments, by_ranges, by_receipts, looked_at, places
-from connect_core.replication.setting import Setting
+from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
+from connect_core.replication.backfill.run import backfill_resolved
+from connect_core.replication.backfill.select import Selection, by_moments, by_ranges, by_receipts, looked_at, places
+from connect_core.replication.driver.context import Setting
 
 
 def begun(setting: Setting, settings: Settings, request: Request, *, who: str) -> Backfill | None:
