@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from connect_core.contracts import Inbox, Sink, Source, Writer
 from connect_core.observe import Step
-from connect_core.replication.worker.range import Passage
+from connect_core.replication.worker.range import WorkerRange
 
 
-class Acknowledging:
+class Acknowledger:
     """Of other sources, and into a sink that could not tell afterwards which records it holds,
     nothing is acknowledged."""
 
     def __init__(self, source: Source, sink: Sink) -> None:
         self._inbox = source if isinstance(source, Inbox) and sink.tells_records else None
 
-    def taken(self, passage: Passage, writer: Writer) -> None:
-        """What the passage has taken is made durable and acknowledged, but for what is behind a rejected record: that
+    def taken(self, worker_range: WorkerRange, writer: Writer) -> None:
+        """What was taken of the range is made durable and acknowledged, but for what is behind a rejected record: that
         is not in the ledger before the range is settled."""
         if self._inbox is None:
             return
-        if passage.flush(writer) is None:
+        if worker_range.flush(writer) is None:
             return
-        passage.told(Step.BATCH_DURABLE)
-        rejects = [reject.offset for reject in passage.tally.rejects]
-        self._inbox.acknowledge(passage.item.range, min(rejects, default=passage.tally.end))
-        passage.told(Step.ACKNOWLEDGED)
+        worker_range.reached(Step.BATCH_DURABLE)
+        rejects = [reject.offset for reject in worker_range.counts.rejects]
+        self._inbox.acknowledge(worker_range.item.range, min(rejects, default=worker_range.counts.end))
+        worker_range.reached(Step.ACKNOWLEDGED)

@@ -23,7 +23,7 @@ MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Portion:
+class BatchCounts:
     """What became of one source batch up to `end`: `read` are its rows, `kept` the outputs the sink was given or had;
     `left_out` counts, of the `filtered`, those that its source gave no row of."""
 
@@ -40,7 +40,7 @@ class Portion:
 
 
 @dataclass
-class Tally:
+class RangeCounts:
     """`end` is the place behind the last record that is accounted for; `covered` counts positions without it."""
 
     begin: int
@@ -62,25 +62,25 @@ class Tally:
         self._read_digest = RecordDigest(self.lineage)
         self._sent_digest = RecordDigest(self.lineage)
 
-    def add(self, portion: Portion) -> None:
-        self.end = portion.end
-        unreadable = sum(1 for reject in portion.rejects if reject.stage == "read")
-        self.read += len(portion.read) + portion.left_out + unreadable
-        self.absent += portion.absent
-        self.filtered += portion.filtered
-        self.passed += _inputs(portion.kept)
-        self.emitted += len(portion.kept)
-        self.already += portion.already
-        self.possible_repeats += portion.possible_repeats
-        self.covered += portion.covered
-        self.bytes_read += _value_bytes(portion.read)
-        self.rejects.extend(portion.rejects)
+    def add(self, batch: BatchCounts) -> None:
+        self.end = batch.end
+        unreadable = sum(1 for reject in batch.rejects if reject.stage == "read")
+        self.read += len(batch.read) + batch.left_out + unreadable
+        self.absent += batch.absent
+        self.filtered += batch.filtered
+        self.passed += _inputs(batch.kept)
+        self.emitted += len(batch.kept)
+        self.already += batch.already
+        self.possible_repeats += batch.possible_repeats
+        self.covered += batch.covered
+        self.bytes_read += _value_bytes(batch.read)
+        self.rejects.extend(batch.rejects)
         before = self._read_digest.value
-        self._read_digest.add(portion.read)
-        if portion.kept is portion.read:  # nothing was changed or left out: the same hashes again
+        self._read_digest.add(batch.read)
+        if batch.kept is batch.read:  # nothing was changed or left out: the same hashes again
             self._sent_digest.add_sum(self._read_digest.value - before)
         else:
-            self._sent_digest.add(portion.kept)
+            self._sent_digest.add(batch.kept)
 
     def refuse(self, reject: Reject, output: pa.RecordBatch) -> None:
         """The target has refused an output that is counted as sent, or is about to be. Its record is rejected; what the
@@ -133,8 +133,8 @@ class Tally:
 def empty_receipt(item: OpenRange) -> Receipt:
     """Closes a range at its begin, where nothing was read: it only tells of the gaps before it."""
     nothing = Delivered(records=0, bytes=0, behind={}, where={})
-    tally = Tally(item.range.begin, item.range.lineage(""))
-    return tally.receipt(item, nothing, item.range.evidence, item.range.gaps, seconds=0.0)
+    counts = RangeCounts(item.range.begin, item.range.lineage(""))
+    return counts.receipt(item, nothing, item.range.evidence, item.range.gaps, seconds=0.0)
 
 
 def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 0) -> tuple[FloorMove, ...]:

@@ -13,9 +13,9 @@ from connect_core.config import revealed
 from connect_core.contracts import Lane, Limit, Outcome, Search, Sink, Source
 from connect_core.found import Found
 from connect_core.observe import Step, reached
-from connect_core.replication.worker.live import Following
+from connect_core.replication.worker.live import LiveRanges
 from connect_core.replication.worker.pacer import Pacer
-from connect_core.replication.worker.range import Passage, home_of
+from connect_core.replication.worker.range import WorkerRange, home_of
 
 _TIME_TO_END = 4
 """One part in so many of a lane's time is for its end."""
@@ -46,12 +46,12 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
             continue
         if limit.quantum_left_s() <= 0:
             break
-        outcome = Passage(lane, item, source, sink, limit, pacer).run()
+        outcome = WorkerRange(lane, item, source, sink, limit, pacer).run()
         outcomes.append(outcome)
         if outcome.failure and not outcome.apart:
             return outcomes
     if live and limit.quantum_left_s() > 0:
-        outcomes += Following(lane, live, source, sink, limit, pacer).run()
+        outcomes += LiveRanges(lane, live, source, sink, limit, pacer).run()
     return outcomes
 
 

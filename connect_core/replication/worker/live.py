@@ -16,13 +16,13 @@ from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Range, Sink,
 from connect_core.errors import Failure, WaybillError
 from connect_core.observe import Step
 from connect_core.records import Partition
-from connect_core.replication.worker.acks import Acknowledging
+from connect_core.replication.worker.acks import Acknowledger
 from connect_core.replication.worker.counts import cut
 from connect_core.replication.worker.pacer import Pacer
-from connect_core.replication.worker.range import Passage, source_failure
+from connect_core.replication.worker.range import WorkerRange, source_failure
 
 
-class Following:
+class LiveRanges:
     """Used once."""
 
     def __init__(
@@ -30,8 +30,8 @@ class Following:
     ) -> None:
         self._lane, self._items, self._source, self._sink = lane, items, source, sink
         self._limit, self._pacer = limit, pacer
-        self._acknowledging = Acknowledging(source, sink)
-        self._passages = {item.range.partition: Passage(lane, item, source, sink, limit, pacer) for item in items}
+        self._acknowledger = Acknowledger(source, sink)
+        self._ranges = {item.range.partition: WorkerRange(lane, item, source, sink, limit, pacer) for item in items}
         self._writers: dict[Partition, Writer] = {}
         self._failure: Failure | None = None
 
@@ -40,32 +40,32 @@ class Following:
         try:
             with ExitStack() as opened:
                 self._follow(opened)
-                return [self._closed(passage) for passage in self._passages.values()]
+                return [self._closed(worker_range) for worker_range in self._ranges.values()]
         except (WaybillError, OSError, pa.ArrowException) as error:
             failure = self._failure or Failure.of(error)
-            return [self._lost(passage, failure) for passage in self._passages.values()]
+            return [self._lost(worker_range, failure) for worker_range in self._ranges.values()]
 
     def _follow(self, opened: ExitStack) -> None:
         """Until one of the ranges is over, or all have failed: then all are settled, and planned anew."""
         with closing(self._batches()) as batches:
             for wanted, batch in batches:
-                passage = self._passages[wanted.partition]
-                if not passage.failure and self._is_over(passage, batch, self._writer(wanted, opened)):
+                worker_range = self._ranges[wanted.partition]
+                if not worker_range.failure and self._is_over(worker_range, batch, self._writer(wanted, opened)):
                     return
-                if all(one.failure for one in self._passages.values()):
+                if all(one.failure for one in self._ranges.values()):
                     return
 
-    def _is_over(self, passage: Passage, batch: SourceBatch, writer: Writer) -> bool:
+    def _is_over(self, worker_range: WorkerRange, batch: SourceBatch, writer: Writer) -> bool:
         """Hands over a batch; True when the range ends with it, unless it is because of its own partition."""
-        piece, rest = cut(batch, max(passage.records_left(), 1))
-        passage.told(Step.RECEIVED)
-        ended = passage.take(piece, writer)
-        self._acknowledging.taken(passage, writer)
-        if passage.failure:
+        piece, rest = cut(batch, max(worker_range.records_left(), 1))
+        worker_range.reached(Step.RECEIVED)
+        ended = worker_range.take(piece, writer)
+        self._acknowledger.taken(worker_range, writer)
+        if worker_range.failure:
             return False
-        if ended or rest is not None or passage.full():
+        if ended or rest is not None or worker_range.full():
             return True
-        passage.told(Step.BATCH_WRITTEN)
+        worker_range.reached(Step.BATCH_WRITTEN)
         return False
 
     def _batches(self) -> Generator[tuple[Range, SourceBatch], None, None]:
@@ -74,7 +74,7 @@ class Following:
             wanted = [item.range for item in self._items]
             for one, came in self._source.follow(wanted, self._limit, self._lane.linger_s):
                 if isinstance(came, Failure):
-                    self._passages[one.partition].fail(came, apart=True)
+                    self._ranges[one.partition].fail(came, apart=True)
                     continue
                 for piece in self._pacer.pieces(came):
                     yield one, piece
@@ -88,17 +88,17 @@ class Following:
     def _writer(self, wanted: Range, opened: ExitStack) -> Writer:
         """Opened when something comes: most live ranges are idle."""
         if wanted.partition not in self._writers:
-            self._writers[wanted.partition] = opened.enter_context(self._passages[wanted.partition].writer())
+            self._writers[wanted.partition] = opened.enter_context(self._ranges[wanted.partition].writer())
         return self._writers[wanted.partition]
 
-    def _closed(self, passage: Passage) -> Outcome:
+    def _closed(self, worker_range: WorkerRange) -> Outcome:
         if self._failure:
-            passage.fail(self._failure, apart=False)
-        writer = self._writers.get(passage.item.range.partition)
+            worker_range.fail(self._failure, apart=False)
+        writer = self._writers.get(worker_range.item.range.partition)
         if writer is None:
-            return Outcome(passage.item.id, None, passage.failure, apart=passage.apart)
-        return passage.close(writer)
+            return Outcome(worker_range.item.id, None, worker_range.failure, apart=worker_range.apart)
+        return worker_range.close(writer)
 
-    def _lost(self, passage: Passage, failure: Failure) -> Outcome:
-        touched = passage.item.range.partition in self._writers
-        return Outcome(passage.item.id, None, failure, clean=not touched)
+    def _lost(self, worker_range: WorkerRange, failure: Failure) -> Outcome:
+        touched = worker_range.item.range.partition in self._writers
+        return Outcome(worker_range.item.id, None, failure, clean=not touched)

@@ -31,7 +31,7 @@ from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooMan
 from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import ordinals
-from connect_core.replication.worker.counts import Portion, Tally, covered, cut, split_at
+from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut, split_at
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.rejects import reject_row, shape, unfit_rows
 
@@ -42,7 +42,7 @@ def home_of(lane: Lane) -> Path:
     return Path(lane.lock_paths[0]).parent.parent
 
 
-class Passage:
+class WorkerRange:
     """One range on its way from source to sink. `run` works through a range that ends; of a live one the batches are
     brought by whoever follows the source: `take` them, then `close` it."""
 
@@ -50,7 +50,7 @@ class Passage:
         self.lane, self.item, self.source, self.sink, self.limit = lane, item, source, sink, limit
         self.pacer = pacer
         self.pipeline = Pipeline(lane.pipeline)
-        self.tally = Tally(item.range.begin, item.range.lineage(lane.uid))
+        self.counts = RangeCounts(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
         self.apart = False
         """Whether the failure concerns this partition alone (`Outcome`)."""
@@ -67,14 +67,14 @@ class Passage:
                 for batch in self._batches():
                     if self.take(batch, writer):
                         break
-                    self.told(Step.BATCH_WRITTEN)
+                    self.reached(Step.BATCH_WRITTEN)
                 return self.close(writer)
         except (WaybillError, OSError, pa.ArrowException) as error:
             return Outcome(self.item.id, None, Failure.of(error), self.clean, isinstance(error, PartitionUnreachable))
 
     @contextmanager
     def writer(self) -> Iterator[Writer]:
-        """The way into the target; what that refuses is told to this passage."""
+        """The way into the target; what that refuses is reported to this object."""
         with self.sink.writer(self.lane, self.item) as writer:
             if isinstance(writer, Refusable):
                 writer.on_refused = self._refused
@@ -95,21 +95,21 @@ class Passage:
         if delivered is None:
             return Outcome(self.item.id, None, self.failure, clean=False, apart=self.apart)
         self.clean = True
-        if self.tally.end == self.tally.begin:
+        if self.counts.end == self.counts.begin:
             return Outcome(self.item.id, None, self.failure, apart=self.apart)
         self.clean = False  # without its evidence there is no receipt that tells of what was written
-        evidence = self.source.evidence(self.item.range, self.tally.end)
-        self.told(Step.BEFORE_RECEIPT)
+        evidence = self.source.evidence(self.item.range, self.counts.end)
+        self.reached(Step.BEFORE_RECEIPT)
         seconds = clock.monotonic() - self.started
-        receipt = self.tally.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
+        receipt = self.counts.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
         return Outcome(self.item.id, receipt, self.failure, apart=self.apart)
 
     def fail(self, failure: Failure, *, apart: bool) -> None:
-        """What the passage has taken is still worth its receipt; nothing more is taken. The first failure counts."""
+        """What was taken of the range is still worth its receipt; nothing more is taken. The first failure counts."""
         if self.failure is None:
             self.failure, self.apart = failure, apart
 
-    def told(self, step: Step) -> None:
+    def reached(self, step: Step) -> None:
         reached(step, home=home_of(self.lane), where=self.lane.connector)
 
     def _batches(self) -> Iterator[SourceBatch]:
@@ -130,11 +130,11 @@ class Passage:
 
     def records_left(self) -> int:
         """How many more records the range may hold."""
-        return self.item.range.max_records - self.tally.read
+        return self.item.range.max_records - self.counts.read
 
     def full(self) -> bool:
         """Whether the range holds as much as it may; asked of live ones, which their source does not end."""
-        return self.records_left() <= 0 or self.tally.bytes_read >= self.item.range.max_bytes
+        return self.records_left() <= 0 or self.counts.bytes_read >= self.item.range.max_bytes
 
     def take(self, batch: SourceBatch, writer: Writer) -> bool:
         """Hands one batch to the writer and counts it. True when the range ends here."""
@@ -168,8 +168,8 @@ class Passage:
             already = already[: len(kept)]
         rows, absent = split_at(batch, end)
         left_out = sum(1 for offset in batch.filtered if offset < end)
-        self.tally.add(
-            Portion(
+        self.counts.add(
+            BatchCounts(
                 end=end,
                 read=rows,
                 kept=kept,
@@ -185,12 +185,12 @@ class Passage:
         self._rejecting = 0
         if failure:
             self.fail(failure, apart=True)
-        return end < batch.next_offset or self.tally.full()
+        return end < batch.next_offset or self.counts.full()
 
     def _time_to_write(self) -> Limit:
         """A first batch that comes when the quantum is over gets a moment all the same: else nothing would ever move
         where a quantum is too short for it."""
-        if self.tally.end > self.tally.begin:
+        if self.counts.end > self.counts.begin:
             return self.limit
         moment = min(clock.now_ns() + _MOMENT_NS, self.limit.deadline_ns)
         return self.limit._replace(quantum_end_ns=max(self.limit.quantum_end_ns, moment))
@@ -208,7 +208,7 @@ class Passage:
         reject = reject_row(record, 0, "write", kind, message)
         if self.lane.tolerance >= 0 and self._rejects_left() <= self._rejecting:
             raise self._not_tolerated(reject)
-        self.tally.refuse(reject, record)
+        self.counts.refuse(reject, record)
 
     def _stop(self, error: TooManyRejects) -> None:
         self._stopped = True
@@ -224,7 +224,7 @@ class Passage:
 
     def _rejects_left(self) -> int:
         """How many more the document tolerates, where it does not tolerate any number."""
-        before = self.lane.rejected.get(self.item.range.partition.id, 0) + len(self.tally.rejects)
+        before = self.lane.rejected.get(self.item.range.partition.id, 0) + len(self.counts.rejects)
         return self.lane.tolerance - before
 
     def _not_tolerated(self, first: Reject) -> TooManyRejects:

@@ -12,7 +12,7 @@ import pytest
 from connect_core.contracts import Delivered, Lane, Limit, OnRefused, OpenRange, Outcome
 from connect_core.errors import Refused, TooManyRejects
 from connect_core.records import Lineage, Partition
-from connect_core.replication.worker.counts import Portion, Tally
+from connect_core.replication.worker.counts import BatchCounts, RangeCounts
 from connect_core.replication.worker.lane import move
 from connect_core.replication.worker.rejects import reject_row
 from tests.unit.replication.memory import MemorySource, records
@@ -159,9 +159,9 @@ def test_of_the_outputs_of_a_record_those_that_were_taken_stay_counted() -> None
     two = pa.RecordBatch.from_pylist(
         [{**row, "ordinal": n, "outputs": 2} for row in rows.to_pylist() for n in range(2)], schema=rows.schema
     )
-    tally = Tally(0, Lineage("uid", "live", A.id, 0))
-    tally.add(Portion(2, rows, two, 0, 0, 0, (), covered=2))
-    assert (tally.passed, tally.emitted) == (2, 4)
+    counts = RangeCounts(0, Lineage("uid", "live", A.id, 0))
+    counts.add(BatchCounts(2, rows, two, 0, 0, 0, (), covered=2))
+    assert (counts.passed, counts.emitted) == (2, 4)
     for row in (2, 3):
-        tally.refuse(reject_row(two, row, "write", "Refused", "no"), two.slice(row, 1))
-    assert (tally.read, tally.passed, tally.emitted, len(tally.rejects)) == (2, 1, 2, 1)
+        counts.refuse(reject_row(two, row, "write", "Refused", "no"), two.slice(row, 1))
+    assert (counts.read, counts.passed, counts.emitted, len(counts.rejects)) == (2, 1, 2, 1)
