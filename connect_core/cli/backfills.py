@@ -188,13 +188,13 @@ def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False)
 def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> None:
     from connect_core import engine as engines
     from connect_core.replication.backfill.start import begun
-    from connect_core.replication.driver.prepare import setting_for
+    from connect_core.replication.driver.prepare import run_context
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
         with listening(quiet=as_json) as listener:
-            nobody = engines.engine("inline")  # a setting has one; nothing is executed yet
-            live = setting_for(opened.ledger, opened.settings, home, connector, nobody, listener)
+            nobody = engines.engine("inline")  # a context has one; nothing is executed yet
+            live = run_context(opened.ledger, opened.settings, home, connector, nobody, listener)
             stored = begun(live, opened.settings, request, who=opened.settings.user)
         if stored is not None:
             _run(opened, home, connector, stored, How(engine, request.accept_gaps, as_json))
@@ -247,7 +247,7 @@ def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Back
 
     with listening(quiet=how.quiet) as listener:
         run_id = control.start_backfill(airflow, connector.name, stored, accept_gaps=how.accept_gaps)
-        listener.say(f"Airflow runs it, as {run_id} of DAG {backfill_dag(connector.name)}")
+        listener.log(f"Airflow runs it, as {run_id} of DAG {backfill_dag(connector.name)}")
         over = False
         while not over:
             over = control.is_over(airflow, connector.name, run_id)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from connect_core.cli import output
 
 if TYPE_CHECKING:
-    from connect_core.replication.driver.context import Listener, Progress
+    from connect_core.replication.driver.context import Progress, RunListener
 
 
 @contextmanager
-def listening(quiet: bool = False) -> Iterator[Listener]:
+def listening(quiet: bool = False) -> Iterator[RunListener]:
     """A listener for one run; its tasks may call it from several threads."""
     if quiet or not sys.stderr.isatty():
         yield _lines(quiet)
@@ -25,7 +25,7 @@ def listening(quiet: bool = False) -> Iterator[Listener]:
             yield listener
 
 
-def _lines(quiet: bool) -> Listener:
+def _lines(quiet: bool) -> RunListener:
     from connect_core.replication.driver.report import listener
 
     told = listener(output.notice)
@@ -33,12 +33,12 @@ def _lines(quiet: bool) -> Listener:
 
 
 @contextmanager
-def _bar() -> Iterator[Listener]:
+def _bar() -> Iterator[RunListener]:
     from rich.console import Console
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from connect_core.replication.driver.context import Listener
+    from connect_core.replication.driver.context import RunListener
     from connect_core.replication.driver.report import Pace
 
     columns = (
@@ -58,4 +58,4 @@ def _bar() -> Iterator[Listener]:
                 shown[now.task] = bars.add_task(str(now.task), total=now.planned, words="")
             bars.update(shown[now.task], total=now.planned, completed=now.done, words=pace.words(now, moment))
 
-        yield Listener(lambda text: bars.console.print(output.printable(text), markup=False), progress)
+        yield RunListener(lambda text: bars.console.print(output.printable(text), markup=False), progress)

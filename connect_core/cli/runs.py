@@ -147,14 +147,14 @@ def _run_here(
     wanted: EngineOptions, opened: Session, home: Path, connector: Connector, how: How, stream: str
 ) -> dict[str, Any]:
     """This process is the driver."""
-    from connect_core.replication.backfill.run import setting_of_stream
+    from connect_core.replication.backfill.run import context_of_stream
     from connect_core.replication.driver import report
     from connect_core.replication.driver.attempts import recorded
-    from connect_core.replication.driver.prepare import setting_for
+    from connect_core.replication.driver.prepare import run_context
     from connect_core.replication.driver.run import run_connector
 
     with listening(how.quiet) as listener, recorded(opened.ledger, connector.uid, stream, engine=wanted.kind):
-        live = setting_for(
+        live = run_context(
             opened.ledger,
             opened.settings,
             home,
@@ -164,8 +164,8 @@ def _run_here(
             accept_gaps=how.accept_gaps,
             window_s=how.window_s,
         )
-        setting = setting_of_stream(live, stream, opened.settings)
-        return report.told(run_connector(setting), seconds=0)
+        context = context_of_stream(live, stream, opened.settings)
+        return report.told(run_connector(context), seconds=0)
 
 
 def _submitted_at(wanted: EngineOptions, settings: Settings, home: Path) -> Place:

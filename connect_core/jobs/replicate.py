@@ -45,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _moved(given: argparse.Namespace) -> Json:
     from connect_core.engine.spark_classic import SparkClassicEngine
-    from connect_core.replication.backfill.run import setting_of_stream
+    from connect_core.replication.backfill.run import context_of_stream
     from connect_core.replication.driver import report
     from connect_core.replication.driver.attempts import recorded
-    from connect_core.replication.driver.prepare import setting_for, working
+    from connect_core.replication.driver.prepare import run_context, working
     from connect_core.replication.driver.run import RunSummary, run_connector, run_task
 
     begun = time.monotonic()
@@ -67,7 +67,7 @@ def _moved(given: argparse.Namespace) -> Json:
         )
         _check_engine(engine_for(connector.document, settings, home, given.engine))
         engine = SparkClassicEngine(log=failures.log_of(home))
-        setting = setting_for(
+        context = run_context(
             ledger,
             settings,
             home,
@@ -78,12 +78,12 @@ def _moved(given: argparse.Namespace) -> Json:
             accept_gaps=given.accept_gaps,
             window_s=given.window,
         )
-        setting = setting_of_stream(setting, given.stream, settings)
+        context = context_of_stream(context, given.stream, settings)
         engine.open(lanes=settings.lanes)
         if given.task is None:
-            summary = run_connector(setting)
+            summary = run_connector(context)
         else:
-            done = run_task(setting, given.task)
+            done = run_task(context, given.task)
             summary = RunSummary(connector.name, (done,) if done else ())
     return report.told(summary, time.monotonic() - begun)
 

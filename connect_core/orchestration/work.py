@@ -17,12 +17,12 @@ from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
 from connect_core.orchestration import names
 from connect_core.replication.backfill.request import Moments, Request, moments_of_tick, stream_of
-from connect_core.replication.backfill.run import backfill_setting, gets_nowhere
+from connect_core.replication.backfill.run import backfill_context, gets_nowhere
 from connect_core.replication.backfill.start import begun
 from connect_core.replication.driver.attempts import recorded
 from connect_core.replication.driver.backfill_task import is_done
-from connect_core.replication.driver.context import Listener, Setting
-from connect_core.replication.driver.prepare import setting_for, working
+from connect_core.replication.driver.context import RunContext, RunListener
+from connect_core.replication.driver.prepare import run_context, working
 from connect_core.replication.driver.report import lines, told, total
 from connect_core.replication.driver.run import RunSummary, run_task
 
@@ -51,7 +51,7 @@ class Moved:
 
 
 def replicate(
-    attempt: Attempt, remote: Callable[[], str], halted: Callable[[], str], listener: Listener
+    attempt: Attempt, remote: Callable[[], str], halted: Callable[[], str], listener: RunListener
 ) -> Moved | None:
     """Runs the task; None when there is nothing for it to do: partitions are shared by fewer tasks, or nothing is there
     that the backfill could move. `remote` gives the engine's address when one is needed; `halted` says why to end at
@@ -62,10 +62,10 @@ def replicate(
         if attempt.request is None and attempt.tick is None:
             stack.enter_context(recorded(ledger, connector.uid, LIVE, task=attempt.task, attempt_of=attempt.of))
         for line in lost_attempts(ledger, connector, attempt):
-            listener.say(line)
+            listener.log(line)
         kind = engine_for(connector.document, settings, home).kind
         found = engine(kind, remote=remote() if kind == "spark" else None, home=home)
-        live = setting_for(
+        live = run_context(
             ledger,
             settings,
             home,
@@ -77,17 +77,17 @@ def replicate(
         )
         live = replace(live, halted=halted)
         request = _request(attempt, connector)
-        setting = _backfill(live, settings, request) if request else live
+        context = _backfill(live, settings, request) if request else live
         started = clock.monotonic()
-        summary = run_task(setting, attempt.task) if setting else None
-        if setting is None or summary is None:
+        summary = run_task(context, attempt.task) if context else None
+        if context is None or summary is None:
             return None
         if summary.receipts:
             for line in lines(told(RunSummary(connector.name, (summary,)), clock.monotonic() - started)):
-                listener.say(line.strip())
-        finished = setting.stream == LIVE or is_done(setting, attempt.task)
+                listener.log(line.strip())
+        finished = context.stream == LIVE or is_done(context, attempt.task)
         if not (finished or summary.receipts or halted()):
-            raise gets_nowhere(connector.name, setting.stream)  # else Airflow starts the task again at once, for ever
+            raise gets_nowhere(connector.name, context.stream)  # else Airflow starts the task again at once, for ever
         empty = not summary.receipts and _is_empty(ledger, connector, attempt)
         return Moved(len(summary.receipts), finished, empty)
 
@@ -98,24 +98,24 @@ def engine_of(connector: str) -> EngineOptions:
         return engine_for(ledger.connector(connector).document, settings, home)
 
 
-def stream_for(attempt: Attempt, listener: Listener) -> str | None:
+def stream_for(attempt: Attempt, listener: RunListener) -> str | None:
     """The stream that a driver elsewhere is to work on: a backfill is begun here. None when it has nothing to move."""
     with working() as (ledger, settings, home):
         connector = ledger.connector(attempt.connector)
         request = _request(attempt, connector)
         if request is None:
             return LIVE
-        live = setting_for(ledger, settings, home, connector, engine("inline"), listener)
+        live = run_context(ledger, settings, home, connector, engine("inline"), listener)
         stored = begun(live, settings, request, who=settings.user)
         return stored.stream if stored else None
 
 
-def _backfill(live: Setting, settings: Settings, request: Request) -> Setting | None:
+def _backfill(live: RunContext, settings: Settings, request: Request) -> RunContext | None:
     stored = begun(live, settings, request, who=settings.user)
     if stored is None:
         return None
-    live.listener.say(what_it_moves(live.connector.name, stored))
-    return backfill_setting(live, stored, settings)
+    live.listener.log(what_it_moves(live.connector.name, stored))
+    return backfill_context(live, stored, settings)
 
 
 def what_it_moves(connector: str, stored: Backfill) -> str:

@@ -19,7 +19,7 @@ from connect_core.cli import runs, session
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.errors import EngineFailed
 from connect_core.found import Found
-from connect_core.replication.driver.context import Listener
+from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.run import run_connector
 from connect_core.replication.worker.lane import search, work
 from connect_core.rocketmq import Client, ClientOptions
@@ -87,8 +87,8 @@ def _ours(place: Place, direction: str, number: int, profile: cProfile.Profile |
     engine = InProcessEngine(profile)
     with session.working() as (opened, home):
         connector = opened.ledger.connector(f"{direction}-{number}")
-        listener = Listener(lambda text: None, lambda progress: None)
-        run_connector(runs._setting(opened, home, connector, engine, listener))
+        listener = RunListener(lambda text: None, lambda progress: None)
+        run_connector(runs._context(opened, home, connector, engine, listener))
     return engine.cpu_s
 
 

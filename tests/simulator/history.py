@@ -19,7 +19,7 @@ from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooMan
 from connect_core.observe import Step
 from connect_core.planning import Assignment
 from connect_core.records import Partition
-from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.leases import end_older_versions
 from connect_core.replication.driver.ledger_batches import RANGES
 from connect_core.replication.driver.ledger_restore import seen_files
@@ -229,7 +229,7 @@ class Driver:
             return
         place = history.place()
         engine = SimulatedEngine(place, self.actor, lambda: run.held.leases[0].counter)
-        setting = Setting(
+        context = RunContext(
             ledger=ledger,
             connector=connector,
             resolved=document,
@@ -240,7 +240,7 @@ class Driver:
             lanes=history.plan.lanes,
             find_slice_s=FIND_SLICE_S,
             holder=history.holder(),
-            listener=Listener(self._says, lambda progress: None),
+            listener=RunListener(self._says, lambda progress: None),
             window_s=history.plan.window_s,
             portion=1 if history.seed % 4 == 2 else RANGES,
         )
@@ -248,12 +248,12 @@ class Driver:
             ledger,
             UID,
             assignment.version,
-            holder=setting.holder,
+            holder=context.holder,
             home=history.home,
             times=TIMES,
             say=self._says,
         )
-        run = SimulatedRun(setting, assignment, self.task, history.source(), place.sink(document.sink, Holder()))
+        run = SimulatedRun(context, assignment, self.task, history.source(), place.sink(document.sink, Holder()))
         run.step = history.step
         run.run()
 

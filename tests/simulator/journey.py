@@ -24,7 +24,7 @@ from connect_core.contracts import Json, Side, Sink, Source
 from connect_core.observe import Step
 from connect_core.records import Partition
 from connect_core.replication.driver import run as running
-from connect_core.replication.driver.context import Setting
+from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.ledger_restore import seen_files
 from connect_core.replication.driver.task import TaskRun
 from connect_core.rocketmq import Queue
@@ -52,11 +52,11 @@ CALM_RUNS = 3
 class JourneyRun(TaskRun):
     """The product's run; its steps are told, and are places where it can die."""
 
-    def __init__(self, setting: Setting, *rest: Any) -> None:
-        super().__init__(setting, *rest)
-        assert isinstance(setting.engine, SimulatedEngine)
-        self._place = setting.engine.place
-        setting.engine.run = self
+    def __init__(self, context: RunContext, *rest: Any) -> None:
+        super().__init__(context, *rest)
+        assert isinstance(context.engine, SimulatedEngine)
+        self._place = context.engine.place
+        context.engine.run = self
 
     def reached(self, step: Step) -> None:
         self._place.step(f"reached {step}")

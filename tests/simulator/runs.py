@@ -16,7 +16,7 @@ from connect_core.errors import (
     WaybillError,
 )
 from connect_core.replication.driver import run as running
-from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.ledger_batches import RANGES
 from tests.simulator.engine import SimulatedEngine
 from tests.simulator.history import FIND_SLICE_S
@@ -111,7 +111,7 @@ class Driver:
         journey, ledger = self.journey, self.journey.ledger
         connector = ledger.connector(NAME)
         engine = SimulatedEngine(journey.place(), self.actor, lambda: engine.run.held.leases[0].counter)
-        setting = Setting(
+        context = RunContext(
             ledger=ledger,
             connector=connector,
             resolved=journey.resolved(connector.document),
@@ -122,12 +122,12 @@ class Driver:
             lanes=journey.is_planned.lanes,
             find_slice_s=FIND_SLICE_S,
             holder=journey.holder(),
-            listener=Listener(self._says, lambda progress: None),
+            listener=RunListener(self._says, lambda progress: None),
             accept_gaps=journey.accepts_gaps,
             window_s=0 if journey.calm else journey.is_planned.window_s,
             portion=1 if journey.seed % 4 == 1 else RANGES,
         )
-        running.run_task(setting, self.task)
+        running.run_task(context, self.task)
 
     def _says(self, text: str) -> None:
         self.journey.scheduler.tell(f"says: {text}")

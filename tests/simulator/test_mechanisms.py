@@ -99,7 +99,7 @@ def send_queue_not_waited_out(patch: pytest.MonkeyPatch) -> None:
 
 def revisions_not_pinned(patch: pytest.MonkeyPatch) -> None:
     """Open ranges are finished with the newest document."""
-    patch.setattr(task.TaskRun, "resolved_for", lambda self, revision: self.setting.resolved)
+    patch.setattr(task.TaskRun, "resolved_for", lambda self, revision: self.context.resolved)
 
 
 def unclean_is_receipted(patch: pytest.MonkeyPatch) -> None:

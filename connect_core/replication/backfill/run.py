@@ -1,6 +1,6 @@
 """An attempt of a backfill or a replay: what it takes from the connector, and what becomes of it when it ends.
 
-`backfill_setting` makes the setting; `run_connector` and `run_task` then work as for the live stream. Everybody who
+`backfill_context` makes the context; `run_connector` and `run_task` then work as for the live stream. Everybody who
 moves a backfill comes through here: the command, a scheduler's task, a Spark job.
 """
 
@@ -13,7 +13,7 @@ from connect_core.contracts import LIVE, Json
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Backfill, Connector, Ledger
 from connect_core.planning.backfill_plan import Course
-from connect_core.replication.driver.context import Setting
+from connect_core.replication.driver.context import RunContext
 
 
 def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:
@@ -30,41 +30,43 @@ def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfi
     return found
 
 
-def backfill_setting(setting: Setting, stored: Backfill, settings: Settings) -> Setting:
-    """The live `setting` of a connector as one for the attempts of `stored`, which is in the ledger.
+def backfill_context(context: RunContext, stored: Backfill, settings: Settings) -> RunContext:
+    """The live `context` of a connector as one for the attempts of `stored`, which is in the ledger.
 
     What is read, what becomes of it and where it goes are those of the revision that it began with, whatever the
     document says since. What is tolerated is what the document says now. Tasks are those of the live assignment. It
     ends when all is moved: a window is for what is still to come.
     """
-    resolved = backfill_resolved(setting, stored, settings)
+    resolved = backfill_resolved(context, stored, settings)
     return replace(
-        setting,
-        connector=replace(setting.connector, revision=stored.revision),
+        context,
+        connector=replace(context.connector, revision=stored.revision),
         resolved=resolved,
-        resolve=lambda revision, pinned=None: backfill_resolved(setting, stored, settings, pinned),
+        resolve=lambda revision, pinned=None: backfill_resolved(context, stored, settings, pinned),
         stream=stored.stream,
         window_s=0.0,
         course=Course(stored.parts),
-        accept_gaps=setting.accept_gaps or bool(stored.asked.get("accept_gaps")),
-        halted=lambda: setting.halted() or _cancelled(setting, stored.stream),
+        accept_gaps=context.accept_gaps or bool(stored.asked.get("accept_gaps")),
+        halted=lambda: context.halted() or _cancelled(context, stored.stream),
     )
 
 
-def setting_of_stream(live: Setting, stream: str, settings: Settings) -> Setting:
-    """The `live` setting itself for the live stream, else the one for attempts of a backfill that was begun."""
+def context_of_stream(live: RunContext, stream: str, settings: Settings) -> RunContext:
+    """The `live` context itself for the live stream, else the one for attempts of a backfill that was begun."""
     if stream == LIVE:
         return live
-    return backfill_setting(live, stored_backfill(live.ledger, live.connector, stream), settings)
+    return backfill_context(live, stored_backfill(live.ledger, live.connector, stream), settings)
 
 
-def backfill_resolved(setting: Setting, stored: Backfill, settings: Settings, pinned: Json | None = None) -> Resolved:
+def backfill_resolved(
+    context: RunContext, stored: Backfill, settings: Settings, pinned: Json | None = None
+) -> Resolved:
     """The connector as the backfill began with it, writing to its own sink; connections as they were `pinned`."""
-    connector, now = setting.connector, setting.resolved
-    data = diverted(setting.ledger.document(connector.uid, stored.revision), stored.sink)
+    connector, now = context.connector, context.resolved
+    data = diverted(context.ledger.document(connector.uid, stored.revision), stored.sink)
     document = load_document(data, f"connector {connector.name}, {stored.stream}")
-    tasks = setting.ledger.assignment(connector.uid).tasks or now.tasks
-    resolved = resolve(document.model_copy(update={"tasks": tasks}), setting.home, settings, connector.uid, pinned)
+    tasks = context.ledger.assignment(connector.uid).tasks or now.tasks
+    resolved = resolve(document.model_copy(update={"tasks": tasks}), context.home, settings, connector.uid, pinned)
     sink = with_policies(resolved.sink, now.sink)
     return replace(resolved, sink=sink, tolerance=now.tolerance, on_gap=now.on_gap)
 
@@ -78,6 +80,6 @@ def gets_nowhere(connector: str, stream: str) -> Retriable:
     )
 
 
-def _cancelled(setting: Setting, stream: str) -> str:
-    stored = setting.ledger.backfill(setting.connector.uid, stream)
+def _cancelled(context: RunContext, stream: str) -> str:
+    stored = context.ledger.backfill(context.connector.uid, stream)
     return "cancelled" if stored is None or stored.state == "cancelled" else ""

@@ -1,7 +1,7 @@
 """Beginning a backfill or a replay, or going on with one: the one way in for the command, a form and a schedule.
 
-    stored = begun(setting, settings, Request(begin="2h"), who="ann")
-    run_connector(backfill_setting(setting, stored, settings))
+    stored = begun(context, settings, Request(begin="2h"), who="ann")
+    run_connector(backfill_context(context, stored, settings))
 
 Everything that a person should know first is said, or refused, before anything is stored.
 """
@@ -21,18 +21,18 @@ from connect_core.records import Partition
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.select import Selection, by_moments, by_ranges, by_receipts, looked_at, places
-from connect_core.replication.driver.context import Setting
+from connect_core.replication.driver.context import RunContext
 
 
-def begun(setting: Setting, settings: Settings, request: Request, *, who: str) -> Backfill | None:
+def begun(context: RunContext, settings: Settings, request: Request, *, who: str) -> Backfill | None:
     """What is stored now: of a stream that somebody has begun already, whatever that was. None when there is nothing to
-    move. `setting` is that of the live stream.
+    move. `context` is that of the live stream.
 
     Raises ConfigError for words that cannot be followed, or that are others than those it was begun with; OffsetGone
     when some of it is gone and that is not accepted.
     """
     check(request)
-    ledger, connector, now = setting.ledger, setting.connector, clock.utc()
+    ledger, connector, now = context.ledger, context.connector, clock.utc()
     stream = stream_of(request, new_run_id(now))
     if stored := ledger.backfill(connector.uid, stream):
         _require_same(request, stored)
@@ -42,22 +42,22 @@ def begun(setting: Setting, settings: Settings, request: Request, *, who: str) -
             f"there is no {stream} of connector {connector.name}",
             next_step=f"See `waybill backfills list {connector.name}`, or say what it moves: --from, --range",
         )
-    draft = _draft(setting, settings, request, stream, who)
-    resolved = backfill_resolved(setting, draft, settings)
-    _require_apart(setting, settings, resolved, stream)
+    draft = _draft(context, settings, request, stream, who)
+    resolved = backfill_resolved(context, draft, settings)
+    _require_apart(context, settings, resolved, stream)
     with ExitStack() as resources:
         source = systems.source(revealed(resolved.source), resources)
-        selected = looked_at(source, _selected(setting, source, request, now), request.accept_gaps, connector.name)
-    for notice in (*selected.notices, *_same_target(setting, resolved)):
-        setting.listener.say(notice)
+        selected = looked_at(source, _selected(context, source, request, now), request.accept_gaps, connector.name)
+    for notice in (*selected.notices, *_same_target(context, resolved)):
+        context.listener.log(notice)
     if not selected.parts:
         return None
-    _assign(setting, selected)
+    _assign(context, selected)
     return ledger.begin_backfill(replace(draft, parts=selected.parts))
 
 
-def _draft(setting: Setting, settings: Settings, request: Request, stream: str, who: str) -> Backfill:
-    connector = setting.connector
+def _draft(context: RunContext, settings: Settings, request: Request, stream: str, who: str) -> Backfill:
+    connector = context.connector
     given = dict(map(parse_option, request.sink))
     return Backfill(
         uid=connector.uid,
@@ -66,15 +66,15 @@ def _draft(setting: Setting, settings: Settings, request: Request, stream: str, 
         revision=connector.revision,
         asked=request.asked() | ({"accept_gaps": True} if request.accept_gaps else {}),
         parts=(),
-        sink=sink_changes(connector.document, given, stream, setting.home, settings),
+        sink=sink_changes(connector.document, given, stream, context.home, settings),
         who=who,
         why=request.why,
     )
 
 
-def _selected(setting: Setting, source: Source, request: Request, now: datetime) -> Selection:
-    ledger, connector = setting.ledger, setting.connector
-    there = places(source, _live_positions(setting, source))
+def _selected(context: RunContext, source: Source, request: Request, now: datetime) -> Selection:
+    ledger, connector = context.ledger, context.connector
+    there = places(source, _live_positions(context, source))
     if request.run:
         settled = ledger.ranges_of_run(connector.uid, request.run)
         if not settled:
@@ -88,20 +88,20 @@ def _selected(setting: Setting, source: Source, request: Request, now: datetime)
     return by_moments(source, there, moments(request, now), now)
 
 
-def _live_positions(setting: Setting, source: Source) -> dict[Partition, Position | None]:
-    ledger, uid = setting.ledger, setting.connector.uid
+def _live_positions(context: RunContext, source: Source) -> dict[Partition, Position | None]:
+    ledger, uid = context.ledger, context.connector.uid
     return ledger.positions(uid, LIVE, source.partitions(list(ledger.partitions(uid))))
 
 
-def _assign(setting: Setting, selected: Selection) -> None:
+def _assign(context: RunContext, selected: Selection) -> None:
     """A partition that no live run has seen yet gets its slot and its task, as the live stream shares them out."""
-    ledger, uid = setting.ledger, setting.connector.uid
+    ledger, uid = context.ledger, context.connector.uid
     standing = ledger.assignment(uid)
     partitions = sorted({part.partition for part in selected.parts})
     if standing.version:
         ledger.assign(uid, partitions, standing.tasks, standing.strategy)
     else:
-        ledger.assign(uid, partitions, setting.resolved.tasks, setting.resolved.assignment)
+        ledger.assign(uid, partitions, context.resolved.tasks, context.resolved.assignment)
 
 
 def _require_same(request: Request, stored: Backfill) -> None:
@@ -119,16 +119,16 @@ def _shown(asked: Json) -> str:
     return ", ".join(f"{name} {value if isinstance(value, str) else ' '.join(value)}" for name, value in asked.items())
 
 
-def _require_apart(setting: Setting, settings: Settings, resolved: Resolved, stream: str) -> None:
+def _require_apart(context: RunContext, settings: Settings, resolved: Resolved, stream: str) -> None:
     """Raises ConfigError when the live stream, or a backfill that is not over, has what can have one writer only."""
-    ledger, connector = setting.ledger, setting.connector
+    ledger, connector = context.ledger, context.connector
     wanted = _alone(resolved)
     if not wanted:
         return
-    others = {f"the live stream of {connector.name}": setting.resolved}
+    others = {f"the live stream of {connector.name}": context.resolved}
     for other in ledger.backfills(connector.uid):
         if other.state in UNFINISHED and other.stream != stream:
-            others[f"{other.stream} of {connector.name}"] = backfill_resolved(setting, other, settings)
+            others[f"{other.stream} of {connector.name}"] = backfill_resolved(context, other, settings)
     for name, there in others.items():
         if both := wanted & _alone(there):
             raise ConfigError(
@@ -144,8 +144,8 @@ def _alone(resolved: Resolved) -> set[str]:
     return {name for task in range(resolved.tasks) for name in sink.exclusive(task)}
 
 
-def _same_target(setting: Setting, resolved: Resolved) -> list[str]:
-    if resolved.sink != setting.resolved.sink:
+def _same_target(context: RunContext, resolved: Resolved) -> list[str]:
+    if resolved.sink != context.resolved.sink:
         return []
     return [
         "it writes where the live stream writes: what both have moved is there twice, on purpose, told apart by the"

@@ -3,46 +3,46 @@
 from __future__ import annotations
 
 from connect_core.errors import ConfigError, LeaseHeld, Retriable, WaybillError
-from connect_core.replication.driver.context import Setting, shares_of
+from connect_core.replication.driver.context import RunContext, shares_of
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
 
 
-def require_going_on(setting: Setting) -> None:
+def require_going_on(context: RunContext) -> None:
     """Raises ConfigError for a backfill that was called off, or whose connector was deleted; one that had failed is
     running again."""
-    ledger, uid = setting.ledger, setting.connector.uid
-    stored = ledger.backfill(uid, setting.stream)
+    ledger, uid = context.ledger, context.connector.uid
+    stored = ledger.backfill(uid, context.stream)
     if stored is None or stored.state == "cancelled" or ledger.standing(uid).deleted:
         why = "was cancelled" if stored and stored.state == "cancelled" else "is not there any more"
         raise ConfigError(
-            f"{setting.stream} {why}",
-            where=f"connector {setting.connector.name}",
-            next_step=f"See `waybill backfills list {setting.connector.name}`; another one begins with another --id",
+            f"{context.stream} {why}",
+            where=f"connector {context.connector.name}",
+            next_step=f"See `waybill backfills list {context.connector.name}`; another one begins with another --id",
         )
-    ledger.resume_backfill(uid, setting.stream)
+    ledger.resume_backfill(uid, context.stream)
 
 
-def concluding(setting: Setting, run: TaskRun) -> TaskSummary:
+def concluding(context: RunContext, run: TaskRun) -> TaskSummary:
     """Runs one task; afterwards the ledger knows whether everything is done, or that it failed for good."""
-    ledger, uid = setting.ledger, setting.connector.uid
+    ledger, uid = context.ledger, context.connector.uid
     try:
         summary = run.run()
     except (Retriable, LeaseHeld):
         raise
     except WaybillError:
-        ledger.end_backfill(uid, setting.stream, "failed")
+        ledger.end_backfill(uid, context.stream, "failed")
         raise
-    if is_done(setting):
-        ledger.end_backfill(uid, setting.stream, "done")
+    if is_done(context):
+        ledger.end_backfill(uid, context.stream, "done")
     return summary
 
 
-def is_done(setting: Setting, task: int | None = None) -> bool:
+def is_done(context: RunContext, task: int | None = None) -> bool:
     """Whether every part of the backfill is settled; with `task` those of its partitions, as these are shared out."""
-    course, ledger, uid = setting.course, setting.ledger, setting.connector.uid
+    course, ledger, uid = context.course, context.ledger, context.connector.uid
     if course is None:
-        raise ValueError(f"stream {setting.stream} of {setting.connector.name} has no course")
-    wanted = course.partitions() if task is None else shares_of(setting, ledger.assignment(uid), task).keys()
-    positions = ledger.positions(uid, setting.stream, wanted)
-    return course.is_done(positions) and not ledger.open_ranges(uid, setting.stream, wanted)
+        raise ValueError(f"stream {context.stream} of {context.connector.name} has no course")
+    wanted = course.partitions() if task is None else shares_of(context, ledger.assignment(uid), task).keys()
+    positions = ledger.positions(uid, context.stream, wanted)
+    return course.is_done(positions) and not ledger.open_ranges(uid, context.stream, wanted)

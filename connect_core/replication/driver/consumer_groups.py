@@ -17,7 +17,7 @@ from connect_core.ledger import Connector, Ledger, SettledRange
 from connect_core.records import Lineage, Partition
 
 if TYPE_CHECKING:
-    from connect_core.replication.driver.context import Setting
+    from connect_core.replication.driver.context import RunContext
     from connect_core.systems.rocketmq.translating import Copied, Stretch, Translator
 
 
@@ -42,23 +42,23 @@ def translator(ledger: Ledger, connector: Connector, resolved: Resolved) -> Abst
     )
 
 
-def keep_in_step(setting: Setting) -> None:
+def keep_in_step(context: RunContext) -> None:
     """After a run has settled: the groups that the document names stand at the target where they stand at the source,
     as far as that moves them forward. What cannot be done is said; it is no failure of the run."""
-    wanted = setting.resolved.sink.options.get("groups")
-    if not wanted or setting.stream != LIVE:
+    wanted = context.resolved.sink.options.get("groups")
+    if not wanted or context.stream != LIVE:
         return
-    say = setting.listener.say
+    say = context.listener.log
     try:
-        with translator(setting.ledger, setting.connector, setting.resolved) as both:
+        with translator(context.ledger, context.connector, context.resolved) as both:
             for group in both.groups(wanted):
-                _keep(both, group, setting)
+                _keep(both, group, context)
     except WaybillError as error:
         say(f"consumer groups were not kept in step (they will be next time): {error}")
 
 
-def _keep(both: Translator, group: str, setting: Setting) -> None:
-    say = setting.listener.say
+def _keep(both: Translator, group: str, context: RunContext) -> None:
+    say = context.listener.log
     try:
         moved = both.move_forward(group)
     except WaybillError as error:

@@ -28,10 +28,10 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Listener:
+class RunListener:
     """Whom a run tells what it does: sentences, and numbers for a progress bar."""
 
-    say: Callable[[str], None]
+    log: Callable[[str], None]
     progress: Callable[[Progress], None]
 
 
@@ -42,7 +42,7 @@ class Resolve(Protocol):
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunContext:
     """All that the tasks of one run share. `resolve` gives the connector as it was when a range was planned."""
 
     ledger: Ledger
@@ -55,7 +55,7 @@ class Setting:
     lanes: int
     find_slice_s: float
     holder: str
-    listener: Listener
+    listener: RunListener
     stream: str = LIVE
     course: Course | None = None
     """What a backfill or a replay moves, and nothing else; None: what there is."""
@@ -71,7 +71,7 @@ class Setting:
     """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
 
 
-def shares_of(setting: Setting, assignment: Assignment, task: int) -> dict[Partition, Share]:
-    """The partitions that one task of this setting moves."""
-    wanted = setting.course.partitions() if setting.course else assignment.shares.keys()
+def shares_of(context: RunContext, assignment: Assignment, task: int) -> dict[Partition, Share]:
+    """The partitions that one task of this run moves."""
+    wanted = context.course.partitions() if context.course else assignment.shares.keys()
     return {part: share for part, share in assignment.shares.items() if share.task == task and part in wanted}

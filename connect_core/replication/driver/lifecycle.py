@@ -126,9 +126,9 @@ class Lifecycle:
 
     def _say(self, lines: Sequence[str]) -> None:
         for line in lines[:_TOLD]:
-            self._run.setting.listener.say(line)
+            self._run.context.listener.log(line)
         if len(lines) > _TOLD:
-            self._run.setting.listener.say(f"... and so {len(lines) - _TOLD:,} more")
+            self._run.context.listener.log(f"... and so {len(lines) - _TOLD:,} more")
 
 
 def to_be_told(

@@ -24,7 +24,7 @@ from connect_core.config import (
 )
 from connect_core.contracts import Engine, Json
 from connect_core.ledger import Connector, Ledger
-from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.leases import Times
 
 
@@ -37,18 +37,18 @@ def working() -> Iterator[tuple[Ledger, Settings, Path]]:
         yield ledger, load_settings(home), home
 
 
-def setting_for(
+def run_context(
     ledger: Ledger,
     settings: Settings,
     home: Path,
     connector: Connector,
     engine: Engine,
-    listener: Listener,
+    listener: RunListener,
     *,
     attempt_of: str | None = None,
     accept_gaps: bool = False,
     window_s: float | None = None,
-) -> Setting:
+) -> RunContext:
     """All that the tasks of one run share. Raises what `resolved` raises.
 
     `window_s` None: the run of a scheduler (`attempt_of`) has the window of the document, any other one none.
@@ -56,7 +56,7 @@ def setting_for(
     now = resolved(ledger, settings, home, connector)
     if window_s is None:
         window_s = now.window_s if attempt_of is not None else 0.0
-    return Setting(
+    return RunContext(
         ledger=ledger,
         connector=connector,
         resolved=now,

@@ -42,8 +42,8 @@ def inherited(run: TaskRun) -> list[OpenRange]:
     left = _with_their_pipelines(run, left)
     if not left:
         return []
-    run.setting.listener.say(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
-    for some in portions([item.id for item in left], run.setting.portion):
+    run.context.listener.log(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
+    for some in portions([item.id for item in left], run.context.portion):
         run.ledger.adopt(run.held.leases, run.summary.run_id, some)
     run.goals.took_over(item.range for item in left)
     left = _without_idle(run, left)
@@ -86,7 +86,7 @@ def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
     items = run.lifecycle.going_on(items)
     lost = losses(items, bounds)
     if lost:
-        run.setting.listener.say(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
+        run.context.listener.log(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
     run.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
     settled = {one.item.id for one in lost}
     return _with_ends(run, [item for item in items if item.id not in settled], bounds)
@@ -118,7 +118,7 @@ def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partiti
     ended = ends(items, bounds)
     begun = {item.id: ended[item.id] for item in items if item.id in ended and ended[item.id] > item.range.begin}
     if begun:
-        for some in portions(sorted(begun), run.setting.portion):
+        for some in portions(sorted(begun), run.context.portion):
             run.ledger.bound(run.held.leases, {one: begun[one] for one in some})
     if idle := ended.keys() - begun.keys():
         run.take_back(sorted(idle))
@@ -136,7 +136,7 @@ def _not_accepted(run: TaskRun, lost: Sequence[Loss]) -> dict[Partition, Failure
     found = {}
     for loss in lost:
         partition, gaps = loss.item.range.partition, loss.gaps()
-        if loss.unplaced() and not run.setting.accept_gaps:
+        if loss.unplaced() and not run.context.accept_gaps:
             raise bytes_unplaced(run.command(), run.where(), loss)
         if gaps and not run.gaps_accepted():
             gone = records_gone(run.command(), run.where(), partition, gaps, loss.seen.begin)
@@ -173,14 +173,14 @@ def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
         while todo:
             run.held.renew()
             pins = todo[0].range.pins
-            sink = with_policies(run.resolved_for(pins).sink, run.setting.resolved.sink)
+            sink = with_policies(run.resolved_for(pins).sink, run.context.resolved.sink)
             together = tuple(item for item in todo if _alike(item.range.pins, pins))
-            told = run.setting.engine.find(Search(run.uid, sink, together, run.setting.find_slice_s, code_version()))
+            told = run.context.engine.find(Search(run.uid, sink, together, run.context.find_slice_s, code_version()))
             failed = {items[one].range.partition: found.failure for one, found in told.items() if found.failure}
             run.lifecycle.put_aside(failed)
             seen = {one: found for one, found in told.items() if not found.failure}
             got_on = [one for one, found in seen.items() if _got_on(items[one], found)]
-            for some in portions(got_on, run.setting.portion):
+            for some in portions(got_on, run.context.portion):
                 run.ledger.record_found(run.held.leases, {one: seen[one] for one in some})
             items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
             items = {item.id: item for item in run.lifecycle.going_on(list(items.values()))}
@@ -196,7 +196,7 @@ def _got_on(item: OpenRange, found: Found) -> bool:
 
 
 def _tell_what_is_there(run: TaskRun, items: Sequence[OpenRange]) -> None:
-    say = run.setting.listener.say
+    say = run.context.listener.log
     there = {item.id: item.found.there() if item.found else 0 for item in items}
     for item in items[:_RANGES_TOLD]:
         begin, key = item.range.begin, item.range.partition.key

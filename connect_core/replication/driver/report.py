@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_core.contracts import Receipt
-from connect_core.replication.driver.context import Listener, Progress
+from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.run import RunSummary
 from connect_core.replication.driver.set_aside import sentence, set_aside
 
@@ -32,7 +32,7 @@ _NOTEWORTHY = ("absent", "filtered", "rejected", "surplus", "possible_repeats")
 _LINE_EVERY_S = 5.0
 
 
-def listener(write: Callable[[str], None]) -> Listener:
+def listener(write: Callable[[str], None]) -> RunListener:
     """Writes each sentence, and a task's progress at most every five seconds and at its end. For several threads."""
     paces: dict[int, Pace] = {}
     told: dict[int, float] = {}
@@ -45,7 +45,7 @@ def listener(write: Callable[[str], None]) -> Listener:
         told[now.task] = moment
         write(f"task {now.task}: {pace.words(now, moment)}")
 
-    return Listener(write, progress)
+    return RunListener(write, progress)
 
 
 @dataclass(frozen=True)

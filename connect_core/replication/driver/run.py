@@ -17,7 +17,7 @@ from connect_core.records import Partition
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.backfill_task import concluding, require_going_on
 from connect_core.replication.driver.consumer_groups import keep_in_step
-from connect_core.replication.driver.context import Setting, shares_of
+from connect_core.replication.driver.context import RunContext, shares_of
 from connect_core.replication.driver.leases import end_older_versions
 from connect_core.replication.driver.ledger_restore import recognise
 from connect_core.replication.driver.lifecycle import gravity, put_aside_error, to_be_told
@@ -36,37 +36,37 @@ class RunSummary:
         return [receipt for task in self.tasks for receipt in task.receipts]
 
 
-def run_connector(setting: Setting) -> RunSummary:
+def run_connector(context: RunContext) -> RunSummary:
     """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
-    _require_running(setting)
-    shared = _assigned(setting)
+    _require_running(context)
+    shared = _assigned(context)
     assignment = shared.assignment
-    busy = [task for task in range(assignment.tasks) if _has_work(setting, assignment, task)]
+    busy = [task for task in range(assignment.tasks) if _has_work(context, assignment, task)]
     with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:
-        running = [pool.submit(_run_task, setting, shared, task) for task in busy]
+        running = [pool.submit(_run_task, context, shared, task) for task in busy]
     errors = [error for future in running if (error := future.exception())]
     if all(map(_only_put_aside, errors)):
-        keep_in_step(setting)
+        keep_in_step(context)
     if errors:
-        raise _gravest(errors, f"connector {setting.connector.name}")
-    return RunSummary(setting.connector.name, tuple(future.result() for future in running))
+        raise _gravest(errors, f"connector {context.connector.name}")
+    return RunSummary(context.connector.name, tuple(future.result() for future in running))
 
 
-def run_task(setting: Setting, task: int) -> TaskSummary | None:
+def run_task(context: RunContext, task: int) -> TaskSummary | None:
     """One task of a run whose other tasks have processes of their own. None when the partitions are shared by fewer
     tasks than that, or it has none of those that a backfill moves: there is nothing for it to do."""
-    _require_running(setting)
-    shared = _assigned(setting)
-    if not _has_work(setting, shared.assignment, task):
+    _require_running(context)
+    shared = _assigned(context)
+    if not _has_work(context, shared.assignment, task):
         return None
     try:
-        summary = _run_task(setting, shared, task)
+        summary = _run_task(context, shared, task)
     except WaybillError as error:
         if task == 0 and _only_put_aside(error):
-            keep_in_step(setting)
+            keep_in_step(context)
         raise
     if task == 0:  # one for all: what the others settle after that is of the next run
-        keep_in_step(setting)
+        keep_in_step(context)
     return summary
 
 
@@ -85,16 +85,16 @@ def _gravest(errors: Sequence[BaseException], where: str) -> BaseException:
     return max(errors, key=gravity)
 
 
-def _has_work(setting: Setting, assignment: Assignment, task: int) -> bool:
+def _has_work(context: RunContext, assignment: Assignment, task: int) -> bool:
     """A live task may still get partitions while it runs."""
-    return task < assignment.tasks and (setting.course is None or bool(shares_of(setting, assignment, task)))
+    return task < assignment.tasks and (context.course is None or bool(shares_of(context, assignment, task)))
 
 
-def _require_running(setting: Setting) -> None:
-    connector = setting.connector
-    if setting.stream != LIVE:
-        require_going_on(setting)
-    if connector.target_state == "stopped" or (setting.stream == LIVE and connector.target_state != "running"):
+def _require_running(context: RunContext) -> None:
+    connector = context.connector
+    if context.stream != LIVE:
+        require_going_on(context)
+    if connector.target_state == "stopped" or (context.stream == LIVE and connector.target_state != "running"):
         raise noted(  # a person's wish, and no failure
             ConfigError(
                 f"connector {connector.name} is {connector.target_state}",
@@ -103,17 +103,17 @@ def _require_running(setting: Setting) -> None:
         )
 
 
-def _run_task(setting: Setting, shared: _Shared, task: int) -> TaskSummary:
+def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
     with ExitStack() as resources:
-        source = systems.source(revealed(setting.resolved.source), resources)
-        sink = systems.sink(revealed(setting.resolved.sink), resources)
-        run = TaskRun(setting, shared.assignment, task, source, sink, shared.named)
+        source = systems.source(revealed(context.resolved.source), resources)
+        sink = systems.sink(revealed(context.resolved.sink), resources)
+        run = TaskRun(context, shared.assignment, task, source, sink, shared.named)
         try:
-            return run.run() if setting.stream == LIVE else concluding(setting, run)
+            return run.run() if context.stream == LIVE else concluding(context, run)
         finally:
             # A task that never got its lease leaves the figures of the run before; a backfill those of the live stream.
-            if run.steps and setting.stream == LIVE:
-                write_metrics(setting.home, setting.connector.name, task, run.steps, run.summary.records())
+            if run.steps and context.stream == LIVE:
+                write_metrics(context.home, context.connector.name, task, run.steps, run.summary.records())
 
 
 @dataclass(frozen=True)
@@ -124,36 +124,36 @@ class _Shared:
     named: frozenset[Partition] | None = None
 
 
-def _assigned(setting: Setting) -> _Shared:
+def _assigned(context: RunContext) -> _Shared:
     """Who has which partition now, new ones included; nobody of an older version is at work any more. A backfill
     shares nothing out, and moves what it began with: it follows the live stream."""
-    uid = setting.connector.uid
+    uid = context.connector.uid
     recognise(
-        setting.ledger,
-        setting.home,
-        holder=setting.holder,
-        ttl_s=setting.times.ttl_s,
-        say=setting.listener.say,
+        context.ledger,
+        context.home,
+        holder=context.holder,
+        ttl_s=context.times.ttl_s,
+        say=context.listener.log,
     )
-    shared = _shared_out(setting) if setting.stream == LIVE else _Shared(setting.ledger.assignment(uid))
+    shared = _shared_out(context) if context.stream == LIVE else _Shared(context.ledger.assignment(uid))
     end_older_versions(
-        setting.ledger,
+        context.ledger,
         uid,
         shared.assignment.version,
-        stream=setting.stream,
-        holder=setting.holder,
-        home=setting.home,
-        times=setting.times,
-        say=setting.listener.say,
+        stream=context.stream,
+        holder=context.holder,
+        home=context.home,
+        times=context.times,
+        say=context.listener.log,
     )
     return shared
 
 
-def _shared_out(setting: Setting) -> _Shared:
-    uid, ledger = setting.connector.uid, setting.ledger
+def _shared_out(context: RunContext) -> _Shared:
+    uid, ledger = context.connector.uid, context.ledger
     with ExitStack() as resources:
-        source = systems.source(revealed(setting.resolved.source), resources)
+        source = systems.source(revealed(context.resolved.source), resources)
         known = to_be_told(source, ledger.partitions(uid), ledger.partition_states(uid))
         named = source.partitions(known)
-    assignment = ledger.assign(uid, named, setting.resolved.tasks, setting.resolved.assignment)
+    assignment = ledger.assign(uid, named, context.resolved.tasks, context.resolved.assignment)
     return _Shared(assignment, frozenset(named))

@@ -46,7 +46,7 @@ from connect_core.planning.backfill_plan import Course, within
 from connect_core.records import Partition
 from connect_core.replication.driver import recovery
 from connect_core.replication.driver.attempts import noted
-from connect_core.replication.driver.context import Progress, Setting, shares_of
+from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import Goals
 from connect_core.replication.driver.errors import records_gone, target_taken
 from connect_core.replication.driver.leases import Held, Wanted, acquire
@@ -69,27 +69,27 @@ class TaskRun:
 
     def __init__(
         self,
-        setting: Setting,
+        context: RunContext,
         assignment: Assignment,
         task: int,
         source: Source,
         sink: Sink,
         named: Collection[Partition] | None = None,
     ) -> None:
-        self.setting, self.assignment, self.task, self.stream = setting, assignment, task, setting.stream
-        self.ledger, self.uid = setting.ledger, setting.connector.uid
-        self._revision = setting.connector.revision
+        self.context, self.assignment, self.task, self.stream = context, assignment, task, context.stream
+        self.ledger, self.uid = context.ledger, context.connector.uid
+        self._revision = context.connector.revision
         self.source, self.sink = source, sink
-        self.slots = {part: share.slot for part, share in shares_of(setting, assignment, task).items()}
+        self.slots = {part: share.slot for part, share in shares_of(context, assignment, task).items()}
         self.goals = Goals()
         self.lifecycle = Lifecycle(self, named)
         self.targets: Targets | None = None
         self._homes: dict[str, Json] = {}
         """By id of the partition where it was found to stand (`Homing`): floors say so once something is settled."""
         self._seen_topics: dict[str, int] = {}
-        self.quantum_s, self.idle_s = setting.times.quantum_s, math.inf
+        self.quantum_s, self.idle_s = context.times.quantum_s, math.inf
         self.budget = Budget(
-            setting.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
+            context.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
         )
         self._began = clock.monotonic()
         self._restored: bool | None = None
@@ -105,11 +105,11 @@ class TaskRun:
     def run(self) -> TaskSummary:
         """Raises what stopped it, or what put partitions aside, after everything that was durable has been settled and
         the leases are let go."""
-        setting, engine = self.setting, self.setting.engine.described
-        watch = Watch(self.ledger, setting.home, setting.holder, self.where())
+        context, engine = self.context, self.context.engine.described
+        watch = Watch(self.ledger, context.home, context.holder, self.where())
         with watch.telling():
             run_id = watch.run_id = self.ledger.begin_run(
-                self.uid, self.stream, task=self.task, engine=engine, attempt_of=setting.attempt_of
+                self.uid, self.stream, task=self.task, engine=engine, attempt_of=context.attempt_of
             )
         self.summary = TaskSummary(self.task, run_id)
         try:
@@ -130,7 +130,7 @@ class TaskRun:
         with self.summary.timed("lease"):
             self.held = self._acquire()
         try:
-            require_over(self.ledger, self.setting.times.ttl_s, self.where())
+            require_over(self.ledger, self.context.times.ttl_s, self.where())
             self.reached(Step.LEASED)
             self._move()
         finally:
@@ -148,8 +148,8 @@ class TaskRun:
             pending = self.moved(pending)
             if self.ends_here():
                 return
-        if self.setting.window_s:
-            Window(self, self._began + self.setting.window_s).stay()
+        if self.context.window_s:
+            Window(self, self._began + self.context.window_s).stay()
         elif isinstance(self.source, Inbox):
             Window(self, self._began + EMPTIED_S).empty_inbox()
 
@@ -191,7 +191,7 @@ class TaskRun:
 
     def take_back(self, range_ids: Sequence[int]) -> None:
         """Open ranges of which nothing is in a target."""
-        for some in portions(range_ids, self.setting.portion):
+        for some in portions(range_ids, self.context.portion):
             self.ledger.withdraw(self.held.leases, some)
 
     def ends_here(self, *, staying: bool = False) -> bool:
@@ -199,7 +199,7 @@ class TaskRun:
         `staying` ends when its document has changed: the next one follows the new one."""
         why = self._halted(staying)
         if why:
-            self.setting.listener.say(f"{why}: ends at a range boundary")
+            self.context.listener.log(f"{why}: ends at a range boundary")
         return bool(why)
 
     def _halted(self, staying: bool) -> str:
@@ -212,7 +212,7 @@ class TaskRun:
             return "its partitions were shared out anew"
         if standing.target_state == "stopped" or (self.stream == LIVE and standing.target_state != "running"):
             return standing.target_state
-        return self.setting.halted()
+        return self.context.halted()
 
     def _acquire(self) -> Held:
         version = self.assignment.version
@@ -223,10 +223,10 @@ class TaskRun:
         return acquire(
             self.ledger,
             wanted,
-            holder=self.setting.holder,
-            home=self.setting.home,
-            times=self.setting.times,
-            say=self.setting.listener.say,
+            holder=self.context.holder,
+            home=self.context.home,
+            times=self.context.times,
+            say=self.context.listener.log,
         )
 
     def claimed(self, items: Sequence[OpenRange]) -> set[str]:
@@ -239,7 +239,7 @@ class TaskRun:
 
     def _sink_of(self, pins: Pins) -> Sink:
         side = self.resolved_for(pins).sink
-        return self.sink if side.system == self.setting.resolved.sink.system else systems.sink(revealed(side))
+        return self.sink if side.system == self.context.resolved.sink.system else systems.sink(revealed(side))
 
     def is_ahead(self, pins: Pins, floors: Iterable[Floor]) -> bool:
         """Whether records may stand ahead in a target that a range with these pins reaches: it is looked for. Floors
@@ -260,8 +260,8 @@ class TaskRun:
         if self.targets is None or self._topics() != self._seen_topics:
             self.targets = self.look_at_targets()
         targets = self.targets
-        pins = self.pins(Pins(self._revision, "", {}, "", self.setting.resolved.connections))
-        limits = RangeLimits(self.setting.resolved.range_records, self.setting.resolved.range_bytes)
+        pins = self.pins(Pins(self._revision, "", {}, "", self.context.resolved.connections))
+        limits = RangeLimits(self.context.resolved.range_records, self.context.resolved.range_bytes)
         return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition), partition))
 
     def _topics(self) -> dict[str, int]:
@@ -323,7 +323,7 @@ class TaskRun:
             for gap in (one for one in item.range.gaps if not one.loses):
                 seen = f"what was seen of it, to {gap.begin:,}, was read; what came later nobody saw"
                 ended = f"is not there any more; {seen}"
-                self.setting.listener.say(
+                self.context.listener.log(
                     f"{item.range.partition.key} {f'at {gap.begin:,}: {gap.reason}' if gap.warns else ended}"
                 )
 
@@ -343,7 +343,7 @@ class TaskRun:
         """Commits the ranges as planned, with the floors that are given for their partitions, portion by portion."""
         self.held.renew()
         opened: list[OpenRange] = []
-        for some in portions(ranges, self.setting.portion):
+        for some in portions(ranges, self.context.portion):
             given = [floor for one in some for floor in floors.get(one.partition, ())]
             opened += self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, some, given)
             self.reached(Step.PLANNED)
@@ -376,9 +376,9 @@ class TaskRun:
         of_another = pins.revision != self._revision or not self.goes_where_now(pins)
         single = of_another or (self.targets is not None and self.targets.single_lane)
         self._keep_to_the_rate()
-        shares = split_lanes(pending, 1 if single else self.budget.lanes(self.setting.lanes))
+        shares = split_lanes(pending, 1 if single else self.budget.lanes(self.context.lanes))
         pace = self.budget.pace(len(shares))
-        with self.summary.timed("execute"), _started(self.setting.engine, len(shares)) as engine:
+        with self.summary.timed("execute"), _started(self.context.engine, len(shares)) as engine:
             deadline = self.held.renew()
             outcomes = engine.execute([self._lane(items, deadline, pace) for items in shares])
         self.budget.spend([outcome.receipt for outcome in outcomes if outcome.receipt])
@@ -389,7 +389,7 @@ class TaskRun:
         """Waits until what was moved is within what may be moved in a second."""
         while (wait_s := self.budget.ahead_s()) > 0:
             self.held.renew()
-            clock.sleep(min(wait_s, self.setting.times.ttl_s / 4))
+            clock.sleep(min(wait_s, self.context.times.ttl_s / 4))
 
     def settle(self, pending: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
         """Commits the receipts among `outcomes`, which are of these ranges, and their offsets; tells the source."""
@@ -397,7 +397,7 @@ class TaskRun:
         if not receipts:
             return
         items = {item.id: item for item in pending}
-        for some in to_settle(receipts, self.setting.portion):
+        for some in to_settle(receipts, self.context.portion):
             with self.summary.timed("settle"):
                 self._settle_once_more_if_unknown(some)
             self.reached(Step.SETTLED)
@@ -405,7 +405,7 @@ class TaskRun:
         self.lifecycle.settled(items[one.range_id].range.partition for one in receipts if not one.failure)
         stored = [outcome.receipt for outcome in receipts if outcome.receipt]
         for told in (*map(sentence, set_aside(stored)), *map(left_sentence, left(stored))):
-            self.setting.listener.say(told)
+            self.context.listener.log(told)
         self._tell_progress()
         if self.stream == LIVE:
             settled = [items[outcome.range_id].range for outcome in receipts]
@@ -425,7 +425,7 @@ class TaskRun:
     def bounds(self) -> dict[Partition, Bounds]:
         """What there is from each position on. A partition of which records are lost is put aside, unless somebody has
         accepted that; so is one that cannot be read."""
-        course = self.setting.course
+        course = self.context.course
         seen = self._bounds_on(course) if course else self._bounds_from(self.asked())
         meant = {partition: one for partition, one in seen.items() if self.lifecycle.reads(partition)}
         bounds = self.lifecycle.readable(meant, self._failures(meant))
@@ -487,16 +487,16 @@ class TaskRun:
 
     def follow_new_partitions(self) -> None:
         """Partitions that have appeared since this run began, and are this task's, are its own from now on."""
-        setting, known = self.setting, self.assignment.shares
+        context, known = self.context, self.assignment.shares
         there = self.source.partitions(self.lifecycle.known())
         self.lifecycle.names(there)
         if all(partition in known for partition in there):
             return
-        resolved = setting.resolved
+        resolved = context.resolved
         now = self.ledger.assign(self.uid, there, resolved.tasks, resolved.assignment)
         if now.version == self.assignment.version:
             self.assignment = now
-            self.slots = {part: share.slot for part, share in shares_of(setting, now, self.task).items()}
+            self.slots = {part: share.slot for part, share in shares_of(context, now, self.task).items()}
 
     def positions(self) -> dict[Partition, Position | None]:
         """Raises Retriable when one of them is before what this run itself has settled: the ledger of now is older."""
@@ -505,12 +505,12 @@ class TaskRun:
             at = positions.get(partition)
             if at is None or (at.incarnation, at.offset) < settled:
                 where = f"{self.where()}, partition {partition.key}"
-                raise restored_at_work(self.ledger, self.setting.home, self.setting.holder, where)
+                raise restored_at_work(self.ledger, self.context.home, self.context.holder, where)
         return positions
 
     def gaps_accepted(self) -> bool:
         """Whether this run goes on behind records that are lost."""
-        return self.setting.accept_gaps or self.setting.resolved.on_gap == "skip"
+        return self.context.accept_gaps or self.context.resolved.on_gap == "skip"
 
     def look_at_targets(self) -> Targets:
         """Where this task's records go, as it is now."""
@@ -524,21 +524,21 @@ class TaskRun:
         or at a target that was replaced, goes on when the document is changed to tolerate it."""
         resolved = self.resolved_for(items[0].range.pins)
         return Lane(
-            connector=self.setting.connector.name,
+            connector=self.context.connector.name,
             uid=self.uid,
             task=self.task,
             epoch=self.held.leases[0].epoch,
             source=resolved.source,
-            sink=with_policies(resolved.sink, self.setting.resolved.sink),
+            sink=with_policies(resolved.sink, self.context.resolved.sink),
             pipeline=resolved.pipeline,
-            tolerance=self.setting.resolved.tolerance,
+            tolerance=self.context.resolved.tolerance,
             ranges=self._with_current_floors(items),
             quantum_s=self.quantum_s,
             boot_id=boot_id(),
             deadline_ns=deadline_ns,
             lock_paths=tuple(str(lock.path) for lock in self.held.locks),
             code=code_version(),
-            linger_s=self.setting.times.linger_s,
+            linger_s=self.context.times.linger_s,
             idle_s=self.idle_s,
             pace=pace,
             rejected={item.range.partition.id: self._rejected[item.range.partition.id] for item in items},
@@ -565,23 +565,23 @@ class TaskRun:
         try:
             self.source.confirm({part: position for part, position in positions.items() if position})
         except Retriable as error:
-            self.setting.listener.say(f"the source was not told (it will be next time): {error}")
+            self.context.listener.log(f"the source was not told (it will be next time): {error}")
         self.reached(Step.CONFIRMED)
 
     def resolved_for(self, pins: Pins) -> Resolved:
         """The connector as it was when a range was planned: the document of that revision, with its connections."""
-        now, revision, said = self.setting.resolved, pins.revision, pins.connections
+        now, revision, said = self.context.resolved, pins.revision, pins.connections
         if revision == self._revision and (not said or said == now.connections):
             return now
         key = f"{revision} {json.dumps(said, sort_keys=True)}"
         if key not in self._former:
-            resolve = self.setting.resolve
+            resolve = self.context.resolve
             self._former[key] = resolve(revision, said) if said else resolve(revision)
         return self._former[key]
 
     def goes_where_now(self, pins: Pins) -> bool:
         """Whether what was planned with these goes where this run's own ranges go."""
-        return self.resolved_for(pins).sink == self.setting.resolved.sink
+        return self.resolved_for(pins).sink == self.context.resolved.sink
 
     def source_of(self, pins: Pins) -> Source:
         """Where a range is read that was planned with these: a connection may say another place since."""
@@ -590,32 +590,32 @@ class TaskRun:
         return systems.source(revealed(self.resolved_for(pins).source))
 
     def _read_where_now(self, pins: Pins) -> bool:
-        return self.resolved_for(pins).source == self.setting.resolved.source
+        return self.resolved_for(pins).source == self.context.resolved.source
 
     def _tell_progress(self) -> None:
         done, planned = self._progress()
         records = sum(receipt.read or 0 for receipt in self.summary.receipts)
-        self.setting.listener.progress(Progress(self.task, max(done, 0), planned, records))
+        self.context.listener.progress(Progress(self.task, max(done, 0), planned, records))
 
     def _progress(self) -> tuple[int, int]:
-        if course := self.setting.course:
+        if course := self.context.course:
             return course.done(self.positions()), course.length(self.slots)
         return self.goals.progress(self.ledger.positions(self.uid, self.stream, self.goals.partitions()))
 
     def where(self) -> str:
         """For errors."""
-        return f"connector {self.setting.connector.name}, task {self.task}"
+        return f"connector {self.context.connector.name}, task {self.task}"
 
     def command(self) -> str:
         """What a person types to try this again."""
-        name = self.setting.connector.name
+        name = self.context.connector.name
         return f"waybill run {name}" if self.stream == LIVE else f"waybill backfills resume {name} {self.stream}"
 
     def reached(self, step: Step) -> None:
         """Every run passes these places; faults are put there."""
         before = self.steps[step].times if step in self.steps else 0
         self.steps[step] = Passed(before + 1, clock.utc())
-        reached(step, home=self.setting.home, where=self.where())
+        reached(step, home=self.context.home, where=self.where())
 
 
 def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:

@@ -44,7 +44,7 @@ class Window:
 
     def __init__(self, run: TaskRun, ends_at: float) -> None:
         self._run, self._ends_at = run, ends_at
-        self._sign_s = run.setting.times.ttl_s / 4
+        self._sign_s = run.context.times.ttl_s / 4
         self._signed = self._looked = clock.monotonic()
         self._in_vain = 0
 
@@ -67,19 +67,19 @@ class Window:
         """For a source that pushes, without a window: takes what comes until nothing has come for `linger`. That counts
         from when it is connected: to connect may take longer than that."""
         run, pending, receipts = self._run, list[OpenRange](), -1
-        run.idle_s = run.setting.times.linger_s
+        run.idle_s = run.context.times.linger_s
         while clock.monotonic() < self._ends_at and len(run.summary.receipts) > receipts and not run.ends_here():
             receipts = len(run.summary.receipts)
             bounds = run.bounds()
             pending = self._still_as_planned(pending, bounds)
-            pending = self._quantum(pending, bounds, run.setting.times.quantum_s)
+            pending = self._quantum(pending, bounds, run.context.times.quantum_s)
         self._withdraw(pending)
 
     def _quantum(self, pending: list[OpenRange], bounds: Mapping[Partition, Bounds], left_s: float) -> list[OpenRange]:
         """Raises Retriable when nothing moves though there is something, again and again."""
         run = self._run
         receipts = len(run.summary.receipts)
-        run.quantum_s = min(run.setting.times.quantum_s, left_s)
+        run.quantum_s = min(run.context.times.quantum_s, left_s)
         left = run.moved([*pending, *self._planned(bounds, {item.range.partition for item in pending})])
         self._signed = clock.monotonic()
         waiting = any(seen.end > seen.begin for seen in bounds.values())
@@ -121,7 +121,7 @@ class Window:
     def _follow_new_partitions(self) -> None:
         """Each task looks for itself. Where the partitions have to be shared out anew, the run ends."""
         run = self._run
-        if clock.monotonic() - self._looked < run.setting.times.quantum_s:
+        if clock.monotonic() - self._looked < run.context.times.quantum_s:
             return
         self._looked = clock.monotonic()
         run.follow_new_partitions()

@@ -16,7 +16,7 @@ from connect_core.ledger import Ledger
 from connect_core.orchestration import operators, work
 from connect_core.orchestration.work import Attempt, Moved, reconcile, replicate
 from connect_core.replication.backfill.request import Request
-from connect_core.replication.driver.context import Listener
+from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.window import Window
 
 OF = "backfill.logs manual__1"
@@ -50,7 +50,7 @@ def asked(task: int, logs: Iterable[str] = LOGS) -> Attempt:
 
 
 def moved(task: int, attempt: Attempt | None = None, halted: str = "") -> Moved | None:
-    listener = Listener(lambda line: None, lambda progress: None)
+    listener = RunListener(lambda line: None, lambda progress: None)
     return replicate(attempt or asked(task), lambda: "", lambda: halted, listener)
 
 

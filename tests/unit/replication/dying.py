@@ -22,7 +22,7 @@ class Mortal(TaskRun):
     def run_of(cls, world: World, step: Step) -> None:
         """Raises Killed at the step."""
         assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-        driver = cls(world.setting(), assignment, 0, world.source, world.sink)
+        driver = cls(world.context(), assignment, 0, world.source, world.sink)
         driver.dies_at = step
         driver.run()
 

@@ -169,7 +169,7 @@ class SeveralWorld(World):
         self.said.append("new attempt")
         named = self.source.partitions([])
         assignment = self.ledger.assign(self.connector.uid, named, 1)
-        return TaskRun(self.setting(), assignment, 0, self.source, self.sink, frozenset(named)).run()
+        return TaskRun(self.context(), assignment, 0, self.source, self.sink, frozenset(named)).run()
 
     def give_up(self, item: OpenRange) -> None:
         """As a person does; what was written of it stays."""

@@ -15,7 +15,7 @@ from connect_core.observe import Step
 from connect_core.planning.backfill_plan import Course
 from connect_core.records import Partition
 from connect_core.replication.driver.backfill_task import concluding, is_done, require_going_on
-from connect_core.replication.driver.context import Listener, Progress, Setting
+from connect_core.replication.driver.context import Progress, RunContext, RunListener
 from connect_core.replication.driver.run import run_task
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
@@ -36,9 +36,9 @@ class Again:
     engine: DirectEngine
     stored: Backfill
 
-    def setting(self) -> Setting:
+    def context(self) -> RunContext:
         return replace(
-            self.world.setting(),
+            self.world.context(),
             engine=self.engine,
             stream=self.stored.stream,
             course=Course(self.stored.parts),
@@ -46,14 +46,14 @@ class Again:
         )
 
     def run(self, **changes: object) -> TaskSummary:
-        setting = replace(self.setting(), **changes)  # type: ignore[arg-type]
-        return concluding(setting, self.driver(TaskRun, setting))
+        context = replace(self.context(), **changes)  # type: ignore[arg-type]
+        return concluding(context, self.driver(TaskRun, context))
 
-    def driver(self, kind: type[Run], setting: Setting) -> Run:
+    def driver(self, kind: type[Run], context: RunContext) -> Run:
         self.world.said.append("new attempt of the backfill")
-        require_going_on(setting)
+        require_going_on(context)
         assignment = self.world.ledger.assign(self.world.connector.uid, [MEMORY], 1)
-        return kind(setting, assignment, 0, self.world.source, self.sink)
+        return kind(context, assignment, 0, self.world.source, self.sink)
 
     def offsets(self) -> list[int]:
         return [offset for offset, _ in self.sink.rows]
@@ -78,7 +78,7 @@ def test_a_backfill_moves_its_parts_and_nothing_else(world: World) -> None:
     assert again.offsets() == [*range(20, 50), *range(120, 130)]
     assert [(receipt.begin, receipt.end) for receipt in summary.receipts] == [(20, 50), (120, 130)]
     assert again.state() == "done"
-    assert is_done(again.setting())
+    assert is_done(again.context())
 
 
 def test_the_live_stream_knows_nothing_of_a_backfill(world: World) -> None:
@@ -120,10 +120,10 @@ def test_a_killed_backfill_goes_on_where_it_was(world: World, done: int) -> None
 @pytest.mark.parametrize("step", [Step.LEASED, Step.BEFORE_PLANNED, Step.PLANNED, Step.EXECUTED, Step.SETTLED])
 def test_a_driver_killed_at_any_step_is_followed_at_once(world: World, step: Step) -> None:
     again = begin(world, (20, 50), (120, 130))
-    driver = again.driver(Mortal, again.setting())
+    driver = again.driver(Mortal, again.context())
     driver.dies_at = step
     with pytest.raises(Killed):
-        concluding(again.setting(), driver)
+        concluding(again.context(), driver)
     again.run()
     assert again.offsets() == [*range(20, 50), *range(120, 130)]
     assert again.state() == "done"
@@ -187,7 +187,7 @@ def test_what_happens_in_the_middle_ends_it_at_a_range_boundary(world: World, ch
         stored = world.ledger.backfill(uid, STREAM)
         return "cancelled" if stored and stored.state == "cancelled" else ""
 
-    again.run(listener=Listener(world.said.append, then), halted=called_off)
+    again.run(listener=RunListener(world.said.append, then), halted=called_off)
     assert again.offsets() == list(range(20))
     assert not world.ledger.open_ranges(uid, STREAM)
     assert again.state() == ("cancelled" if change is cancel else "running")
@@ -202,7 +202,7 @@ def test_a_stopped_connector_stops_its_backfills(world: World) -> None:
     world.ledger.set_target_state(world.connector.uid, "stopped", who="ann")
     again.run()
     assert (again.offsets(), again.state()) == (list(range(20)), "running"), "it ends at a range boundary"
-    stopped = replace(again.setting(), connector=world.ledger.connector(world.connector.name))
+    stopped = replace(again.context(), connector=world.ledger.connector(world.connector.name))
     with pytest.raises(ConfigError, match="is stopped"):
         run_task(stopped, 0)
 
@@ -259,7 +259,7 @@ def test_progress_is_the_share_of_the_planned_parts(world: World) -> None:
     again = begin(world, (0, 20), (40, 60), (80, 100))
     told: list[tuple[int, int]] = []
     halt = iter(["", "enough"])
-    listener = Listener(world.said.append, lambda now: told.append((now.done, now.planned)))
+    listener = RunListener(world.said.append, lambda now: told.append((now.done, now.planned)))
     again.run(listener=listener, halted=lambda: next(halt))
     assert told == [(20, 60), (40, 60)]
     again.run(listener=listener)

@@ -11,7 +11,7 @@ from connect_core.config import Resolved
 from connect_core.contracts import Json, Position, Side
 from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
 from connect_core.records import Partition
-from connect_core.replication.driver.context import Setting
+from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.world import MEMORY, World
 
@@ -24,13 +24,13 @@ def attempt(
 ) -> None:
     """One attempt with the newest document, whose sink has these options; older revisions keep theirs."""
     assignment = world.ledger.assign(world.connector.uid, partitions, 1)
-    TaskRun(_setting(world, sink, pipeline), assignment, 0, world.source, world.sink).run()
+    TaskRun(_context(world, sink, pipeline), assignment, 0, world.source, world.sink).run()
 
 
-def _setting(world: World, sink: Side, pipeline: Json | None) -> Setting:
-    setting = world.setting()
-    before = replace(setting.resolved, sink=OLD, pipeline=pipeline or setting.resolved.pipeline)
-    return replace(setting, resolved=replace(setting.resolved, sink=sink), resolve=lambda revision: before)
+def _context(world: World, sink: Side, pipeline: Json | None) -> RunContext:
+    context = world.context()
+    before = replace(context.resolved, sink=OLD, pipeline=pipeline or context.resolved.pipeline)
+    return replace(context, resolved=replace(context.resolved, sink=sink), resolve=lambda revision: before)
 
 
 def change_the_document(world: World) -> None:
@@ -69,7 +69,7 @@ def test_a_connection_changed_between_two_attempts_counts_behind_the_open_ranges
     said: list[Json | None] = []
 
     def attempt_with(sink: Side, connections: Json) -> None:
-        now = replace(world.setting().resolved, sink=sink, connections=connections)
+        now = replace(world.context().resolved, sink=sink, connections=connections)
         before = replace(now, sink=OLD, connections={"sink": {"colour": "old"}})
 
         def resolve(revision: int, pinned: Json | None = None) -> Resolved:
@@ -77,8 +77,8 @@ def test_a_connection_changed_between_two_attempts_counts_behind_the_open_ranges
             return before
 
         assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-        setting = replace(world.setting(), resolved=now, resolve=resolve)
-        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+        context = replace(world.context(), resolved=now, resolve=resolve)
+        TaskRun(context, assignment, 0, world.source, world.sink).run()
 
     world.engine.dies_after = 100
     with pytest.raises(EngineFailed):

@@ -51,7 +51,7 @@ def killed_at(world: SeveralWorld, step: Step, times: int) -> None:
     """The driver dies when it reaches the step for the n-th time."""
     named = world.source.partitions([])
     assignment = world.ledger.assign(world.connector.uid, named, 1)
-    driver = Mortal(world.setting(), assignment, 0, world.source, world.sink, frozenset(named))
+    driver = Mortal(world.context(), assignment, 0, world.source, world.sink, frozenset(named))
     driver.dies_at, driver.lives_through = step, times - 1
     with pytest.raises(Killed):
         driver.run()

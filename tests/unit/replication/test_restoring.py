@@ -19,7 +19,7 @@ from connect_core.contracts import Bounds, Floor, Lane, Outcome, Position, Range
 from connect_core.errors import ConfigError, DataError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id, upgrade
 from connect_core.records import Partition
-from connect_core.replication.driver.context import Listener
+from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.leases import Held, Wanted, acquire
 from connect_core.replication.driver.ledger_restore import SEEN_FILE, recognise, remember, remembered, told_restored
 from connect_core.replication.driver.task import TaskRun
@@ -240,15 +240,15 @@ def test_whoever_held_a_lease_before_has_lost_it(world: World, backup: Callable[
 
 def test_a_run_under_which_the_ledger_is_restored_notices(world: World, backup: Callable[[], Backup]) -> None:
     """Its lease is in the backup as well: only what it has settled itself can tell."""
-    setting = world.setting()
-    small = replace(setting.resolved, range_records=50)
+    context = world.context()
+    small = replace(context.resolved, range_records=50)
     kept: list[Backup] = []
     settled = iter([lambda: kept.append(backup()), lambda: kept[0].bring_back()])
-    listener = Listener(world.said.append, lambda _: next(settled, lambda: None)())
-    setting = replace(setting, resolved=small, resolve=lambda _: small, listener=listener)
+    listener = RunListener(world.said.append, lambda _: next(settled, lambda: None)())
+    context = replace(context, resolved=small, resolve=lambda _: small, listener=listener)
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
     with pytest.raises(Retriable, match="restored from a backup while"):
-        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+        TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert len(world.sink.rows) == 100, "nothing was written on what the restored ledger says"
     with clock.replaced_by(Standing()):
         look(world)
@@ -357,12 +357,12 @@ def test_a_backup_of_under_the_same_lease_is_noticed(world: World, backup: Calla
     """No lease was taken between the backup and its return: the run that was at work ended, or was killed."""
     kept: list[Backup] = []
     settled = iter([lambda: kept.append(backup())])
-    setting = world.setting()
-    small = replace(setting.resolved, range_records=50)
-    listener = Listener(world.said.append, lambda _: next(settled, lambda: None)())
-    setting = replace(setting, resolved=small, resolve=lambda _: small, listener=listener)
+    context = world.context()
+    small = replace(context.resolved, range_records=50)
+    listener = RunListener(world.said.append, lambda _: next(settled, lambda: None)())
+    context = replace(context, resolved=small, resolve=lambda _: small, listener=listener)
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    TaskRun(context, assignment, 0, world.source, world.sink).run()
     kept[0].bring_back()
     with clock.replaced_by(Standing()):
         look(world)
@@ -426,14 +426,14 @@ def taken(world: World, target: str) -> Held:
 
 def test_nobody_begins_while_forgotten_lanes_may_be_at_work(world: World, standing: Standing) -> None:
     """A run looked at the ledger, was stopped, and another has noticed meanwhile that it was restored."""
-    setting = world.setting()
+    context = world.context()
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
     told_restored(world.ledger, world.home, "another")
     with pytest.raises(Retriable, match="restored from a backup while"):
-        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+        TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert not world.sink.rows
     standing.sleep(world.times.ttl_s + 1)
-    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    TaskRun(context, assignment, 0, world.source, world.sink).run()
     world.check()
 
 

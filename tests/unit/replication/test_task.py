@@ -14,7 +14,7 @@ from connect_core.contracts import Lane, Outcome
 from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
-from connect_core.replication.driver.context import Listener, Progress
+from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
@@ -57,9 +57,9 @@ def test_the_next_attempt_says_where_it_goes_on_and_how_much_is_there(world: Wor
     with pytest.raises(EngineFailed):
         world.run()
     told: list[Progress] = []
-    setting = replace(world.setting(), listener=Listener(world.said.append, told.append))
+    context = replace(world.context(), listener=RunListener(world.said.append, told.append))
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert f"goes on from 0, 60 records are there already: {MEMORY.key}" in world.said
     assert [(now.done, now.planned, now.records) for now in told] == [(200, 200, 200)]
 
@@ -95,7 +95,7 @@ def test_a_driver_killed_at_any_step_is_followed_at_once(world: World, step: Ste
 
 def test_a_run_beside_a_living_one_is_refused(world: World) -> None:
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-    first = TaskRun(world.setting(), assignment, 0, world.source, world.sink)
+    first = TaskRun(world.context(), assignment, 0, world.source, world.sink)
     first.held = first._acquire()
     alive = iter(range(1000))
 
@@ -103,7 +103,7 @@ def test_a_run_beside_a_living_one_is_refused(world: World) -> None:
         next(alive)
         first.held.renew()
 
-    second = replace(world.setting(), holder="second", listener=Listener(renewing, lambda progress: None))
+    second = replace(world.context(), holder="second", listener=RunListener(renewing, lambda progress: None))
     with pytest.raises(LeaseHeld):
         TaskRun(second, assignment, 0, world.source, world.sink).run()
     first.held.release()
@@ -128,7 +128,7 @@ def test_a_target_for_one_writer_is_that_of_the_connector_that_wrote_it(world: W
 def test_a_silent_holder_whose_lock_proves_nothing_is_waited_for(world: World) -> None:
     """Its lock is held (it may be stopped, not dead): only a whole time to live without a sign ends it."""
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-    stopped = TaskRun(world.setting(), assignment, 0, world.source, world.sink)
+    stopped = TaskRun(world.context(), assignment, 0, world.source, world.sink)
     stopped.held = stopped._acquire()
     world.run()
     world.check()
@@ -180,12 +180,12 @@ def test_a_range_that_begins_with_a_reject_is_finished_once_the_document_tolerat
     world.sink.hated = frozenset({BODIES[0]})
     with pytest.raises(TooManyRejects):
         world.run()
-    strict = world.setting().resolved
+    strict = world.context().resolved
     world.connector = world.ledger.apply("orders", {"name": "orders", "tolerance": "all"}, who="tests").connector
     world.tolerance = -1
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-    setting = replace(world.setting(), resolve=lambda revision: strict)
-    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    context = replace(world.context(), resolve=lambda revision: strict)
+    TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert [letter.offset for letter in world.ledger.dead_letters(world.connector.uid)] == [0]
     assert world.committed() == 200
 
@@ -221,8 +221,8 @@ def test_what_happens_to_a_connector_in_mid_run_ends_the_run_at_a_range_boundary
 def test_who_started_a_run_can_end_it_at_a_range_boundary(world: World) -> None:
     world.sink.room = 50
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
-    setting = replace(world.setting(), halted=lambda: "paused in Airflow")
-    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    context = replace(world.context(), halted=lambda: "paused in Airflow")
+    TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert world.committed() == 50
     assert world.said[-1] == "paused in Airflow: ends at a range boundary"
 
@@ -237,13 +237,13 @@ def test_a_range_that_is_finished_in_a_former_target_has_that_for_itself(world: 
     lease_id = target_lease_id("memory")
     other = world.ledger.take(lease_id, world.ledger.lease(lease_id), "another task")
     moved = len(world.sink.rows)
-    setting = replace(
-        world.setting(),
-        listener=Listener(lambda line: world.ledger.renew(other, boot_id="", deadline_ns=0), lambda progress: None),
+    context = replace(
+        world.context(),
+        listener=RunListener(lambda line: world.ledger.renew(other, boot_id="", deadline_ns=0), lambda progress: None),
     )
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
     with pytest.raises(LeaseHeld) as told:
-        TaskRun(setting, assignment, 0, world.source, world.sink).run()
+        TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert told.value.where == lease_id
     assert len(world.sink.rows) == moved
     world.ledger.release(other)

@@ -143,8 +143,8 @@ def test_a_window_ends_at_the_next_range_boundary(world: World, happens: str) ->
     }
     world.source.happenings = [lambda: None, comes(world, b"one"), lambda: ways[happens]() and None]
     assignment = ledger.assign(uid, [MEMORY], 1)
-    setting = replace(world.setting(), halted=lambda: "".join(why))
-    TaskRun(setting, assignment, 0, world.source, world.sink).run()
+    context = replace(world.context(), halted=lambda: "".join(why))
+    TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert world.said[-1].endswith("ends at a range boundary")
     world.check()
 

@@ -12,7 +12,7 @@ from connect_core.errors import EngineFailed
 from connect_core.found import Found
 from connect_core.ledger import Connector, Ledger
 from connect_core.records import Partition
-from connect_core.replication.driver.context import Listener, Setting
+from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.leases import Times
 from connect_core.replication.driver.ledger_batches import RANGES
 from connect_core.replication.driver.summary import TaskSummary
@@ -93,7 +93,7 @@ class World:
     portion: int = RANGES
     times: Times = Times(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
 
-    def setting(self) -> Setting:
+    def context(self) -> RunContext:
         side = Side("memory", {})
         resolved = Resolved(
             name=self.connector.name,
@@ -108,7 +108,7 @@ class World:
             on_gap=self.on_gap,
             records_per_second=self.records_per_second,
         )
-        return Setting(
+        return RunContext(
             ledger=self.ledger,
             connector=self.connector,
             resolved=resolved,
@@ -119,7 +119,7 @@ class World:
             lanes=2,
             find_slice_s=1,
             holder=f"holder {len(self.said)}",
-            listener=Listener(self.said.append, lambda progress: None),
+            listener=RunListener(self.said.append, lambda progress: None),
             accept_gaps=self.accept_gaps,
             window_s=self.window_s,
             portion=self.portion,
@@ -129,7 +129,7 @@ class World:
     def run(self) -> TaskSummary:
         self.said.append("new attempt")
         assignment = self.ledger.assign(self.connector.uid, [MEMORY], 1)
-        return TaskRun(self.setting(), assignment, 0, self.source, self.sink).run()
+        return TaskRun(self.context(), assignment, 0, self.source, self.sink).run()
 
     def run_closed(self) -> TaskSummary:
         """One attempt without a window."""
