@@ -260,13 +260,13 @@ def _follow(airflow: Airflow, ledger: Ledger, connector: Connector, stored: Back
 
 def progress_of(ledger: Ledger, stored: Backfill) -> Progress:
     """How far all tasks of it have come together, in positions and in records."""
-    from connect_core.planning.backfill_plan import Course
+    from connect_core.planning.backfill_plan import BackfillPlan
     from connect_core.replication.driver.context import Progress
 
-    course = Course(stored.parts)
-    positions = ledger.positions(stored.uid, stored.stream, course.partitions())
+    plan = BackfillPlan(stored.parts)
+    positions = ledger.positions(stored.uid, stored.stream, plan.partitions())
     records = ledger.records_read(stored.uid, stored.stream)
-    return Progress(0, course.done(positions), course.length(positions), records)
+    return Progress(0, plan.done(positions), plan.length(positions), records)
 
 
 def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[dict[str, Any]]) -> bool:
@@ -285,10 +285,10 @@ def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[di
 
 
 def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
-    from connect_core.planning.backfill_plan import Course
+    from connect_core.planning.backfill_plan import BackfillPlan
 
-    course = Course(stored.parts)
-    positions = ledger.positions(stored.uid, stored.stream, course.partitions())
+    plan = BackfillPlan(stored.parts)
+    positions = ledger.positions(stored.uid, stored.stream, plan.partitions())
     return {
         "connector": name,
         "stream": stored.stream,
@@ -302,15 +302,15 @@ def _told(ledger: Ledger, name: str, stored: Backfill) -> dict[str, Any]:
         "created_at": stored.created_at,
         "ended_at": stored.ended_at,
         "open": _given_up(ledger, stored) if stored.state == "cancelled" else [],
-        "done": course.done(positions),
-        "planned": course.length(positions),
+        "done": plan.done(positions),
+        "planned": plan.length(positions),
         "parts": [
             {
                 "partition": part.partition.key,
                 "incarnation": part.incarnation,
                 "begin": part.begin,
                 "end": part.end,
-                "done": Course((part,)).done(positions),
+                "done": BackfillPlan((part,)).done(positions),
             }
             for part in stored.parts
         ],

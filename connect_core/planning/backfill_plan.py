@@ -1,4 +1,4 @@
-"""The course of a backfill or a replay: which part of each partition is moved next, and how far it has come. Pure.
+"""What a backfill or a replay moves: which part of each partition is moved next, and how far it has come. Pure.
 
 A partition may have several parts, in order of (incarnation, offset): those that a replayed run has moved of a file
 before and after its rotation, say. The committed position of the stream tells which are done.
@@ -16,7 +16,7 @@ Positions = Mapping[Partition, Position | None]
 
 
 @dataclass(frozen=True)
-class Course:
+class BackfillPlan:
     """`parts` as they are stored with the backfill: those of one partition in order, without overlap."""
 
     parts: tuple[Part, ...]

@@ -17,7 +17,7 @@ from typing import TypeVar
 from connect_core.contracts import LIVE, Floor, FloorMove, OpenRange, Outcome, Pins, Range, Receipt
 from connect_core.ledger import Ledger, task_lease_id, upgrade
 from connect_core.records import Partition
-from connect_core.replication.driver.ledger_batches import RANGES, portions, to_settle
+from connect_core.replication.driver.ledger_batches import RANGES, in_batches, to_settle
 from tests.bench.place import Place
 from tests.bench.telling import Row, s
 
@@ -93,7 +93,7 @@ class _Connector:
         for what in ("planned", "settled", "open"):
             taken[what, size].begin()
         opened = list[OpenRange]()
-        for some in portions([self._planned(number, one) for number, one in enumerate(self._partitions)], size):
+        for some in in_batches([self._planned(number, one) for number, one in enumerate(self._partitions)], size):
             opened += _timed(taken["planned", size], lambda some=some: self._plan(some))
         _timed(taken["open", size], lambda: self._ledger.open_ranges(self._uid, LIVE))
         for outcomes in to_settle([Outcome(one.id, self._receipt(one)) for one in opened], size):

@@ -242,7 +242,7 @@ class Driver:
             holder=history.holder(),
             listener=RunListener(self._says, lambda progress: None),
             window_s=history.plan.window_s,
-            portion=1 if history.seed % 4 == 2 else RANGES,
+            batch_ranges=1 if history.seed % 4 == 2 else RANGES,
         )
         end_older_versions(
             ledger,

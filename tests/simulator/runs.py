@@ -125,7 +125,7 @@ class Driver:
             listener=RunListener(self._says, lambda progress: None),
             accept_gaps=journey.accepts_gaps,
             window_s=0 if journey.calm else journey.is_planned.window_s,
-            portion=1 if journey.seed % 4 == 1 else RANGES,
+            batch_ranges=1 if journey.seed % 4 == 1 else RANGES,
         )
         running.run_task(context, self.task)
 

@@ -12,7 +12,7 @@ from connect_core.config import Resolved, Settings, diverted, load_document, res
 from connect_core.contracts import LIVE, Json
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Backfill, Connector, Ledger
-from connect_core.planning.backfill_plan import Course
+from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.replication.driver.context import RunContext
 
 
@@ -45,7 +45,7 @@ def backfill_context(context: RunContext, stored: Backfill, settings: Settings) 
         resolve=lambda revision, pinned=None: backfill_resolved(context, stored, settings, pinned),
         stream=stored.stream,
         window_s=0.0,
-        course=Course(stored.parts),
+        backfill_plan=BackfillPlan(stored.parts),
         accept_gaps=context.accept_gaps or bool(stored.asked.get("accept_gaps")),
         halted=lambda: context.halted() or _cancelled(context, stored.stream),
     )

@@ -40,9 +40,9 @@ def concluding(context: RunContext, run: TaskRun) -> TaskSummary:
 
 def is_done(context: RunContext, task: int | None = None) -> bool:
     """Whether every part of the backfill is settled; with `task` those of its partitions, as these are shared out."""
-    course, ledger, uid = context.course, context.ledger, context.connector.uid
-    if course is None:
-        raise ValueError(f"stream {context.stream} of {context.connector.name} has no course")
-    wanted = course.partitions() if task is None else shares_of(context, ledger.assignment(uid), task).keys()
+    plan, ledger, uid = context.backfill_plan, context.ledger, context.connector.uid
+    if plan is None:
+        raise ValueError(f"stream {context.stream} of {context.connector.name} has no backfill plan")
+    wanted = plan.partitions() if task is None else shares_of(context, ledger.assignment(uid), task).keys()
     positions = ledger.positions(uid, context.stream, wanted)
-    return course.is_done(positions) and not ledger.open_ranges(uid, context.stream, wanted)
+    return plan.is_done(positions) and not ledger.open_ranges(uid, context.stream, wanted)

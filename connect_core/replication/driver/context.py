@@ -11,7 +11,7 @@ from connect_core.config import Resolved
 from connect_core.contracts import LIVE, Engine, Json
 from connect_core.ledger import Connector, Ledger
 from connect_core.planning import Assignment, Share
-from connect_core.planning.backfill_plan import Course
+from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.records import Partition
 from connect_core.replication.driver.leases import Times
 from connect_core.replication.driver.ledger_batches import RANGES
@@ -57,7 +57,7 @@ class RunContext:
     holder: str
     listener: RunListener
     stream: str = LIVE
-    course: Course | None = None
+    backfill_plan: BackfillPlan | None = None
     """What a backfill or a replay moves, and nothing else; None: what there is."""
     window_s: float = 0.0
     """How long a run stays and follows its source, from its start; 0: it ends when what was there is moved."""
@@ -65,7 +65,7 @@ class RunContext:
     """What this run is a part or an attempt of elsewhere: the run of a scheduler."""
     halted: Callable[[], str] = lambda: ""
     """Why the run shall end at the next range boundary though the ledger does not say so; empty: it goes on."""
-    portion: int = RANGES
+    batch_ranges: int = RANGES
     """How many ranges one transaction of the ledger plans or settles."""
     accept_gaps: bool = False
     """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
@@ -73,5 +73,5 @@ class RunContext:
 
 def shares_of(context: RunContext, assignment: Assignment, task: int) -> dict[Partition, Share]:
     """The partitions that one task of this run moves."""
-    wanted = context.course.partitions() if context.course else assignment.shares.keys()
+    wanted = context.backfill_plan.partitions() if context.backfill_plan else assignment.shares.keys()
     return {part: share for part, share in assignment.shares.items() if share.task == task and part in wanted}

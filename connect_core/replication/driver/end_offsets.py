@@ -9,7 +9,7 @@ from connect_core.planning import Goal
 from connect_core.records import Partition
 
 
-class Goals:
+class EndOffsets:
     """`of` says where the run ends in each partition: what was there when it first looked."""
 
     def __init__(self) -> None:

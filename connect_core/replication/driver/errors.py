@@ -8,7 +8,7 @@ from connect_core.contracts import LIVE, Gap
 from connect_core.errors import ConfigError, OffsetGone
 from connect_core.ledger import Writer
 from connect_core.records import Partition
-from connect_core.replication.driver.lost_ranges import Loss
+from connect_core.replication.driver.lost_ranges import LostRange
 
 
 def target_taken(other: Writer, where: str) -> ConfigError:
@@ -34,7 +34,7 @@ def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[
     )
 
 
-def bytes_unplaced(command: str, where: str, loss: Loss) -> OffsetGone:
+def bytes_unplaced(command: str, where: str, loss: LostRange) -> OffsetGone:
     wanted = loss.item.range
     targets = ", ".join(floor.target for floor in loss.item.floors)
     return OffsetGone(

@@ -19,7 +19,7 @@ from connect_core.replication.worker.counts import empty_receipt, next_floors
 
 
 @dataclass(frozen=True)
-class Loss:
+class LostRange:
     """A range, and what the source has from its begin on."""
 
     item: OpenRange
@@ -119,9 +119,9 @@ def _closed_behind_highest(inbox: Inbox, item: OpenRange) -> Receipt:
     return reconstructed(item, end, recovered.evidence, repeats)
 
 
-def losses(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[Loss]:
+def lost_ranges(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[LostRange]:
     """Those of `items` whose first record the source does not have any more. `bounds` are as seen from their begins."""
-    both = [Loss(item, bounds[item.range.partition]) for item in items]
+    both = [LostRange(item, bounds[item.range.partition]) for item in items]
     return [one for one in both if _is_lost(one.item, one.seen)]
 
 

@@ -20,8 +20,8 @@ from connect_core.observe import Step
 from connect_core.pipeline import Pipeline
 from connect_core.records import Partition
 from connect_core.replication.driver.errors import bytes_unplaced, records_gone
-from connect_core.replication.driver.ledger_batches import portions
-from connect_core.replication.driver.lost_ranges import Loss, closed_from_target, ends, losses
+from connect_core.replication.driver.ledger_batches import in_batches
+from connect_core.replication.driver.lost_ranges import LostRange, closed_from_target, ends, lost_ranges
 from connect_core.version import code_version
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def inherited(run: TaskRun) -> list[OpenRange]:
     if not left:
         return []
     run.context.listener.log(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
-    for some in portions([item.id for item in left], run.context.portion):
+    for some in in_batches([item.id for item in left], run.context.batch_ranges):
         run.ledger.adopt(run.held.leases, run.summary.run_id, some)
-    run.goals.took_over(item.range for item in left)
+    run.end_offsets.took_over(item.range for item in left)
     left = _without_idle(run, left)
     if left and all(run.goes_where_now(item.range.pins) for item in left):
         run.targets = run.look_at_targets()
@@ -82,9 +82,9 @@ def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
         bounds = _bounds(run, items, begins)
     run.lifecycle.put_aside({one: seen.failure for one, seen in bounds.items() if seen.failure and one in begins})
     items = run.lifecycle.going_on(items)
-    run.lifecycle.put_aside(_not_accepted(run, losses(items, bounds)))
+    run.lifecycle.put_aside(_not_accepted(run, lost_ranges(items, bounds)))
     items = run.lifecycle.going_on(items)
-    lost = losses(items, bounds)
+    lost = lost_ranges(items, bounds)
     if lost:
         run.context.listener.log(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
     run.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
@@ -118,7 +118,7 @@ def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partiti
     ended = ends(items, bounds)
     begun = {item.id: ended[item.id] for item in items if item.id in ended and ended[item.id] > item.range.begin}
     if begun:
-        for some in portions(sorted(begun), run.context.portion):
+        for some in in_batches(sorted(begun), run.context.batch_ranges):
             run.ledger.bound(run.held.leases, {one: begun[one] for one in some})
     if idle := ended.keys() - begun.keys():
         run.take_back(sorted(idle))
@@ -129,7 +129,7 @@ def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partiti
     ]
 
 
-def _not_accepted(run: TaskRun, lost: Sequence[Loss]) -> dict[Partition, Failure]:
+def _not_accepted(run: TaskRun, lost: Sequence[LostRange]) -> dict[Partition, Failure]:
     """The partitions of which neither side has some records, unless that is accepted. Raises OffsetGone for bytes that
     nobody can place: those are a person's to decide on, for the next write of any partition sets them aside, and the
     source cannot give them again (delivery rule 16)."""
@@ -166,7 +166,7 @@ def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
     nobody can say what is there are put aside, and left out."""
     items = {
         item.id: replace(item, found=replace(item.found, complete=False) if item.found else None)
-        for item in run.looked.with_known(ranges)
+        for item in run.scan_cache.with_known(ranges)
     }
     todo = list(items.values())
     with run.summary.timed("find"):
@@ -180,7 +180,7 @@ def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
             run.lifecycle.put_aside(failed)
             seen = {one: found for one, found in told.items() if not found.failure}
             got_on = [one for one, found in seen.items() if _got_on(items[one], found)]
-            for some in portions(got_on, run.context.portion):
+            for some in in_batches(got_on, run.context.batch_ranges):
                 run.ledger.record_found(run.held.leases, {one: seen[one] for one in some})
             items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
             items = {item.id: item for item in run.lifecycle.going_on(list(items.values()))}

@@ -87,7 +87,7 @@ def _gravest(errors: Sequence[BaseException], where: str) -> BaseException:
 
 def _has_work(context: RunContext, assignment: Assignment, task: int) -> bool:
     """A live task may still get partitions while it runs."""
-    return task < assignment.tasks and (context.course is None or bool(shares_of(context, assignment, task)))
+    return task < assignment.tasks and (context.backfill_plan is None or bool(shares_of(context, assignment, task)))
 
 
 def _require_running(context: RunContext) -> None:

@@ -15,7 +15,7 @@ from connect_core.found import Found
 from connect_core.records import Partition
 
 
-class Looked:
+class ScanCache:
     """By partition, what the range that was settled last has seen."""
 
     def __init__(self) -> None:

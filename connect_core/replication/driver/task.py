@@ -42,19 +42,19 @@ from connect_core.ledger import FloorsBeside, target_lease_id, task_lease_id
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
-from connect_core.planning.backfill_plan import Course, within
+from connect_core.planning.backfill_plan import BackfillPlan, within
 from connect_core.records import Partition
 from connect_core.replication.driver import recovery
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
-from connect_core.replication.driver.end_offsets import Goals
+from connect_core.replication.driver.end_offsets import EndOffsets
 from connect_core.replication.driver.errors import records_gone, target_taken
 from connect_core.replication.driver.leases import Held, Wanted, acquire
-from connect_core.replication.driver.ledger_batches import portions, to_settle
+from connect_core.replication.driver.ledger_batches import in_batches, to_settle
 from connect_core.replication.driver.ledger_restore import Watch, require_over, restored_at_work
 from connect_core.replication.driver.lifecycle import Lifecycle
 from connect_core.replication.driver.rate import Budget
-from connect_core.replication.driver.scan_cache import Looked
+from connect_core.replication.driver.scan_cache import ScanCache
 from connect_core.replication.driver.set_aside import left, left_sentence, sentence, set_aside
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_moved
@@ -81,7 +81,7 @@ class TaskRun:
         self._revision = context.connector.revision
         self.source, self.sink = source, sink
         self.slots = {part: share.slot for part, share in shares_of(context, assignment, task).items()}
-        self.goals = Goals()
+        self.end_offsets = EndOffsets()
         self.lifecycle = Lifecycle(self, named)
         self.targets: Targets | None = None
         self._homes: dict[str, Json] = {}
@@ -98,7 +98,7 @@ class TaskRun:
         No `cached_property`: in Python 3.11 all objects of a class would wait for one that asks its ledger."""
         self.settled: dict[Partition, tuple[int, int]] = {}
         self._rejected: Counter[str] = Counter()
-        self.looked = Looked()
+        self.scan_cache = ScanCache()
         self._former: dict[str, Resolved] = {}
         self.steps: dict[Step, Passed] = {}
 
@@ -191,7 +191,7 @@ class TaskRun:
 
     def take_back(self, range_ids: Sequence[int]) -> None:
         """Open ranges of which nothing is in a target."""
-        for some in portions(range_ids, self.context.portion):
+        for some in in_batches(range_ids, self.context.batch_ranges):
             self.ledger.withdraw(self.held.leases, some)
 
     def ends_here(self, *, staying: bool = False) -> bool:
@@ -253,7 +253,7 @@ class TaskRun:
         if not something(bounds):
             return []
         limits, pins = self.terms()
-        return self.open(plan_ranges(self.stream, bounds, self.slots, self.goals.of, limits, pins))
+        return self.open(plan_ranges(self.stream, bounds, self.slots, self.end_offsets.of, limits, pins))
 
     def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]:
         """What all ranges planned now have in common, and what each of them pins."""
@@ -340,10 +340,10 @@ class TaskRun:
         return self.opened(ranges, floors)
 
     def opened(self, ranges: Sequence[Range], floors: Mapping[Partition, Sequence[Floor]]) -> list[OpenRange]:
-        """Commits the ranges as planned, with the floors that are given for their partitions, portion by portion."""
+        """Commits the ranges as planned, with the floors that are given for their partitions, batch by batch."""
         self.held.renew()
         opened: list[OpenRange] = []
-        for some in portions(ranges, self.context.portion):
+        for some in in_batches(ranges, self.context.batch_ranges):
             given = [floor for one in some for floor in floors.get(one.partition, ())]
             opened += self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, some, given)
             self.reached(Step.PLANNED)
@@ -397,7 +397,7 @@ class TaskRun:
         if not receipts:
             return
         items = {item.id: item for item in pending}
-        for some in to_settle(receipts, self.context.portion):
+        for some in to_settle(receipts, self.context.batch_ranges):
             with self.summary.timed("settle"):
                 self._settle_once_more_if_unknown(some)
             self.reached(Step.SETTLED)
@@ -415,7 +415,7 @@ class TaskRun:
         for outcome in settled:
             if outcome.receipt:
                 self.summary.receipts.append(outcome.receipt)
-                self.looked.settled(items[outcome.range_id], outcome.receipt)
+                self.scan_cache.settled(items[outcome.range_id], outcome.receipt)
                 wanted = items[outcome.range_id].range
                 self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
                 self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
@@ -425,11 +425,11 @@ class TaskRun:
     def bounds(self) -> dict[Partition, Bounds]:
         """What there is from each position on. A partition of which records are lost is put aside, unless somebody has
         accepted that; so is one that cannot be read."""
-        course = self.context.course
-        seen = self._bounds_on(course) if course else self._bounds_from(self.asked())
+        plan = self.context.backfill_plan
+        seen = self._bounds_on(plan) if plan else self._bounds_from(self.asked())
         meant = {partition: one for partition, one in seen.items() if self.lifecycle.reads(partition)}
         bounds = self.lifecycle.readable(meant, self._failures(meant))
-        self.goals.saw(bounds)
+        self.end_offsets.saw(bounds)
         return bounds
 
     def _bounds_from(self, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
@@ -472,17 +472,17 @@ class TaskRun:
         positions = self.positions()
         return {one: at for one, at in positions.items() if self.lifecycle.reads(one) or (at and at.evidence)}
 
-    def _bounds_on(self, course: Course) -> dict[Partition, Bounds]:
+    def _bounds_on(self, plan: BackfillPlan) -> dict[Partition, Bounds]:
         """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""
         positions = self.positions()
-        if jumps := course.jumps(positions):
+        if jumps := plan.jumps(positions):
             who, why = f"run {self.summary.run_id}", "the next part"
             self.ledger.import_offsets(self.held.leases, self.uid, self.stream, jumps, who=who, why=why)
             positions |= jumps
-        parts = course.ahead(positions)
+        parts = plan.ahead(positions)
         bounds = self.source.bounds({partition: positions[partition] for partition in parts})
         left = {partition: within(part, bounds[partition]) for partition, part in parts.items()}
-        self.goals.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
+        self.end_offsets.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
         return left
 
     def follow_new_partitions(self) -> None:
@@ -598,9 +598,9 @@ class TaskRun:
         self.context.listener.progress(Progress(self.task, max(done, 0), planned, records))
 
     def _progress(self) -> tuple[int, int]:
-        if course := self.context.course:
-            return course.done(self.positions()), course.length(self.slots)
-        return self.goals.progress(self.ledger.positions(self.uid, self.stream, self.goals.partitions()))
+        if plan := self.context.backfill_plan:
+            return plan.done(self.positions()), plan.length(self.slots)
+        return self.end_offsets.progress(self.ledger.positions(self.uid, self.stream, self.end_offsets.partitions()))
 
     def where(self) -> str:
         """For errors."""

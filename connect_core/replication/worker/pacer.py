@@ -1,6 +1,6 @@
 """Lets the records of a lane pass at the pace that it is given (`limits.records_per_second`), in its worker.
 
-In portions of a twentieth of a second; ranges take turns in a lane. The driver divides the rate among tasks and lanes.
+In pieces of a twentieth of a second; ranges take turns in a lane. The driver divides the rate among tasks and lanes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from connect_core import clock
 from connect_core.contracts import Limit, Pace, SourceBatch
 from connect_core.replication.worker.counts import cut
 
-PORTION_S = 0.05
+PIECE_S = 0.05
 CATCH_UP_S = 0.1
 """How much of a standstill within a lane is made good."""
 
@@ -27,10 +27,10 @@ class Pacer:
         """The quantum ends before the next record may pass: what was not given then must not be skipped."""
 
     def pieces(self, batch: SourceBatch) -> Iterator[SourceBatch]:
-        """The batch, in portions each given when its time has come. Not all of it when that makes it `over`."""
+        """The batch, in pieces each given when its time has come. Not all of it when that makes it `over`."""
         rest: SourceBatch | None = batch
         while rest is not None and self._rate:
-            piece, rest = cut(rest, max(int(self._rate * PORTION_S), 1))
+            piece, rest = cut(rest, max(int(self._rate * PIECE_S), 1))
             wait_s = self._next - clock.monotonic()
             if wait_s >= self._limit.quantum_left_s():
                 self.over = True

@@ -12,7 +12,7 @@ from connect_core.contracts import LIVE, Part, Position
 from connect_core.errors import ConfigError, EngineFailed, OffsetGone
 from connect_core.ledger import Backfill
 from connect_core.observe import Step
-from connect_core.planning.backfill_plan import Course
+from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.records import Partition
 from connect_core.replication.driver.backfill_task import concluding, is_done, require_going_on
 from connect_core.replication.driver.context import Progress, RunContext, RunListener
@@ -41,7 +41,7 @@ class Again:
             self.world.context(),
             engine=self.engine,
             stream=self.stored.stream,
-            course=Course(self.stored.parts),
+            backfill_plan=BackfillPlan(self.stored.parts),
             holder=f"backfill {len(self.world.said)}",
         )
 

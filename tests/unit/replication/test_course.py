@@ -6,38 +6,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.contracts import Bounds, Gap, Part, Position
-from connect_core.planning.backfill_plan import Course, merged, within
+from connect_core.planning.backfill_plan import BackfillPlan, merged, within
 from connect_core.records import Partition
 
 A, B = Partition("a"), Partition("b")
-COURSE = Course((Part(A, 0, 10, 20), Part(A, 0, 30, 35), Part(A, 1, 0, 5, {"file": 2}), Part(B, 0, 0, 7)))
+PLAN = BackfillPlan((Part(A, 0, 10, 20), Part(A, 0, 30, 35), Part(A, 1, 0, 5, {"file": 2}), Part(B, 0, 0, 7)))
 BEGIN = {A: Position(0, 10), B: Position(0, 0)}
 
 
 def test_the_first_part_that_is_not_done_is_next() -> None:
-    assert COURSE.ahead(BEGIN) == {A: COURSE.parts[0], B: COURSE.parts[3]}
-    assert COURSE.ahead({A: Position(0, 20)}) == {A: COURSE.parts[1]}
-    assert COURSE.ahead({A: Position(0, 35), B: Position(0, 7)}) == {A: COURSE.parts[2]}
-    assert COURSE.ahead({A: Position(1, 5)}) == {}
+    assert PLAN.ahead(BEGIN) == {A: PLAN.parts[0], B: PLAN.parts[3]}
+    assert PLAN.ahead({A: Position(0, 20)}) == {A: PLAN.parts[1]}
+    assert PLAN.ahead({A: Position(0, 35), B: Position(0, 7)}) == {A: PLAN.parts[2]}
+    assert PLAN.ahead({A: Position(1, 5)}) == {}
 
 
 def test_where_a_part_is_done_the_position_moves_to_the_next_one() -> None:
-    assert COURSE.jumps(BEGIN) == {}
-    assert COURSE.jumps({A: Position(0, 15)}) == {}
-    assert COURSE.jumps({A: Position(0, 20)}) == {A: Position(0, 30)}
-    assert COURSE.jumps({A: Position(0, 35)}) == {A: Position(1, 0, {"file": 2})}
-    assert COURSE.jumps({A: None}) == {A: Position(0, 10)}
-    assert COURSE.jumps({A: Position(1, 5), B: Position(0, 7)}) == {}
+    assert PLAN.jumps(BEGIN) == {}
+    assert PLAN.jumps({A: Position(0, 15)}) == {}
+    assert PLAN.jumps({A: Position(0, 20)}) == {A: Position(0, 30)}
+    assert PLAN.jumps({A: Position(0, 35)}) == {A: Position(1, 0, {"file": 2})}
+    assert PLAN.jumps({A: None}) == {A: Position(0, 10)}
+    assert PLAN.jumps({A: Position(1, 5), B: Position(0, 7)}) == {}
 
 
 def test_what_is_done_is_counted_by_part() -> None:
-    assert COURSE.length([A, B]) == 10 + 5 + 5 + 7
-    assert COURSE.length([B]) == 7
-    assert COURSE.done(BEGIN) == 0
-    assert COURSE.done({A: Position(0, 32), B: Position(0, 7)}) == 10 + 2 + 7
-    assert COURSE.done({A: Position(1, 1)}) == 10 + 5 + 1
-    assert COURSE.is_done({A: Position(1, 5), B: Position(0, 7)})
-    assert not COURSE.is_done({A: Position(1, 5), B: Position(0, 6)})
+    assert PLAN.length([A, B]) == 10 + 5 + 5 + 7
+    assert PLAN.length([B]) == 7
+    assert PLAN.done(BEGIN) == 0
+    assert PLAN.done({A: Position(0, 32), B: Position(0, 7)}) == 10 + 2 + 7
+    assert PLAN.done({A: Position(1, 1)}) == 10 + 5 + 1
+    assert PLAN.is_done({A: Position(1, 5), B: Position(0, 7)})
+    assert not PLAN.is_done({A: Position(1, 5), B: Position(0, 6)})
 
 
 def test_nothing_behind_the_end_of_a_part_is_seen() -> None:
@@ -67,7 +67,7 @@ def test_what_took_the_place_of_the_partition_is_left_alone() -> None:
 
 
 OF_B, OF_C = {"origin": "file b", "offset": 0}, {"origin": "file c", "offset": 0}
-TWO = Course((Part(A, 0, 10, 20, {"origin": "file a"}), Part(A, 1, 0, 5, OF_B)))
+TWO = BackfillPlan((Part(A, 0, 10, 20, {"origin": "file a"}), Part(A, 1, 0, 5, OF_B)))
 
 
 def test_what_took_the_place_of_a_part_is_not_the_next_one() -> None:
@@ -113,23 +113,23 @@ def covered(parts: tuple[Part, ...] | list[Part]) -> set[tuple[Partition, int, i
 def test_merged_parts_are_the_same_records_each_once_and_in_order(parts: list[Part]) -> None:
     found = merged(parts)
     assert covered(found) == covered(parts)
-    assert Course(found).length([A, B]) == len(covered(parts))
+    assert BackfillPlan(found).length([A, B]) == len(covered(parts))
     assert list(found) == sorted(found, key=lambda part: (part.partition, part.incarnation, part.begin))
 
 
 @given(PARTS)
 def test_following_a_course_moves_every_record_of_it_once(parts: list[Part]) -> None:
-    course = Course(merged(parts))
-    positions: dict[Partition, Position | None] = dict.fromkeys(course.partitions())
+    plan = BackfillPlan(merged(parts))
+    positions: dict[Partition, Position | None] = dict.fromkeys(plan.partitions())
     moved: list[tuple[Partition, int, int]] = []
-    while not course.is_done(positions):
-        positions |= course.jumps(positions)
-        partition, part = next(iter(course.ahead(positions).items()))
+    while not plan.is_done(positions):
+        positions |= plan.jumps(positions)
+        partition, part = next(iter(plan.ahead(positions).items()))
         position = positions[partition]
         assert position is not None
         moved.append((partition, position.incarnation, position.offset))
         positions[partition] = Position(position.incarnation, position.offset + 1)
-        assert course.done(positions) == len(moved)
+        assert plan.done(positions) == len(moved)
         assert part.begin <= moved[-1][2] < part.end
     assert len(moved) == len(set(moved))
     assert set(moved) == covered(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from connect_core.contracts import OPEN_END, Bounds, Pins, Position, Range
 from connect_core.planning import Goal
 from connect_core.records import Partition
-from connect_core.replication.driver.end_offsets import Goals
+from connect_core.replication.driver.end_offsets import EndOffsets
 
 A, B = Partition("a"), Partition("b")
 
@@ -15,45 +15,45 @@ def left_open(begin: int, end: int, incarnation: int = 0) -> Range:
 
 
 def test_what_comes_while_it_runs_is_the_next_runs() -> None:
-    goals = Goals()
-    goals.saw({A: Bounds(0, 5, 0, 20)})
-    goals.saw({A: Bounds(0, 20, 0, 90), B: Bounds(0, 0, 0, 7)})
-    assert goals.of == {A: Goal(0, 20), B: Goal(0, 7)}
-    assert goals.progress({A: Position(0, 20, {}), B: None}) == (15, 22)
+    end_offsets = EndOffsets()
+    end_offsets.saw({A: Bounds(0, 5, 0, 20)})
+    end_offsets.saw({A: Bounds(0, 20, 0, 90), B: Bounds(0, 0, 0, 7)})
+    assert end_offsets.of == {A: Goal(0, 20), B: Goal(0, 7)}
+    assert end_offsets.progress({A: Position(0, 20, {}), B: None}) == (15, 22)
 
 
 def test_more_than_it_meant_to_do_is_not_more_than_all() -> None:
-    goals = Goals()
-    goals.saw({A: Bounds(0, 5, 0, 20)})
-    assert goals.progress({A: Position(0, 90, {})}) == (15, 15)
+    end_offsets = EndOffsets()
+    end_offsets.saw({A: Bounds(0, 5, 0, 20)})
+    assert end_offsets.progress({A: Position(0, 90, {})}) == (15, 15)
 
 
 def test_a_partition_that_is_a_new_one_has_a_new_goal() -> None:
-    goals = Goals()
-    goals.saw({A: Bounds(0, 5, 0, 20)})
-    goals.saw({A: Bounds(1, 0, 0, 4)})
-    assert goals.of == {A: Goal(1, 4)}
-    assert goals.progress({A: Position(0, 20, {})}) == (0, 4)
-    assert goals.progress({A: Position(1, 3, {})}) == (3, 4)
+    end_offsets = EndOffsets()
+    end_offsets.saw({A: Bounds(0, 5, 0, 20)})
+    end_offsets.saw({A: Bounds(1, 0, 0, 4)})
+    assert end_offsets.of == {A: Goal(1, 4)}
+    assert end_offsets.progress({A: Position(0, 20, {})}) == (0, 4)
+    assert end_offsets.progress({A: Position(1, 3, {})}) == (3, 4)
 
 
 def test_what_it_took_over_is_part_of_it() -> None:
-    goals = Goals()
-    goals.took_over([left_open(2, 8)])
-    assert goals.partitions() == [A]
-    assert goals.progress({A: Position(0, 5, {})}) == (3, 6)
-    goals.saw({A: Bounds(0, 8, 0, 20)})
-    assert goals.progress({A: Position(0, 10, {})}) == (8, 18)
+    end_offsets = EndOffsets()
+    end_offsets.took_over([left_open(2, 8)])
+    assert end_offsets.partitions() == [A]
+    assert end_offsets.progress({A: Position(0, 5, {})}) == (3, 6)
+    end_offsets.saw({A: Bounds(0, 8, 0, 20)})
+    assert end_offsets.progress({A: Position(0, 10, {})}) == (8, 18)
 
 
 def test_what_it_took_over_of_an_older_partition_is_not() -> None:
-    goals = Goals()
-    goals.took_over([left_open(2, 8)])
-    goals.saw({A: Bounds(1, 0, 0, 4)})
-    assert goals.progress({A: Position(1, 4, {})}) == (4, 4)
+    end_offsets = EndOffsets()
+    end_offsets.took_over([left_open(2, 8)])
+    end_offsets.saw({A: Bounds(1, 0, 0, 4)})
+    assert end_offsets.progress({A: Position(1, 4, {})}) == (4, 4)
 
 
 def test_a_live_range_that_it_took_over_has_no_end_to_wait_for() -> None:
-    goals = Goals()
-    goals.took_over([left_open(2, OPEN_END)])
-    assert goals.progress({A: Position(0, 2, {})}) == (0, 0)
+    end_offsets = EndOffsets()
+    end_offsets.took_over([left_open(2, OPEN_END)])
+    assert end_offsets.progress({A: Position(0, 2, {})}) == (0, 0)

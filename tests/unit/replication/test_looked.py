@@ -9,17 +9,17 @@ import pytest
 
 from connect_core.contracts import Floor, FloorMove, OpenRange, Receipt
 from connect_core.found import Found
-from connect_core.replication.driver.scan_cache import Looked
+from connect_core.replication.driver.scan_cache import ScanCache
 from tests.unit.replication.memory import open_range
 
 TARGET = "memory"
 
 
-def settled(looked: Looked, end: int, *, ahead: bool = True) -> None:
+def settled(cache: ScanCache, end: int, *, ahead: bool = True) -> None:
     found = Found().merged([(n, 0, TARGET, n) for n in range(90)], {TARGET: 90}, True)
     item = replace(open_range(0, 100), found=found)
     floors = (FloorMove(0, Floor(item.range.partition.id, TARGET, end, ahead)),)
-    looked.settled(item, replace(receipt(end), floors=floors))
+    cache.settled(item, replace(receipt(end), floors=floors))
 
 
 def receipt(end: int) -> Receipt:
@@ -27,19 +27,19 @@ def receipt(end: int) -> Receipt:
 
 
 def test_the_range_that_follows_takes_its_part_of_what_was_seen() -> None:
-    looked = Looked()
-    settled(looked, 40)
-    [item] = looked.with_known([open_range(40, 100)])
+    cache = ScanCache()
+    settled(cache, 40)
+    [item] = cache.with_known([open_range(40, 100)])
     assert item.found is not None
     assert (item.found.there(), item.found.scanned) == (50, {TARGET: 90})
 
 
 @pytest.mark.parametrize("ahead", [True, False])
 def test_where_nothing_stands_further_on_nothing_is_kept(ahead: bool) -> None:
-    looked = Looked()
-    settled(looked, 40)
-    settled(looked, 40, ahead=ahead)
-    assert (looked.known(open_range(40, 100)) is not None) == ahead
+    cache = ScanCache()
+    settled(cache, 40)
+    settled(cache, 40, ahead=ahead)
+    assert (cache.known(open_range(40, 100)) is not None) == ahead
 
 
 def other_target(item: OpenRange) -> OpenRange:
@@ -48,11 +48,11 @@ def other_target(item: OpenRange) -> OpenRange:
 
 
 def test_a_range_elsewhere_or_to_another_target_is_looked_for() -> None:
-    looked = Looked()
-    settled(looked, 40)
+    cache = ScanCache()
+    settled(cache, 40)
     former = replace(open_range(40, 100), range=replace(open_range(40, 100).range, incarnation=1))
     for item in (open_range(41, 100), other_target(open_range(40, 100)), former):
-        assert looked.known(item) is None
+        assert cache.known(item) is None
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_a_range_elsewhere_or_to_another_target_is_looked_for() -> None:
     [({"code": "newer"}, True), ({"connections": {"sink": {"name_servers": ["b"]}}}, False), ({"revision": 2}, False)],
 )
 def test_targets_of_one_name_may_stand_in_two_clusters(changed: dict[str, Any], known: bool) -> None:
-    looked = Looked()
-    settled(looked, 40)
+    cache = ScanCache()
+    settled(cache, 40)
     item = open_range(40, 100)
     item = replace(item, range=replace(item.range, pins=replace(item.range.pins, **changed)))
-    assert (looked.known(item) is not None) == known
+    assert (cache.known(item) is not None) == known

@@ -13,7 +13,7 @@ from connect_core import clock
 from connect_core.contracts import UNPACED, Lane, Limit, Outcome, Pace, Range, SourceBatch
 from connect_core.replication.driver.rate import MOST_SAVED_S, Budget
 from connect_core.replication.worker.lane import move
-from connect_core.replication.worker.pacer import PORTION_S, Pacer
+from connect_core.replication.worker.pacer import PIECE_S, Pacer
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.world import World
 
@@ -77,7 +77,7 @@ def test_a_lane_moves_what_it_may_and_no_more(time: Virtual, rate: int) -> None:
     while not pacer.over:
         passed.take(pacer, batch(4_000, len(passed.offsets)))
     assert passed.offsets == list(range(len(passed.offsets)))
-    assert rate * 10 <= len(passed.offsets) <= rate * 10 + max(rate * PORTION_S, 1)
+    assert rate * 10 <= len(passed.offsets) <= rate * 10 + max(rate * PIECE_S, 1)
     assert passed.most_within(0.5) <= max(rate * 0.6, 1)
 
 

@@ -14,7 +14,7 @@ from connect_core.ledger import floors as moving
 from connect_core.observe import Step
 from connect_core.records import Partition
 from connect_core.replication.driver.leases import Times
-from connect_core.replication.driver.ledger_batches import portions, to_settle
+from connect_core.replication.driver.ledger_batches import in_batches, to_settle
 from tests.contract.ledger.samples import receipt
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySource
@@ -32,7 +32,7 @@ def seven(world: World) -> SeveralWorld:
     parts = {one: MemorySource([f"{one.key}{n}".encode() for n in range(EACH)]) for one in PARTITIONS}
     source, sink = SeveralSources(parts, {*PARTITIONS}), SeveralSink()
     made = SeveralWorld(world.ledger, world.connector, world.home, source, sink, SeveralEngine(source, sink))  # type: ignore[arg-type]
-    made.portion = PORTION
+    made.batch_ranges = PORTION
     return made
 
 
@@ -151,4 +151,4 @@ def test_each_portion_moves_a_shared_floor_from_where_the_one_before_left_it(
 @given(count=st.integers(0, 20), size=st.integers(1, 7))
 def test_without_shared_floors_portions_are_full(count: int, size: int) -> None:
     outcomes = [outcome(n) for n in range(count)]
-    assert list(to_settle(outcomes, size)) == [list(some) for some in portions(outcomes, size)]
+    assert list(to_settle(outcomes, size)) == [list(some) for some in in_batches(outcomes, size)]

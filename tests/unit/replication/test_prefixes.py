@@ -7,7 +7,7 @@ from dataclasses import replace
 from connect_core.contracts import Bounds, Delivered, Floor, OpenRange
 from connect_core.found import Found, Prefix
 from connect_core.records import Partition
-from connect_core.replication.driver.lost_ranges import losses
+from connect_core.replication.driver.lost_ranges import lost_ranges
 from connect_core.replication.worker.counts import next_floors
 from tests.unit.systems.driving import range_of
 
@@ -33,7 +33,7 @@ def test_a_range_that_closes_behind_it_has_settled_all_of_it() -> None:
 
 def test_what_the_source_has_lost_is_settled_from_the_target() -> None:
     """Lost up to 50, there up to 60: no gap, and nothing to deliver before 60."""
-    [loss] = losses([ITEM], {PARTITION: Bounds(0, 50, 50, 100)})
+    [loss] = lost_ranges([ITEM], {PARTITION: Bounds(0, 50, 50, 100)})
     assert loss.gaps() == ()
     receipt = loss.receipt()
     assert (receipt.end, receipt.already, receipt.possible_repeats, receipt.reconstructed) == (60, 30, 4, True)
@@ -41,6 +41,6 @@ def test_what_the_source_has_lost_is_settled_from_the_target() -> None:
 
 
 def test_what_neither_has_is_a_gap_behind_what_is_there() -> None:
-    [loss] = losses([ITEM], {PARTITION: Bounds(0, 70, 70, 100)})
+    [loss] = lost_ranges([ITEM], {PARTITION: Bounds(0, 70, 70, 100)})
     assert [(gap.begin, gap.end) for gap in loss.gaps()] == [(60, 70)]
     assert loss.receipt().end == 60

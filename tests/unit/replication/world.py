@@ -90,7 +90,7 @@ class World:
     records_per_second: int = 0
     range_records: int = 1000
     attempt_of: str | None = None
-    portion: int = RANGES
+    batch_ranges: int = RANGES
     times: Times = Times(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
 
     def context(self) -> RunContext:
@@ -122,7 +122,7 @@ class World:
             listener=RunListener(self.said.append, lambda progress: None),
             accept_gaps=self.accept_gaps,
             window_s=self.window_s,
-            portion=self.portion,
+            batch_ranges=self.batch_ranges,
             attempt_of=self.attempt_of,
         )
 
