@@ -232,14 +232,14 @@ def _leases(
 ) -> Iterator[list[Lease]]:
     from connect_core.contracts import LIVE
     from connect_core.ledger import task_lease_id
-    from connect_core.replication.driver.leases import Wanted, acquire
+    from connect_core.replication.driver.leases import LeaseRequest, acquire
     from connect_core.replication.driver.prepare import holder, times
 
     task = assignment.shares[partition].task
     lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)
     held = acquire(
         opened.ledger,
-        [Wanted(lease_id, connector.uid, LIVE, assignment.version)],
+        [LeaseRequest(lease_id, connector.uid, LIVE, assignment.version)],
         holder=holder(),
         home=home,
         times=times(opened.settings),

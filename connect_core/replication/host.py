@@ -12,7 +12,7 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def place(home: Path) -> str:
+def host_identity(home: Path) -> str:
     """Names the locks of a home on this boot: only who shares both can prove by locks that the other is gone."""
     locks = home / "locks"
     locks.mkdir(parents=True, exist_ok=True)
@@ -21,5 +21,5 @@ def place(home: Path) -> str:
 
 
 def on_this_boot(seen: str) -> bool:
-    """Whether the moments of a `place` are of our clock, in whatever folder its locks are."""
+    """Whether the moments of a `host_identity` are of our clock, in whatever folder its locks are."""
     return seen.startswith(f"{boot_id()}:")

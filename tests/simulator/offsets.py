@@ -11,12 +11,12 @@ from connect_core.errors import ConfigError
 from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.planning import Assignment
 from connect_core.records import Partition
-from connect_core.replication.driver.leases import Times, Wanted, acquire
+from connect_core.replication.driver.leases import LeaseRequest, LeaseTimes, acquire
 from connect_core.replication.driver.offset_checks import floors_left, placed
 from tests.simulator.ledger import UID
 from tests.simulator.scheduler import Scheduler
 
-TIMES = Times(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, linger_s=0.15)
+TIMES = LeaseTimes(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, linger_s=0.15)
 
 
 class World(Protocol):
@@ -37,7 +37,7 @@ def with_leases(
     lease_id = task_lease_id(UID, LIVE, assignment.version, assignment.shares[partition].task)
     held = acquire(
         world.ledger,
-        [Wanted(lease_id, UID, LIVE, assignment.version)],
+        [LeaseRequest(lease_id, UID, LIVE, assignment.version)],
         holder=world.holder(),
         home=world.home,
         times=TIMES,

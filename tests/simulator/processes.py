@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 
-from connect_core.replication.driver.leases import Held
+from connect_core.replication.driver.leases import HeldLeases
 from connect_core.replication.driver.task import TaskRun
 from connect_core.replication.locks import EpochLock
 
@@ -31,7 +31,7 @@ def _locks(error: BaseException | None) -> Iterator[EpochLock]:
 def _known_to(value: object) -> Iterator[EpochLock]:
     if isinstance(value, EpochLock):
         yield value
-    elif isinstance(value, Held):
+    elif isinstance(value, HeldLeases):
         yield from value.locks
     elif isinstance(value, TaskRun) and "held" in vars(value):
         yield from value.held.locks

@@ -29,7 +29,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Place:
+class PartitionBounds:
     """A partition as it is now, under the incarnation that the live stream reads."""
 
     partition: Partition
@@ -39,7 +39,7 @@ class Place:
         return Part(self.partition, self.seen.incarnation, begin, end, self.seen.evidence)
 
 
-def places(source: Source, committed: Mapping[Partition, Position | None]) -> list[Place]:
+def bounds_of(source: Source, committed: Mapping[Partition, Position | None]) -> list[PartitionBounds]:
     """`committed` are the live positions. A partition that was never read is looked at from its beginning, for to ask
     where the live stream would begin may settle that. Raises ConfigError for a source that pushes."""
     if isinstance(source, Inbox):
@@ -48,64 +48,64 @@ def places(source: Source, committed: Mapping[Partition, Position | None]) -> li
             next_step="They are in the target: move them from there",
         )
     known = {partition: position or Position(0, 0) for partition, position in committed.items()}
-    return [Place(partition, seen) for partition, seen in sorted(source.bounds(known).items())]
+    return [PartitionBounds(partition, seen) for partition, seen in sorted(source.bounds(known).items())]
 
 
-def by_moments(source: Source, places: Sequence[Place], wanted: Moments, now: datetime) -> Selection:
+def by_moments(source: Source, bounds: Sequence[PartitionBounds], wanted: Moments, now: datetime) -> Selection:
     """Records stored in these times. Raises ConfigError when the source knows no times."""
-    partitions = [place.partition for place in places]
+    partitions = [one.partition for one in bounds]
     begins, ends = source.at_time(partitions, wanted.begin), source.at_time(partitions, wanted.end)
     notices = [f"{wanted.end.isoformat()} is yet to come: up to what is there now"] if wanted.end > now else []
-    parts = merged(place.part(begins[place.partition], ends[place.partition]) for place in places)
+    parts = merged(one.part(begins[one.partition], ends[one.partition]) for one in bounds)
     moved = {part.partition for part in parts}
     doubts = tuple(
-        f"{place.partition.key} before {place.seen.oldest} (records of that time may be among it)"
-        for place in places
-        if 0 < place.seen.oldest == begins[place.partition] and (place.partition in moved or not moved)
+        f"{one.partition.key} before {one.seen.oldest} (records of that time may be among it)"
+        for one in bounds
+        if 0 < one.seen.oldest == begins[one.partition] and (one.partition in moved or not moved)
     )
     return Selection(parts, tuple(notices), doubts)
 
 
-def by_ranges(source: Source, places: Sequence[Place], ranges: Sequence[str]) -> Selection:
+def by_ranges(source: Source, bounds: Sequence[PartitionBounds], ranges: Sequence[str]) -> Selection:
     """The stretches that a person named, moved on to where records begin and cut to what is there. Raises ConfigError
     with every fault."""
-    known = {place.partition: place for place in places}
+    known = {one.partition: one for one in bounds}
     faults: list[Fault] = []
     found: list[Part] = []
     notices: list[str] = []
     for text in ranges:
         span = parse_span(text)
         try:
-            place = known[chosen(span.partition, known)]
+            one = known[chosen(span.partition, known)]
         except ValueError as error:
             faults.append(Fault(text, str(error)))
             continue
-        _require_seen(place.seen)
-        begin = place.seen.oldest if span.begin is None else span.begin
-        end = place.seen.end if span.end is None else span.end
-        if end > place.seen.end:
-            notices.append(f"{place.partition.key} ends at {place.seen.end}: up to there, not to {end}")
-            end = place.seen.end
-        placed = [_placed(source, place, offset) for offset in (begin, end)]
+        _require_seen(one.seen)
+        begin = one.seen.oldest if span.begin is None else span.begin
+        end = one.seen.end if span.end is None else span.end
+        if end > one.seen.end:
+            notices.append(f"{one.partition.key} ends at {one.seen.end}: up to there, not to {end}")
+            end = one.seen.end
+        placed = [_placed(source, one, offset) for offset in (begin, end)]
         if placed != [begin, end] and begin < end:
-            notices.append(f"{place.partition.key}: {begin}-{end} becomes {placed[0]}-{placed[1]}, where records begin")
-        found.append(place.part(*placed))
+            notices.append(f"{one.partition.key}: {begin}-{end} becomes {placed[0]}-{placed[1]}, where records begin")
+        found.append(one.part(*placed))
     if faults:
         raise ConfigError("There are no such ranges", faults=tuple(faults))
     return Selection(merged(found), tuple(notices))
 
 
-def _placed(source: Source, place: Place, offset: int) -> int:
+def _placed(source: Source, one: PartitionBounds, offset: int) -> int:
     """What lies outside of what can be read is judged later: whether it is gone, or is not there yet."""
-    if not place.seen.oldest <= offset <= place.seen.end:
+    if not one.seen.oldest <= offset <= one.seen.end:
         return offset
-    return source.record_at(place.partition, place.seen, offset)
+    return source.record_at(one.partition, one.seen, offset)
 
 
-def by_receipts(places: Sequence[Place], settled: Iterable[SettledRange]) -> Selection:
+def by_receipts(bounds: Sequence[PartitionBounds], settled: Iterable[SettledRange]) -> Selection:
     """What a run has settled, each record once also where it went back over its own traces. Raises ConfigError for a
     partition that the source does not have any more."""
-    now = {place.partition: place.seen.incarnation for place in places}
+    now = {one.partition: one.seen.incarnation for one in bounds}
     parts = merged(
         Part(one.partition, one.incarnation, one.receipt.begin, one.receipt.end, one.evidence) for one in settled
     )

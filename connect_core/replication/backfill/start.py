@@ -20,7 +20,7 @@ from connect_core.ledger import UNFINISHED, Backfill, new_run_id
 from connect_core.records import Partition
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
-from connect_core.replication.backfill.select import Selection, by_moments, by_ranges, by_receipts, looked_at, places
+from connect_core.replication.backfill.select import Selection, bounds_of, by_moments, by_ranges, by_receipts, looked_at
 from connect_core.replication.driver.context import RunContext
 
 
@@ -74,7 +74,7 @@ def _draft(context: RunContext, settings: Settings, request: Request, stream: st
 
 def _selected(context: RunContext, source: Source, request: Request, now: datetime) -> Selection:
     ledger, connector = context.ledger, context.connector
-    there = places(source, _live_positions(context, source))
+    there = bounds_of(source, _live_positions(context, source))
     if request.run:
         settled = ledger.ranges_of_run(connector.uid, request.run)
         if not settled:

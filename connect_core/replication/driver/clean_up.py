@@ -14,7 +14,7 @@ from connect_core.config import Settings, revealed
 from connect_core.contracts import LIVE, Lasting, Side, Sink, Source
 from connect_core.errors import LeaseHeld
 from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
-from connect_core.replication.driver.leases import Held, Wanted, acquire
+from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.prepare import holder, resolved, times
 
 _AGAIN_S = 0.5
@@ -48,7 +48,9 @@ def parted(
         yield [told for end in ends if isinstance(end, Lasting) for told in end.end(known)]
 
 
-def _at_rest(ledger: Ledger, settings: Settings, home: Path, connector: Connector, say: Callable[[str], None]) -> Held:
+def _at_rest(
+    ledger: Ledger, settings: Settings, home: Path, connector: Connector, say: Callable[[str], None]
+) -> HeldLeases:
     """A run that is under way ends at its next range boundary: it is waited for as long as a lease lives. A backfill
     goes on meanwhile; one that does not end in this time has to be called off."""
     assignment, now = ledger.assignment(connector.uid), times(settings)
@@ -56,7 +58,9 @@ def _at_rest(ledger: Ledger, settings: Settings, home: Path, connector: Connecto
     uid, version = connector.uid, assignment.version
     streams = [LIVE, *(one.stream for one in ledger.backfills(uid) if one.state in UNFINISHED)]
     wanted = [
-        Wanted(task_lease_id(uid, stream, version, task), uid, stream, version) for stream in streams for task in tasks
+        LeaseRequest(task_lease_id(uid, stream, version, task), uid, stream, version)
+        for stream in streams
+        for task in tasks
     ]
     until = clock.monotonic() + now.quantum_s + now.ttl_s
     while True:

@@ -13,7 +13,7 @@ from connect_core.ledger import Connector, Ledger
 from connect_core.planning import Assignment, Share
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.records import Partition
-from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.ledger_batches import RANGES
 
 
@@ -51,7 +51,7 @@ class RunContext:
     resolve: Resolve
     engine: Engine
     home: Path
-    times: Times
+    times: LeaseTimes
     lanes: int
     find_slice_s: float
     holder: str

@@ -25,14 +25,14 @@ from connect_core.replication.driver.ledger_restore import (
     restored_at_work,
     restored_unnoticed,
 )
-from connect_core.replication.host import on_this_boot, place
+from connect_core.replication.host import host_identity, on_this_boot
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 
 _WATCH_EVERY_S = 0.2
 
 
 @dataclass(frozen=True)
-class Times:
+class LeaseTimes:
     """Seconds. `deadline` = the holder's clock before it renewed + `ttl_s` - `margin_s` (delivery rule 1). In a window
     a quantum ends when nothing came for `linger_s`."""
 
@@ -43,12 +43,12 @@ class Times:
 
 
 @dataclass
-class Held:
+class HeldLeases:
     """The leases of one task's run and the locks that prove that it is alive. `renewed` is when the ledger was asked
     last (monotonic)."""
 
     ledger: Ledger
-    times: Times
+    times: LeaseTimes
     home: Path
     leases: list[Lease]
     locks: list[EpochLock]
@@ -66,7 +66,7 @@ class Held:
         since."""
         before = remembered(self.home)
         deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
-        here = place(self.home)
+        here = host_identity(self.home)
         renewed = [self.ledger.renew(lease, boot_id=here, deadline_ns=deadline) for lease in self.leases]
         if any(comes_from_backup(lease, before) for lease in renewed):
             raise restored_at_work(self.ledger, self.home, self.leases[0].holder)
@@ -92,7 +92,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LeaseRequest:
     """A lease to take: its id, and for a task's lease the connector, stream and assignment version it belongs to."""
 
     lease_id: str
@@ -102,10 +102,16 @@ class Wanted:
 
 
 def acquire(
-    ledger: Ledger, wanted: Sequence[Wanted], *, holder: str, home: Path, times: Times, say: Callable[[str], None]
-) -> Held:
+    ledger: Ledger,
+    wanted: Sequence[LeaseRequest],
+    *,
+    holder: str,
+    home: Path,
+    times: LeaseTimes,
+    say: Callable[[str], None],
+) -> HeldLeases:
     """All the leases, in this order, or LeaseHeld and none of them."""
-    held = Held(ledger, times, home, [], [])
+    held = HeldLeases(ledger, times, home, [], [])
     try:
         for one in wanted:
             lease, lock = _acquire_one(ledger, one, holder, home, times, say)
@@ -119,7 +125,7 @@ def acquire(
 
 
 def _acquire_one(
-    ledger: Ledger, wanted: Wanted, holder: str, home: Path, times: Times, say: Callable[[str], None]
+    ledger: Ledger, wanted: LeaseRequest, holder: str, home: Path, times: LeaseTimes, say: Callable[[str], None]
 ) -> tuple[Lease, EpochLock]:
     seen = ledger.lease(wanted.lease_id)
     if seen is not None and not seen.released:
@@ -133,7 +139,7 @@ def _acquire_one(
             ledger.release(lease)
             raise restored_unnoticed(ledger, home, holder, wanted.lease_id)
         ledger.renew(
-            lease, boot_id=place(home), deadline_ns=clock.now_ns()
+            lease, boot_id=host_identity(home), deadline_ns=clock.now_ns()
         )  # says where our locks are before anything else
     except BaseException:
         lock.prove_ended()
@@ -149,7 +155,7 @@ def end_older_versions(
     stream: str = LIVE,
     holder: str,
     home: Path,
-    times: Times,
+    times: LeaseTimes,
     say: Callable[[str], None],
 ) -> None:
     """Releases what holders of an older assignment version left behind (delivery rule 11): waits until each is provably
@@ -159,19 +165,19 @@ def end_older_versions(
     """
     for seen in ledger.live_leases(uid, stream):
         if seen.version is not None and seen.version < version:
-            older = Wanted(seen.id, uid, stream, seen.version)
+            older = LeaseRequest(seen.id, uid, stream, seen.version)
             acquire(ledger, [older], holder=holder, home=home, times=times, say=say).release()
 
 
 def _wait_until_over(
-    ledger: Ledger, seen: LeaseState, home: Path, times: Times, say: Callable[[str], None]
+    ledger: Ledger, seen: LeaseState, home: Path, times: LeaseTimes, say: Callable[[str], None]
 ) -> LeaseState:
     """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life.
 
     A holder whose time to live is longer than ours may write for longer than ours lasts, without a sign of life.
     """
     path = lock_path(home, seen.id, seen.epoch, seen.holder)
-    here = seen.boot_id == place(home)  # locks prove something only about processes that use this very folder
+    here = seen.boot_id == host_identity(home)  # locks prove something only about processes that use this very folder
     lanes_s = (seen.deadline_ns - clock.now_ns()) / 1e9 + times.margin_s if on_this_boot(seen.boot_id) else 0
     patience_s = max(times.ttl_s, lanes_s)
     until = clock.monotonic() + patience_s

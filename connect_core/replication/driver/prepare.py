@@ -25,7 +25,7 @@ from connect_core.config import (
 from connect_core.contracts import Engine, Json
 from connect_core.ledger import Connector, Ledger
 from connect_core.replication.driver.context import RunContext, RunListener
-from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.leases import LeaseTimes
 
 
 @contextmanager
@@ -91,9 +91,9 @@ def resolved(
     return resolve(document, home, settings, connector.uid, pinned)
 
 
-def times(settings: Settings) -> Times:
+def times(settings: Settings) -> LeaseTimes:
     """The shares of a lease, as whoever takes one needs them."""
-    return Times(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s, settings.linger_s)
+    return LeaseTimes(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s, settings.linger_s)
 
 
 def holder() -> str:

@@ -17,7 +17,7 @@ from connect_core.config import Settings, load_document
 from connect_core.contracts import LIVE
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger import Connector, LeaseState, Ledger, Run
-from connect_core.replication.host import place
+from connect_core.replication.host import host_identity
 
 State = Literal["running", "waiting", "failed", "blocked", "paused", "stopped", "idle", "new"]
 Switch = Literal["on", "paused", "stopped", "unknown"]
@@ -234,7 +234,7 @@ def _switched_at(ledger: Ledger, connector: Connector) -> datetime:
 
 def _alive_here(settings: Settings, home: Path | None) -> Callable[[LeaseState], bool]:
     """A holder in this home renews within a time to live; of another one nothing is known."""
-    here = place(home) if home and (home / "locks").is_dir() else ""
+    here = host_identity(home) if home and (home / "locks").is_dir() else ""
     silent_ns = int((settings.lease_ttl_s + settings.lease_margin_s) * 1e9)
 
     def alive(lease: LeaseState) -> bool:

@@ -49,7 +49,7 @@ from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import EndOffsets
 from connect_core.replication.driver.errors import records_gone, target_taken
-from connect_core.replication.driver.leases import Held, Wanted, acquire
+from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_batches import in_batches, to_settle
 from connect_core.replication.driver.ledger_restore import Watch, require_over, restored_at_work
 from connect_core.replication.driver.lifecycle import Lifecycle
@@ -214,12 +214,14 @@ class TaskRun:
             return standing.target_state
         return self.context.halted()
 
-    def _acquire(self) -> Held:
+    def _acquire(self) -> HeldLeases:
         version = self.assignment.version
-        wanted = [Wanted(task_lease_id(self.uid, self.stream, version, self.task), self.uid, self.stream, version)]
+        wanted = [
+            LeaseRequest(task_lease_id(self.uid, self.stream, version, self.task), self.uid, self.stream, version)
+        ]
         inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
         targets = {*self.sink.exclusive(self.task), *self.claimed(inherited)}
-        wanted += [Wanted(target_lease_id(key)) for key in sorted(targets)]
+        wanted += [LeaseRequest(target_lease_id(key)) for key in sorted(targets)]
         return acquire(
             self.ledger,
             wanted,

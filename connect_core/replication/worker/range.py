@@ -122,9 +122,9 @@ class WorkerRange:
         except MemoryError:
             raise
         except Exception as error:
-            self.fail(source_failure(error, self.place()), apart=concerns_one(error))
+            self.fail(source_failure(error, self.where()), apart=concerns_one(error))
 
-    def place(self) -> str:
+    def where(self) -> str:
         """For errors."""
         return f"connector {self.lane.connector}, partition {self.item.range.partition.key}"
 
@@ -231,7 +231,7 @@ class WorkerRange:
         return TooManyRejects(
             f"a record was rejected at stage {first.stage} ({first.kind}: {first.message}) and"
             f" {self.lane.tolerance} are tolerated of a partition in a run",
-            where=f"{self.place()}, offset {first.offset}",
+            where=f"{self.where()}, offset {first.offset}",
             next_step="Mend the source, or let the document tolerate it (errors.tolerance): it becomes a dead letter",
         )
 

@@ -16,10 +16,10 @@ import pytest
 from connect_core import clock
 from connect_core.errors import LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger, target_lease_id
-from connect_core.replication.driver.leases import Held, Times, Wanted, acquire
+from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, LeaseTimes, acquire
 from tests.unit.replication.world import World
 
-TIMES = Times(ttl_s=15, margin_s=4, quantum_s=5)
+TIMES = LeaseTimes(ttl_s=15, margin_s=4, quantum_s=5)
 FILE = target_lease_id("/data/out.log")
 
 
@@ -55,9 +55,9 @@ def told() -> Iterator[Told]:
         yield made
 
 
-def taken_by(world: World, holder: str, said: list[str] | None = None) -> Held:
+def taken_by(world: World, holder: str, said: list[str] | None = None) -> HeldLeases:
     say = (said if said is not None else []).append
-    return acquire(world.ledger, [Wanted(FILE)], holder=holder, home=world.home, times=TIMES, say=say)
+    return acquire(world.ledger, [LeaseRequest(FILE)], holder=holder, home=world.home, times=TIMES, say=say)
 
 
 def state(world: World) -> LeaseState:
@@ -67,7 +67,7 @@ def state(world: World) -> LeaseState:
 
 
 @contextmanager
-def lane_of(held: Held) -> Iterator[Callable[[], None]]:
+def lane_of(held: HeldLeases) -> Iterator[Callable[[], None]]:
     """A lane that shares the lock of an epoch; what is yielded ends it."""
     descriptor = os.open(held.locks[0].path, os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -107,7 +107,9 @@ def test_a_silent_holder_whose_lock_is_held_loses_its_lease_after_a_whole_time_t
 
 def test_a_silent_holder_with_a_longer_time_to_live_may_write_for_as_long(world: World, told: Told) -> None:
     longer = replace(TIMES, ttl_s=60)
-    first = acquire(world.ledger, [Wanted(FILE)], holder="first", home=world.home, times=longer, say=lambda _: None)
+    first = acquire(
+        world.ledger, [LeaseRequest(FILE)], holder="first", home=world.home, times=longer, say=lambda _: None
+    )
     deadline = first.renew() / 1e9
     assert taken_by(world, "second").leases[0].epoch == 2
     assert told.seconds >= deadline + TIMES.margin_s
@@ -162,6 +164,6 @@ def test_lanes_end_a_margin_before_their_lease_counted_from_before_it_was_renewe
     ledger = SlowLedger(told)
     leases = [Lease(FILE, 1, "first", 1), Lease(f"{FILE}2", 1, "first", 2)]
     asked = told.seconds
-    deadline = Held(cast(Ledger, ledger), TIMES, tmp_path, leases, []).renew()
+    deadline = HeldLeases(cast(Ledger, ledger), TIMES, tmp_path, leases, []).renew()
     assert deadline == int((asked + TIMES.ttl_s - TIMES.margin_s) * 1e9)
     assert ledger.deadlines == [deadline, deadline]

@@ -25,7 +25,7 @@ from connect_core.errors import (
 from connect_core.ledger import task_lease_id
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.records import Partition
-from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.lifecycle import put_aside_error
 from connect_core.replication.worker.lane import move
 from tests.unit.replication.memory import MemorySource
@@ -48,7 +48,7 @@ def four(world: World) -> SeveralWorld:
 def window(four: SeveralWorld) -> SeveralWorld:
     """A window of a minute: a test that does not end it takes too long."""
     four.window_s = LONG_S
-    four.times = Times(ttl_s=4, margin_s=0.5, quantum_s=1.5, linger_s=0.05)
+    four.times = LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=1.5, linger_s=0.05)
     return four
 
 

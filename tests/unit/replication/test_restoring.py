@@ -20,7 +20,7 @@ from connect_core.errors import ConfigError, DataError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id, upgrade
 from connect_core.records import Partition
 from connect_core.replication.driver.context import RunListener
-from connect_core.replication.driver.leases import Held, Wanted, acquire
+from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import SEEN_FILE, recognise, remember, remembered, told_restored
 from connect_core.replication.driver.task import TaskRun
 from connect_core.replication.locks import held_alone
@@ -224,7 +224,7 @@ def test_what_was_restored_once_is_not_restored_twice(
 
 
 def test_whoever_held_a_lease_before_has_lost_it(world: World, backup: Callable[[], Backup]) -> None:
-    wanted = [Wanted(target_lease_id("/out"))]
+    wanted = [LeaseRequest(target_lease_id("/out"))]
     held = acquire(world.ledger, wanted, holder="before", home=world.home, times=world.times, say=world.said.append)
     kept = backup()
     world.run()
@@ -419,8 +419,8 @@ def test_whoever_takes_a_lease_notices_what_was_forgotten_of_one_renewal(
     taken(world, "/another").release()
 
 
-def taken(world: World, target: str) -> Held:
-    wanted = [Wanted(target_lease_id(target))]
+def taken(world: World, target: str) -> HeldLeases:
+    wanted = [LeaseRequest(target_lease_id(target))]
     return acquire(world.ledger, wanted, holder=target, home=world.home, times=world.times, say=world.said.append)
 
 

@@ -13,7 +13,7 @@ from connect_core.errors import ConfigError, Failure, OffsetGone, PartitionUnrea
 from connect_core.ledger import SettledRange
 from connect_core.records import Partition
 from connect_core.replication.backfill.request import Moments
-from connect_core.replication.backfill.select import Selection, by_moments, by_ranges, by_receipts, looked_at, places
+from connect_core.replication.backfill.select import Selection, bounds_of, by_moments, by_ranges, by_receipts, looked_at
 from tests.contract.ledger.samples import receipt
 from tests.unit.replication.memory import MemorySource
 
@@ -52,7 +52,7 @@ class Logs(MemorySource):
 
 
 def there(source: Logs) -> list:  # type: ignore[type-arg]
-    return places(source, {A: Position(0, 42), B: Position(1, 17)})
+    return bounds_of(source, {A: Position(0, 42), B: Position(1, 17)})
 
 
 def at(begin: int, end: int) -> Moments:

@@ -11,7 +11,7 @@ from connect_core import clock
 from connect_core.contracts import OPEN_END, Lane, Outcome
 from connect_core.errors import EngineFailed, OffsetGone, Retriable
 from connect_core.observe import Step
-from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.task import TaskRun
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, World
@@ -23,7 +23,7 @@ LONG_S = 60.0
 def world(world: World) -> World:
     """A window of a minute: a test that does not end it takes too long."""
     world.window_s = LONG_S
-    world.times = Times(ttl_s=2, margin_s=0.5, quantum_s=0.5, linger_s=0.02)
+    world.times = LeaseTimes(ttl_s=2, margin_s=0.5, quantum_s=0.5, linger_s=0.02)
     return world
 
 

@@ -13,7 +13,7 @@ from connect_core.found import Found
 from connect_core.ledger import Connector, Ledger
 from connect_core.records import Partition
 from connect_core.replication.driver.context import RunContext, RunListener
-from connect_core.replication.driver.leases import Times
+from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.ledger_batches import RANGES
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
@@ -91,7 +91,7 @@ class World:
     range_records: int = 1000
     attempt_of: str | None = None
     batch_ranges: int = RANGES
-    times: Times = Times(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
+    times: LeaseTimes = LeaseTimes(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
 
     def context(self) -> RunContext:
         side = Side("memory", {})
