@@ -155,7 +155,7 @@ def _parted(
     from connect_core.orchestration import control
     from connect_core.replication.driver import clean_up
 
-    ends = clean_up.lasting(connector)
+    ends = clean_up.ends_with_remote_state(connector)
     if not ends:
         yield []
         return
@@ -165,7 +165,7 @@ def _parted(
     with ExitStack() as leases:
         try:
             notes = leases.enter_context(
-                clean_up.parted(opened.ledger, opened.settings, home, connector, output.notice)
+                clean_up.cleaned_up(opened.ledger, opened.settings, home, connector, output.notice)
             )
         except WaybillError as error:
             if not force:

@@ -200,11 +200,11 @@ def _placed(
     """Raises ConfigError when reading cannot go on there."""
     from connect_core import systems
     from connect_core.config import revealed
-    from connect_core.replication.driver.offset_checks import placed
+    from connect_core.replication.driver.offset_checks import checked_position
 
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
-        return placed(source, partition, before, offset, f"connector {connector.name}")
+        return checked_position(source, partition, before, offset, f"connector {connector.name}")
 
 
 def _floors_left(opened: Session, connector: Connector, partition: Partition) -> tuple[list[Floor], int]:

@@ -39,7 +39,7 @@ def _bar() -> Iterator[RunListener]:
     from rich.progress import Progress as Bars
 
     from connect_core.replication.driver.context import RunListener
-    from connect_core.replication.driver.report import Pace
+    from connect_core.replication.driver.report import TaskSpeed
 
     columns = (
         TextColumn("task {task.description}"),
@@ -49,13 +49,13 @@ def _bar() -> Iterator[RunListener]:
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
         shown: dict[int, TaskID] = {}
-        paces: dict[int, Pace] = {}
+        speeds: dict[int, TaskSpeed] = {}
 
         def progress(now: Progress) -> None:
             moment = time.monotonic()
-            pace = paces.setdefault(now.task, Pace(now, moment))
+            speed = speeds.setdefault(now.task, TaskSpeed(now, moment))
             if now.task not in shown:
                 shown[now.task] = bars.add_task(str(now.task), total=now.planned, words="")
-            bars.update(shown[now.task], total=now.planned, completed=now.done, words=pace.words(now, moment))
+            bars.update(shown[now.task], total=now.planned, completed=now.done, words=speed.words(now, moment))
 
         yield RunListener(lambda text: bars.console.print(output.printable(text), markup=False), progress)

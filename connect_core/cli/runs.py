@@ -165,7 +165,7 @@ def _run_here(
             window_s=how.window_s,
         )
         context = context_of_stream(live, stream, opened.settings)
-        return report.told(run_connector(context), seconds=0)
+        return report.reported(run_connector(context), seconds=0)
 
 
 def _submitted_at(wanted: EngineOptions, settings: Settings, home: Path) -> Place:

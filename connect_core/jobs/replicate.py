@@ -85,7 +85,7 @@ def _moved(given: argparse.Namespace) -> Json:
         else:
             done = run_task(context, given.task)
             summary = RunSummary(connector.name, (done,) if done else ())
-    return report.told(summary, time.monotonic() - begun)
+    return report.reported(summary, time.monotonic() - begun)
 
 
 def _check_engine(wanted: EngineOptions) -> None:

@@ -23,7 +23,7 @@ from connect_core.replication.driver.attempts import recorded
 from connect_core.replication.driver.backfill_task import is_done
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.prepare import run_context, working
-from connect_core.replication.driver.report import lines, told, total
+from connect_core.replication.driver.report import lines, reported, total
 from connect_core.replication.driver.run import RunSummary, run_task
 
 
@@ -83,7 +83,7 @@ def replicate(
         if context is None or summary is None:
             return None
         if summary.receipts:
-            for line in lines(told(RunSummary(connector.name, (summary,)), clock.monotonic() - started)):
+            for line in lines(reported(RunSummary(connector.name, (summary,)), clock.monotonic() - started)):
                 listener.log(line.strip())
         finished = context.stream == LIVE or is_done(context, attempt.task)
         if not (finished or summary.receipts or halted()):

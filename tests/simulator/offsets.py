@@ -12,7 +12,7 @@ from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.planning import Assignment
 from connect_core.records import Partition
 from connect_core.replication.driver.leases import LeaseRequest, LeaseTimes, acquire
-from connect_core.replication.driver.offset_checks import floors_left, placed
+from connect_core.replication.driver.offset_checks import checked_position, floors_left
 from tests.simulator.ledger import UID
 from tests.simulator.scheduler import Scheduler
 
@@ -62,7 +62,7 @@ def set_offset(
     """Whether there is such a place. `sink` tells what is left of the targets of what is given up."""
     before = world.ledger.positions(UID, LIVE, [partition])[partition]
     try:
-        position = placed(source, partition, before, offset, "the simulator")
+        position = checked_position(source, partition, before, offset, "the simulator")
     except ConfigError:
         return False
 

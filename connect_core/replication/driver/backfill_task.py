@@ -8,7 +8,7 @@ from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
 
 
-def require_going_on(context: RunContext) -> None:
+def require_resumable(context: RunContext) -> None:
     """Raises ConfigError for a backfill that was called off, or whose connector was deleted; one that had failed is
     running again."""
     ledger, uid = context.ledger, context.connector.uid
@@ -23,7 +23,7 @@ def require_going_on(context: RunContext) -> None:
     ledger.resume_backfill(uid, context.stream)
 
 
-def concluding(context: RunContext, run: TaskRun) -> TaskSummary:
+def run_backfill_task(context: RunContext, run: TaskRun) -> TaskSummary:
     """Runs one task; afterwards the ledger knows whether everything is done, or that it failed for good."""
     ledger, uid = context.ledger, context.connector.uid
     try:

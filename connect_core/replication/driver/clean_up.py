@@ -26,7 +26,7 @@ _OPENED: Mapping[systems.End, Callable[[Side, ExitStack], Source | Sink]] = {
 that has lost its progress repeats, and says so; a source's session would be lost."""
 
 
-def lasting(connector: Connector) -> list[systems.End]:
+def ends_with_remote_state(connector: Connector) -> list[systems.End]:
     """Its ends whose other side may keep something for it. Also of a document that this version does not take any
     more."""
     by_end = {end: systems.SYSTEMS.get(next(iter(connector.document.get(end) or {}), "")) for end in _OPENED}
@@ -34,7 +34,7 @@ def lasting(connector: Connector) -> list[systems.End]:
 
 
 @contextmanager
-def parted(
+def cleaned_up(
     ledger: Ledger, settings: Settings, home: Path, connector: Connector, say: Callable[[str], None]
 ) -> Iterator[list[str]]:
     """Gives what a person should know. The connector has to be stopped before. Raises LeaseHeld when a run does not
@@ -42,7 +42,7 @@ def parted(
     now = resolved(ledger, settings, home, connector)
     sides = {"source": now.source, "sink": now.sink}
     with ExitStack() as opened:
-        ends = [_OPENED[end](revealed(sides[end]), opened) for end in lasting(connector)]
+        ends = [_OPENED[end](revealed(sides[end]), opened) for end in ends_with_remote_state(connector)]
         opened.callback(_at_rest(ledger, settings, home, connector, say).release)
         known = ledger.positions(connector.uid, LIVE, list(ledger.partitions(connector.uid)))
         yield [told for end in ends if isinstance(end, Lasting) for told in end.end(known)]

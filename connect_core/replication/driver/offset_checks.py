@@ -10,7 +10,9 @@ from connect_core.errors import ConfigError
 from connect_core.records import Partition
 
 
-def placed(source: Source, partition: Partition, before: Position | None, offset: int, where: str) -> Position:
+def checked_position(
+    source: Source, partition: Partition, before: Position | None, offset: int, where: str
+) -> Position:
     """The position at `offset` of what is read now, with its evidence: who reads on from there notices when that is
     replaced before. Raises ConfigError with the offsets that are possible: within what the source has, and where a
     record begins. Of a source that pushes nobody can say: its records are numbered as they come."""

@@ -34,22 +34,22 @@ _LINE_EVERY_S = 5.0
 
 def listener(write: Callable[[str], None]) -> RunListener:
     """Writes each sentence, and a task's progress at most every five seconds and at its end. For several threads."""
-    paces: dict[int, Pace] = {}
+    speeds: dict[int, TaskSpeed] = {}
     told: dict[int, float] = {}
 
     def progress(now: Progress) -> None:
         moment = time.monotonic()
-        pace = paces.setdefault(now.task, Pace(now, moment))
+        speed = speeds.setdefault(now.task, TaskSpeed(now, moment))
         if now.done < now.planned and moment - told.get(now.task, 0.0) < _LINE_EVERY_S:
             return
         told[now.task] = moment
-        write(f"task {now.task}: {pace.words(now, moment)}")
+        write(f"task {now.task}: {speed.words(now, moment)}")
 
     return RunListener(write, progress)
 
 
 @dataclass(frozen=True)
-class Pace:
+class TaskSpeed:
     """How fast a task gets on: `first` is what it told first, at `since` (seconds of any clock)."""
 
     first: Progress
@@ -97,7 +97,7 @@ def total(receipts: Sequence[Receipt]) -> dict[str, Any]:
     }
 
 
-def told(summary: RunSummary, seconds: float) -> dict[str, Any]:
+def reported(summary: RunSummary, seconds: float) -> dict[str, Any]:
     """The receipts of a run added up, ready for JSON."""
     receipts = summary.receipts()
     return {
@@ -112,7 +112,7 @@ def told(summary: RunSummary, seconds: float) -> dict[str, Any]:
 
 
 def added(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Several of `told` for one connector as one; at least one."""
+    """Several of `reported` for one connector as one; at least one."""
     first, *others = several
     return {
         name: value if name == "connector" else sum((one[name] for one in others), value)
@@ -121,7 +121,7 @@ def added(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def lines(told: dict[str, Any]) -> list[str]:
-    """One line of what counts, then what a person must look at. From `told`."""
+    """One line of what counts, then what a person must look at. From `reported`."""
     name, seconds = told["connector"], told["seconds"]
     if not told["ranges"]:
         return [f"{name}: nothing to move ({seconds:.1f} s)"]

@@ -15,7 +15,7 @@ from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.records import Partition
 from connect_core.replication.driver.attempts import noted
-from connect_core.replication.driver.backfill_task import concluding, require_going_on
+from connect_core.replication.driver.backfill_task import require_resumable, run_backfill_task
 from connect_core.replication.driver.consumer_groups import keep_in_step
 from connect_core.replication.driver.context import RunContext, shares_of
 from connect_core.replication.driver.leases import end_older_versions
@@ -93,7 +93,7 @@ def _has_work(context: RunContext, assignment: Assignment, task: int) -> bool:
 def _require_running(context: RunContext) -> None:
     connector = context.connector
     if context.stream != LIVE:
-        require_going_on(context)
+        require_resumable(context)
     if connector.target_state == "stopped" or (context.stream == LIVE and connector.target_state != "running"):
         raise noted(  # a person's wish, and no failure
             ConfigError(
@@ -109,7 +109,7 @@ def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
         sink = systems.sink(revealed(context.resolved.sink), resources)
         run = TaskRun(context, shared.assignment, task, source, sink, shared.named)
         try:
-            return run.run() if context.stream == LIVE else concluding(context, run)
+            return run.run() if context.stream == LIVE else run_backfill_task(context, run)
         finally:
             # A task that never got its lease leaves the figures of the run before; a backfill those of the live stream.
             if run.steps and context.stream == LIVE:

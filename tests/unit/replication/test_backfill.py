@@ -14,7 +14,7 @@ from connect_core.ledger import Backfill
 from connect_core.observe import Step
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.records import Partition
-from connect_core.replication.driver.backfill_task import concluding, is_done, require_going_on
+from connect_core.replication.driver.backfill_task import is_done, require_resumable, run_backfill_task
 from connect_core.replication.driver.context import Progress, RunContext, RunListener
 from connect_core.replication.driver.run import run_task
 from connect_core.replication.driver.summary import TaskSummary
@@ -47,11 +47,11 @@ class Again:
 
     def run(self, **changes: object) -> TaskSummary:
         context = replace(self.context(), **changes)  # type: ignore[arg-type]
-        return concluding(context, self.driver(TaskRun, context))
+        return run_backfill_task(context, self.driver(TaskRun, context))
 
     def driver(self, kind: type[Run], context: RunContext) -> Run:
         self.world.said.append("new attempt of the backfill")
-        require_going_on(context)
+        require_resumable(context)
         assignment = self.world.ledger.assign(self.world.connector.uid, [MEMORY], 1)
         return kind(context, assignment, 0, self.world.source, self.sink)
 
@@ -123,7 +123,7 @@ def test_a_driver_killed_at_any_step_is_followed_at_once(world: World, step: Ste
     driver = again.driver(Mortal, again.context())
     driver.dies_at = step
     with pytest.raises(Killed):
-        concluding(again.context(), driver)
+        run_backfill_task(again.context(), driver)
     again.run()
     assert again.offsets() == [*range(20, 50), *range(120, 130)]
     assert again.state() == "done"

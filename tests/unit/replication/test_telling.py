@@ -1,11 +1,11 @@
-"""Progress in words: share, pace, and how long it will still take."""
+"""Progress in words: share, speed, and how long it will still take."""
 
 from __future__ import annotations
 
 import pytest
 
 from connect_core.replication.driver.context import Progress
-from connect_core.replication.driver.report import Pace, added, listener, percent, span
+from connect_core.replication.driver.report import TaskSpeed, added, listener, percent, span
 
 
 def at(done: int, records: int, planned: int = 1000) -> Progress:
@@ -13,21 +13,21 @@ def at(done: int, records: int, planned: int = 1000) -> Progress:
 
 
 def test_the_first_word_has_no_pace_yet() -> None:
-    assert Pace(at(100, 10), since=5.0).words(at(100, 10), 5.0) == "10%, 10 records"
+    assert TaskSpeed(at(100, 10), since=5.0).words(at(100, 10), 5.0) == "10%, 10 records"
 
 
 def test_the_pace_is_that_since_the_first_word() -> None:
     """What an earlier attempt has done counts as done, and says nothing of how fast this one is."""
-    pace = Pace(at(600, 10), since=5.0)
-    assert pace.words(at(700, 1510), 15.0) == "70%, 1,510 records, 150/s, about 30 s left"
-    assert pace.words(at(1000, 4000), 15.0) == "100%, 4,000 records, 399/s"
+    speed = TaskSpeed(at(600, 10), since=5.0)
+    assert speed.words(at(700, 1510), 15.0) == "70%, 1,510 records, 150/s, about 30 s left"
+    assert speed.words(at(1000, 4000), 15.0) == "100%, 4,000 records, 399/s"
 
 
 def test_without_headway_there_is_no_estimate() -> None:
-    pace = Pace(at(600, 10), since=5.0)
-    assert pace.left_s(at(600, 10), 50.0) is None
-    assert pace.left_s(at(700, 10), 5.0) is None
-    assert pace.words(at(600, 10), 50.0) == "60%, 10 records"
+    speed = TaskSpeed(at(600, 10), since=5.0)
+    assert speed.left_s(at(600, 10), 50.0) is None
+    assert speed.left_s(at(700, 10), 5.0) is None
+    assert speed.words(at(600, 10), 50.0) == "60%, 10 records"
 
 
 @pytest.mark.parametrize(("done", "planned", "share"), [(0, 0, 100), (999, 1000, 99), (1000, 1000, 100), (0, 3, 0)])
