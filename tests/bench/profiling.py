@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from connect_core import stack
-from connect_core.cli import runs, session
+from connect_core.cli import session
 from connect_core.contracts import Lane, Outcome, Search
 from connect_core.errors import EngineFailed
 from connect_core.found import Found
 from connect_core.replication.driver.context import RunListener
+from connect_core.replication.driver.prepare import run_context
 from connect_core.replication.driver.run import run_connector
 from connect_core.replication.worker.lane import search, work
 from connect_core.rocketmq import Client, ClientOptions
@@ -88,7 +89,7 @@ def _ours(place: Place, direction: str, number: int, profile: cProfile.Profile |
     with session.working() as (opened, home):
         connector = opened.ledger.connector(f"{direction}-{number}")
         listener = RunListener(lambda text: None, lambda progress: None)
-        run_connector(runs._context(opened, home, connector, engine, listener))
+        run_connector(run_context(opened.ledger, opened.settings, home, connector, engine, listener))
     return engine.cpu_s
 
 
