@@ -11,26 +11,41 @@ A part of a run's driver. The states are kept in the ledger, for whoever looks a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from connect_core.contracts import Bounds, OpenRange, Source, Splitting
 from connect_core.errors import Failure, LeaseHeld, Retriable, WaybillError
-from connect_core.ledger import PartitionState
+from connect_core.ledger import Ledger, PartitionState
+from connect_core.planning import Assignment
 from connect_core.records import Partition
-
-if TYPE_CHECKING:
-    from connect_core.replication.driver.task import TaskRun
+from connect_core.replication.driver.context import RunContext
+from connect_core.replication.driver.leases import HeldLeases
 
 RETIRED = "the document names it no more: nothing new is read"
 _TOLD = 5
 """Of so many partitions an error says one by one why they were put aside."""
 
 
+class Task(Protocol):
+    """Whose partitions these are: what of a task's run is asked here (`task_context.TaskContext`)."""
+
+    context: RunContext
+    ledger: Ledger
+    uid: str
+    stream: str
+    assignment: Assignment
+    slots: dict[Partition, int]
+    source: Source
+    held: HeldLeases
+
+    def where(self) -> str: ...
+
+
 class Lifecycle:
     """`aside` are the partitions that were put aside in this run. `named` are those of the document, None: all."""
 
-    def __init__(self, run: TaskRun, named: Collection[Partition] | None) -> None:
-        self._run = run
+    def __init__(self, task: Task, named: Collection[Partition] | None) -> None:
+        self._task = task
         self._named = None if named is None else frozenset(named)
         self._states: dict[Partition, PartitionState] = {}
         self._ending: dict[Partition, str] = {}
@@ -41,12 +56,12 @@ class Lifecycle:
 
     def begin(self) -> None:
         """Asks the ledger, once a run, and tells of partitions that are named no more, or again."""
-        self._states = self._run.ledger.partition_states(self._run.uid, self._run.stream)
+        self._states = self._task.ledger.partition_states(self._task.uid, self._task.stream)
         self._tell_names()
 
     def known(self) -> list[Partition]:
         """For the source, which is asked for the partitions that there are now."""
-        return to_be_told(self._run.source, self._run.assignment.shares, self._states)
+        return to_be_told(self._task.source, self._task.assignment.shares, self._states)
 
     def names(self, partitions: Iterable[Partition]) -> None:
         """What the document names now, as the source has just said."""
@@ -59,8 +74,8 @@ class Lifecycle:
         return self._named is None or partition in self._named
 
     def _tell_names(self) -> None:
-        retired = [one for one in self._run.slots if not self.reads(one) and self._state(one) != "ended"]
-        again = [one for one in self._run.slots if self.reads(one) and self._state(one) == "retired"]
+        retired = [one for one in self._task.slots if not self.reads(one) and self._state(one) != "ended"]
+        again = [one for one in self._task.slots if self.reads(one) and self._state(one) == "retired"]
         new = [one for one in retired if self._state(one) != "retired"]
         self._keep({one: PartitionState("retired", RETIRED) for one in new})
         self._keep({one: PartitionState("active") for one in again})
@@ -109,7 +124,7 @@ class Lifecycle:
         """When everything that can be moved is: raises why partitions were put aside."""
         self._heal(self._idle)
         if self.aside:
-            raise put_aside_error({one.key: failure for one, failure in self.aside.items()}, self._run.where())
+            raise put_aside_error({one.key: failure for one, failure in self.aside.items()}, self._task.where())
 
     def _heal(self, partitions: Iterable[Partition]) -> None:
         back = [one for one in partitions if self._state(one) == "quarantined" and one not in self.aside]
@@ -121,14 +136,14 @@ class Lifecycle:
 
     def _keep(self, states: Mapping[Partition, PartitionState]) -> None:
         if states:
-            self._run.ledger.set_partition_states(self._run.held.leases, self._run.uid, self._run.stream, states)
+            self._task.ledger.set_partition_states(self._task.held.leases, self._task.uid, self._task.stream, states)
             self._states |= states
 
     def _say(self, lines: Sequence[str]) -> None:
         for line in lines[:_TOLD]:
-            self._run.context.listener.log(line)
+            self._task.context.listener.log(line)
         if len(lines) > _TOLD:
-            self._run.context.listener.log(f"... and so {len(lines) - _TOLD:,} more")
+            self._task.context.listener.log(f"... and so {len(lines) - _TOLD:,} more")
 
 
 def to_be_told(

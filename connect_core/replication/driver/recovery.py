@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from connect_core.config import with_policies
 from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Pins, Position, Search, Source
@@ -22,47 +21,45 @@ from connect_core.records import Partition
 from connect_core.replication.driver.errors import bytes_unplaced, records_gone
 from connect_core.replication.driver.ledger_batches import in_batches
 from connect_core.replication.driver.lost_ranges import LostRange, closed_from_target, ends, lost_ranges
+from connect_core.replication.driver.task_context import TaskContext
 from connect_core.version import code_version
-
-if TYPE_CHECKING:
-    from connect_core.replication.driver.task import TaskRun
 
 _RANGES_TOLD = 5
 """Of so many that were left open it is said one by one where they go on."""
 
 
-def inherited(run: TaskRun) -> list[OpenRange]:
+def inherited(task: TaskContext) -> list[OpenRange]:
     """Ranges that an earlier attempt left open, looked for in the target, with the pins they had."""
-    left = run.ledger.open_ranges(run.uid, run.stream, list(run.slots))
+    left = task.ledger.open_ranges(task.uid, task.stream, list(task.slots))
     if not left:
         return []
-    held = {lease.id for lease in run.held.leases}
-    if not {target_lease_id(key) for key in run.claimed(left)} <= held:
-        raise Retriable("a range was planned while its lease was taken over", where=run.where())
-    left = _with_their_pipelines(run, left)
+    held = {lease.id for lease in task.held.leases}
+    if not {target_lease_id(key) for key in task.claimed(left)} <= held:
+        raise Retriable("a range was planned while its lease was taken over", where=task.where())
+    left = _with_their_pipelines(task, left)
     if not left:
         return []
-    run.context.listener.log(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
-    for some in in_batches([item.id for item in left], run.context.batch_ranges):
-        run.ledger.adopt(run.held.leases, run.summary.run_id, some)
-    run.end_offsets.took_over(item.range for item in left)
-    left = _without_idle(run, left)
-    if left and all(run.goes_where_now(item.range.pins) for item in left):
-        run.targets = run.look_at_targets()
-    return without_lost(run, search(run, left)) if left else []
+    task.context.listener.log(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
+    for some in in_batches([item.id for item in left], task.context.batch_ranges):
+        task.ledger.adopt(task.held.leases, task.summary.run_id, some)
+    task.end_offsets.took_over(item.range for item in left)
+    left = _without_idle(task, left)
+    if left and all(task.goes_where_now(item.range.pins) for item in left):
+        task.targets = task.look_at_targets()
+    return without_lost(task, search(task, left)) if left else []
 
 
-def _without_idle(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
+def _without_idle(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRange]:
     """Takes back the live ranges whose source still ends where they begin: nothing of them was written. A target may
     have forgotten since what stood where they began, so that nobody could say what is there of them."""
     live = [item for item in items if item.range.live]
-    if not live or isinstance(run.source, Inbox):
+    if not live or isinstance(task.source, Inbox):
         return list(items)
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in live)}
-    with run.summary.timed("bounds"):
-        bounds = _bounds(run, live, begins)
+    with task.summary.timed("bounds"):
+        bounds = _bounds(task, live, begins)
     idle = {item.id for item in live if _is_idle(item, bounds[item.range.partition])}
-    run.take_back(sorted(idle))
+    task.take_back(sorted(idle))
     return [item for item in items if item.id not in idle]
 
 
@@ -71,37 +68,39 @@ def _is_idle(item: OpenRange, seen: Bounds) -> bool:
     return as_it_was and seen.begin == seen.end == item.range.begin
 
 
-def without_lost(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
+def without_lost(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRange]:
     """Settles from the target what the source has lost of inherited ranges; returns the others. One that pushes has
     lost whatever it was told to forget: all that an attempt left of its ranges is settled so."""
-    if isinstance(run.source, Inbox):
-        run.settle(items, closed_from_target(run.source, items))
+    if isinstance(task.source, Inbox):
+        task.settle(items, closed_from_target(task.source, items))
         return []
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
-    with run.summary.timed("bounds"):
-        bounds = _bounds(run, items, begins)
-    run.lifecycle.put_aside({one: seen.failure for one, seen in bounds.items() if seen.failure and one in begins})
-    items = run.lifecycle.going_on(items)
-    run.lifecycle.put_aside(_not_accepted(run, lost_ranges(items, bounds)))
-    items = run.lifecycle.going_on(items)
+    with task.summary.timed("bounds"):
+        bounds = _bounds(task, items, begins)
+    task.lifecycle.put_aside({one: seen.failure for one, seen in bounds.items() if seen.failure and one in begins})
+    items = task.lifecycle.going_on(items)
+    task.lifecycle.put_aside(_not_accepted(task, lost_ranges(items, bounds)))
+    items = task.lifecycle.going_on(items)
     lost = lost_ranges(items, bounds)
     if lost:
-        run.context.listener.log(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
-    run.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
+        task.context.listener.log(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
+    task.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
     settled = {one.item.id for one in lost}
-    return _with_ends(run, [item for item in items if item.id not in settled], bounds)
+    return _with_ends(task, [item for item in items if item.id not in settled], bounds)
 
 
-def _bounds(run: TaskRun, items: Sequence[OpenRange], begins: dict[Partition, Position]) -> dict[Partition, Bounds]:
+def _bounds(
+    task: TaskContext, items: Sequence[OpenRange], begins: dict[Partition, Position]
+) -> dict[Partition, Bounds]:
     """Of everything, and of the ranges `items` where they are read: what was planned elsewhere is looked at there."""
     elsewhere: dict[Partition, Bounds] = {}
     for item in items:
-        source, partition = run.source_of(item.range.pins), item.range.partition
-        if source is not run.source:
+        source, partition = task.source_of(item.range.pins), item.range.partition
+        if source is not task.source:
             elsewhere[partition] = _bounds_elsewhere(source, partition, begins[partition])
-    positions = {**run.asked(), **begins}
+    positions = {**task.asked(), **begins}
     here = {one: at for one, at in positions.items() if one not in elsewhere}
-    return run.source.bounds(here) | elsewhere
+    return task.source.bounds(here) | elsewhere
 
 
 def _bounds_elsewhere(source: Source, partition: Partition, begin: Position) -> Bounds:
@@ -112,16 +111,16 @@ def _bounds_elsewhere(source: Source, partition: Partition, begin: Position) -> 
         return Bounds.unread(begin, Failure.of(PartitionUnreachable.of(error)))
 
 
-def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
+def _with_ends(task: TaskContext, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
     """Live ranges that an earlier attempt left open get an end, so that they can be finished with their pins. Those
     into which nothing had come are taken back."""
     ended = ends(items, bounds)
     begun = {item.id: ended[item.id] for item in items if item.id in ended and ended[item.id] > item.range.begin}
     if begun:
-        for some in in_batches(sorted(begun), run.context.batch_ranges):
-            run.ledger.bound(run.held.leases, {one: begun[one] for one in some})
+        for some in in_batches(sorted(begun), task.context.batch_ranges):
+            task.ledger.bound(task.held.leases, {one: begun[one] for one in some})
     if idle := ended.keys() - begun.keys():
-        run.take_back(sorted(idle))
+        task.take_back(sorted(idle))
     return [
         replace(item, range=replace(item.range, end=begun.get(item.id, item.range.end)))
         for item in items
@@ -129,64 +128,64 @@ def _with_ends(run: TaskRun, items: Sequence[OpenRange], bounds: Mapping[Partiti
     ]
 
 
-def _not_accepted(run: TaskRun, lost: Sequence[LostRange]) -> dict[Partition, Failure]:
+def _not_accepted(task: TaskContext, lost: Sequence[LostRange]) -> dict[Partition, Failure]:
     """The partitions of which neither side has some records, unless that is accepted. Raises OffsetGone for bytes that
     nobody can place: those are a person's to decide on, for the next write of any partition sets them aside, and the
     source cannot give them again (delivery rule 16)."""
     found = {}
     for loss in lost:
         partition, gaps = loss.item.range.partition, loss.gaps()
-        if loss.unplaced() and not run.context.accept_gaps:
-            raise bytes_unplaced(run.command(), run.where(), loss)
-        if gaps and not run.gaps_accepted():
-            gone = records_gone(run.command(), run.where(), partition, gaps, loss.seen.begin)
+        if loss.unplaced() and not task.context.accept_gaps:
+            raise bytes_unplaced(task.command(), task.where(), loss)
+        if gaps and not task.gaps_accepted():
+            gone = records_gone(task.command(), task.where(), partition, gaps, loss.seen.begin)
             found[partition] = Failure.of(gone)
     return found
 
 
-def rests(run: TaskRun) -> list[OpenRange]:
+def rests(task: TaskContext) -> list[OpenRange]:
     """What is left of ranges that closed short while records of ours stand further on in their targets, opened
     again up to where they were planned to end. They are finished with what they pinned, and settled from the
     target where the source has lost them: a new revision, and a gap, start behind them (delivery rule 8)."""
-    there = [one for one in run.ledger.rests(run.uid, run.stream) if one.partition in run.slots]
-    floors = FloorsBeside(run.ledger.floors(run.uid, run.stream) if there else ())
-    left = [one for one in there if one.partition not in run.lifecycle.aside]
-    mine = [one for one in left if run.is_ahead(one.pins, floors.of(one.partition.id))]
+    there = [one for one in task.ledger.rests(task.uid, task.stream) if one.partition in task.slots]
+    floors = FloorsBeside(task.ledger.floors(task.uid, task.stream) if there else ())
+    left = [one for one in there if one.partition not in task.lifecycle.aside]
+    mine = [one for one in left if task.is_ahead(one.pins, floors.of(one.partition.id))]
     first = min(mine, key=lambda one: one.pins.revision, default=None)  # what is moved together was planned alike
-    again = [replace(one, pins=run.pins(one.pins)) for one in mine if first and _alike(one.pins, first.pins)]
+    again = [replace(one, pins=task.pins(one.pins)) for one in mine if first and _alike(one.pins, first.pins)]
     if not again:
         return []
-    run.targets = run.targets or run.look_at_targets()
-    opened = run.opened(again, {})
-    return without_lost(run, search(run, opened))
+    task.targets = task.targets or task.look_at_targets()
+    opened = task.opened(again, {})
+    return without_lost(task, search(task, opened))
 
 
-def search(run: TaskRun, ranges: Sequence[OpenRange]) -> list[OpenRange]:
+def search(task: TaskContext, ranges: Sequence[OpenRange]) -> list[OpenRange]:
     """Looks through the targets in slices, keeping what each saw, until every range is complete. Partitions of which
     nobody can say what is there are put aside, and left out."""
     items = {
         item.id: replace(item, found=replace(item.found, complete=False) if item.found else None)
-        for item in run.scan_cache.with_known(ranges)
+        for item in task.scan_cache.with_known(ranges)
     }
     todo = list(items.values())
-    with run.summary.timed("find"):
+    with task.summary.timed("find"):
         while todo:
-            run.held.renew()
+            task.held.renew()
             pins = todo[0].range.pins
-            sink = with_policies(run.resolved_for(pins).sink, run.context.resolved.sink)
+            sink = with_policies(task.resolved_for(pins).sink, task.context.resolved.sink)
             together = tuple(item for item in todo if _alike(item.range.pins, pins))
-            told = run.context.engine.find(Search(run.uid, sink, together, run.context.find_slice_s, code_version()))
+            told = task.context.engine.find(Search(task.uid, sink, together, task.context.find_slice_s, code_version()))
             failed = {items[one].range.partition: found.failure for one, found in told.items() if found.failure}
-            run.lifecycle.put_aside(failed)
+            task.lifecycle.put_aside(failed)
             seen = {one: found for one, found in told.items() if not found.failure}
             got_on = [one for one, found in seen.items() if _got_on(items[one], found)]
-            for some in in_batches(got_on, run.context.batch_ranges):
-                run.ledger.record_found(run.held.leases, {one: seen[one] for one in some})
+            for some in in_batches(got_on, task.context.batch_ranges):
+                task.ledger.record_found(task.held.leases, {one: seen[one] for one in some})
             items |= {range_id: replace(items[range_id], found=found) for range_id, found in seen.items()}
-            items = {item.id: item for item in run.lifecycle.going_on(list(items.values()))}
+            items = {item.id: item for item in task.lifecycle.going_on(list(items.values()))}
             todo = [item for item in items.values() if item.found is None or not item.found.complete]
-    run.reached(Step.FOUND)
-    _tell_what_is_there(run, list(items.values()))
+    task.reached(Step.FOUND)
+    _tell_what_is_there(task, list(items.values()))
     return list(items.values())
 
 
@@ -195,8 +194,8 @@ def _got_on(item: OpenRange, found: Found) -> bool:
     return item.found is None or found.complete or found.scanned != item.found.scanned
 
 
-def _tell_what_is_there(run: TaskRun, items: Sequence[OpenRange]) -> None:
-    say = run.context.listener.log
+def _tell_what_is_there(task: TaskContext, items: Sequence[OpenRange]) -> None:
+    say = task.context.listener.log
     there = {item.id: item.found.there() if item.found else 0 for item in items}
     for item in items[:_RANGES_TOLD]:
         begin, key = item.range.begin, item.range.partition.key
@@ -205,23 +204,23 @@ def _tell_what_is_there(run: TaskRun, items: Sequence[OpenRange]) -> None:
         say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are in the target already")
 
 
-def _with_their_pipelines(run: TaskRun, items: Sequence[OpenRange]) -> list[OpenRange]:
+def _with_their_pipelines(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRange]:
     """Those that this code finishes with what they pinned; the partitions of the others are put aside."""
-    run.lifecycle.put_aside(
-        {item.range.partition: Failure.of(_changed(run, item)) for item in items if not _is_unchanged(run, item)}
+    task.lifecycle.put_aside(
+        {item.range.partition: Failure.of(_changed(task, item)) for item in items if not _is_unchanged(task, item)}
     )
-    return run.lifecycle.going_on(items)
+    return task.lifecycle.going_on(items)
 
 
-def _is_unchanged(run: TaskRun, item: OpenRange) -> bool:
+def _is_unchanged(task: TaskContext, item: OpenRange) -> bool:
     pins = item.range.pins
-    return Pipeline(run.resolved_for(pins).pipeline).digest() == pins.pipeline
+    return Pipeline(task.resolved_for(pins).pipeline).digest() == pins.pipeline
 
 
-def _changed(run: TaskRun, item: OpenRange) -> PipelineChanged:
+def _changed(task: TaskContext, item: OpenRange) -> PipelineChanged:
     return PipelineChanged(
         f"an open range was planned by version {item.range.pins.code} whose pipeline gave other results",
-        where=f"{run.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
+        where=f"{task.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
         next_step=f"Finish it with that version, or give it up: {item.range.give_up}",
     )
 

@@ -7,15 +7,13 @@ next attempt takes the same begin with the same pins, looks for what is there, a
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 
-from connect_core import clock, systems
-from connect_core.config import Resolved, revealed, with_policies
+from connect_core import clock
+from connect_core.config import with_policies
 from connect_core.contracts import (
     LIVE,
     Bounds,
@@ -35,35 +33,29 @@ from connect_core.contracts import (
     Sink,
     Source,
     Starting,
-    Targets,
 )
-from connect_core.errors import ConfigError, Failure, Retriable
+from connect_core.errors import ConfigError, Failure
 from connect_core.ledger import FloorsBeside, target_lease_id, task_lease_id
-from connect_core.observe import Passed, Step, reached
-from connect_core.pipeline import Pipeline
+from connect_core.observe import Step
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
 from connect_core.planning.backfill_plan import BackfillPlan, within
 from connect_core.records import Partition
 from connect_core.replication.driver import recovery
 from connect_core.replication.driver.attempts import noted
-from connect_core.replication.driver.context import Progress, RunContext, shares_of
-from connect_core.replication.driver.end_offsets import EndOffsets
+from connect_core.replication.driver.context import RunContext, shares_of
 from connect_core.replication.driver.errors import records_gone, target_taken
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
-from connect_core.replication.driver.ledger_batches import in_batches, to_settle
-from connect_core.replication.driver.ledger_restore import Watch, require_over, restored_at_work
-from connect_core.replication.driver.lifecycle import Lifecycle
+from connect_core.replication.driver.ledger_restore import Watch, require_over
 from connect_core.replication.driver.rate import Budget
-from connect_core.replication.driver.scan_cache import ScanCache
-from connect_core.replication.driver.set_aside import left, left_sentence, sentence, set_aside
 from connect_core.replication.driver.summary import TaskSummary
+from connect_core.replication.driver.task_context import TaskContext
 from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_moved
 from connect_core.replication.host import boot_id
 from connect_core.replication.worker.counts import empty_receipt
 from connect_core.version import code_version
 
 
-class TaskRun:
+class TaskRun(TaskContext):
     """One attempt of one task. `run` is called once. `named` are the partitions that the document names now; None
     stands for all of the assignment."""
 
@@ -76,17 +68,7 @@ class TaskRun:
         sink: Sink,
         named: Collection[Partition] | None = None,
     ) -> None:
-        self.context, self.assignment, self.task, self.stream = context, assignment, task, context.stream
-        self.ledger, self.uid = context.ledger, context.connector.uid
-        self._revision = context.connector.revision
-        self.source, self.sink = source, sink
-        self.slots = {part: share.slot for part, share in shares_of(context, assignment, task).items()}
-        self.end_offsets = EndOffsets()
-        self.lifecycle = Lifecycle(self, named)
-        self.targets: Targets | None = None
-        self._homes: dict[str, Json] = {}
-        """By id of the partition where it was found to stand (`Homing`): floors say so once something is settled."""
-        self._seen_topics: dict[str, int] = {}
+        super().__init__(context, assignment, task, source, sink, named)
         self.quantum_s, self.idle_s = context.times.quantum_s, math.inf
         self.budget = Budget(
             context.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
@@ -96,11 +78,6 @@ class TaskRun:
         """Whether the ledger was restored, asked once a run: one that is restored under a run takes its leases.
 
         No `cached_property`: in Python 3.11 all objects of a class would wait for one that asks its ledger."""
-        self.settled: dict[Partition, tuple[int, int]] = {}
-        self._rejected: Counter[str] = Counter()
-        self.scan_cache = ScanCache()
-        self._former: dict[str, Resolved] = {}
-        self.steps: dict[Step, Passed] = {}
 
     def run(self) -> TaskSummary:
         """Raises what stopped it, or what put partitions aside, after everything that was durable has been settled and
@@ -149,9 +126,9 @@ class TaskRun:
             if self.ends_here():
                 return
         if self.context.window_s:
-            Window(self, self._began + self.context.window_s).stay()
+            Window(self, self, self._began + self.context.window_s).stay()
         elif isinstance(self.source, Inbox):
-            Window(self, self._began + EMPTIED_S).empty_inbox()
+            Window(self, self, self._began + EMPTIED_S).empty_inbox()
 
     def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """One quantum: these ranges, as far as it gets. Returns those that are to be gone on with. Raises what stopped
@@ -188,11 +165,6 @@ class TaskRun:
         seen = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in ranges if not one.gaps}
         if seen and self.stream == LIVE:
             self.ledger.keep_seen(self.held.leases, self.uid, self.stream, seen)
-
-    def take_back(self, range_ids: Sequence[int]) -> None:
-        """Open ranges of which nothing is in a target."""
-        for some in in_batches(range_ids, self.context.batch_ranges):
-            self.ledger.withdraw(self.held.leases, some)
 
     def ends_here(self, *, staying: bool = False) -> bool:
         """Whether this run ends at this range boundary though there may be more to move; says why. One that is
@@ -231,23 +203,6 @@ class TaskRun:
             say=self.context.listener.log,
         )
 
-    def claimed(self, items: Sequence[OpenRange]) -> set[str]:
-        """The targets with one writer that these ranges have pinned. Where tasks have been shared out anew, several of
-        them may have ranges to finish in one file: one after the other."""
-        names: set[str] = set()
-        for item in items:
-            names |= {*self._sink_of(item.range.pins).claimed(item.range.pins.target)}
-        return names
-
-    def _sink_of(self, pins: Pins) -> Sink:
-        side = self.resolved_for(pins).sink
-        return self.sink if side.system == self.context.resolved.sink.system else systems.sink(revealed(side))
-
-    def is_ahead(self, pins: Pins, floors: Iterable[Floor]) -> bool:
-        """Whether records may stand ahead in a target that a range with these pins reaches: it is looked for. Floors
-        of other targets stay marked, until a document leads there again."""
-        return any(floor.ahead and self._sink_of(pins).reaches(pins.target, floor.target) for floor in floors)
-
     def _planned(self) -> list[OpenRange]:
         """The next ranges, from where reading goes on to the end that was seen when this run began."""
         with self.summary.timed("bounds"):
@@ -265,13 +220,6 @@ class TaskRun:
         pins = self.pins(Pins(self._revision, "", {}, "", self.context.resolved.connections))
         limits = RangeLimits(self.context.resolved.range_records, self.context.resolved.range_bytes)
         return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition), partition))
-
-    def _topics(self) -> dict[str, int]:
-        """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""
-        named = [partition for partition in self.assignment.shares if self.lifecycle.reads(partition)]
-        counted = Counter(self.source.topic(partition) for partition in named)
-        mine = {self.source.topic(partition) for partition in self.slots if self.lifecycle.reads(partition)}
-        return {topic: counted[topic] for topic in sorted(mine)}
 
     def open(self, ranges: Sequence[Range]) -> list[OpenRange]:
         """Committed as planned before anything is written; looked for where records may be ahead."""
@@ -308,10 +256,6 @@ class TaskRun:
         self.lifecycle.put_aside({one.partition: gone[one.partition.id] for one in ranges if one.partition.id in gone})
         return [one for one in ranges if one.partition.id not in gone]
 
-    def pins(self, like: Pins) -> Pins:
-        """What a range keeps to, whoever finishes it, when it is planned now as `like` was."""
-        return replace(like, pipeline=Pipeline(self.resolved_for(like).pipeline).digest(), code=code_version())
-
     def _close_empty(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """Settles the ranges that only tell of gaps; returns the others."""
         empty = [item for item in pending if item.range.begin == item.range.end]
@@ -340,16 +284,6 @@ class TaskRun:
         if self.sink.exclusive(self.task):
             self._check_alone({floor.target for some in floors.values() for floor in some})
         return self.opened(ranges, floors)
-
-    def opened(self, ranges: Sequence[Range], floors: Mapping[Partition, Sequence[Floor]]) -> list[OpenRange]:
-        """Commits the ranges as planned, with the floors that are given for their partitions, batch by batch."""
-        self.held.renew()
-        opened: list[OpenRange] = []
-        for some in in_batches(ranges, self.context.batch_ranges):
-            given = [floor for one in some for floor in floors.get(one.partition, ())]
-            opened += self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, some, given)
-            self.reached(Step.PLANNED)
-        return opened
 
     def _may_have_forgotten(self, target: Json, floors: Sequence[Floor]) -> bool:
         """Whether there may be floors of a partition that a ledger which was restored does not know. When a range is
@@ -392,35 +326,6 @@ class TaskRun:
         while (wait_s := self.budget.ahead_s()) > 0:
             self.held.renew()
             clock.sleep(min(wait_s, self.context.times.ttl_s / 4))
-
-    def settle(self, pending: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
-        """Commits the receipts among `outcomes`, which are of these ranges, and their offsets; tells the source."""
-        receipts = [outcome for outcome in outcomes if outcome.receipt]
-        if not receipts:
-            return
-        items = {item.id: item for item in pending}
-        for some in to_settle(receipts, self.context.batch_ranges):
-            with self.summary.timed("settle"):
-                self._settle_once_more_if_unknown(some)
-            self.reached(Step.SETTLED)
-            self._keep_in_mind(items, some)
-        self.lifecycle.settled(items[one.range_id].range.partition for one in receipts if not one.failure)
-        stored = [outcome.receipt for outcome in receipts if outcome.receipt]
-        for told in (*map(sentence, set_aside(stored)), *map(left_sentence, left(stored))):
-            self.context.listener.log(told)
-        self._tell_progress()
-        if self.stream == LIVE:
-            settled = [items[outcome.range_id].range for outcome in receipts]
-            self._confirm({one.partition for one in settled if self._read_where_now(one.pins)})
-
-    def _keep_in_mind(self, items: Mapping[int, OpenRange], settled: Sequence[Outcome]) -> None:
-        for outcome in settled:
-            if outcome.receipt:
-                self.summary.receipts.append(outcome.receipt)
-                self.scan_cache.settled(items[outcome.range_id], outcome.receipt)
-                wanted = items[outcome.range_id].range
-                self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
-                self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
 
     # -------------------------------------------------------------------------------------------------------- its parts
 
@@ -468,12 +373,6 @@ class TaskRun:
                 found[partition] = Failure.of(gone)
         return found
 
-    def asked(self) -> dict[Partition, Position | None]:
-        """Where the partitions stand that the document names; and those others by whose evidence the source recognises
-        what was read already, whatever it is called now."""
-        positions = self.positions()
-        return {one: at for one, at in positions.items() if self.lifecycle.reads(one) or (at and at.evidence)}
-
     def _bounds_on(self, plan: BackfillPlan) -> dict[Partition, Bounds]:
         """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""
         positions = self.positions()
@@ -499,27 +398,6 @@ class TaskRun:
         if now.version == self.assignment.version:
             self.assignment = now
             self.slots = {part: share.slot for part, share in shares_of(context, now, self.task).items()}
-
-    def positions(self) -> dict[Partition, Position | None]:
-        """Raises Retriable when one of them is before what this run itself has settled: the ledger of now is older."""
-        positions = self.ledger.positions(self.uid, self.stream, list(self.slots))
-        for partition, settled in self.settled.items():
-            at = positions.get(partition)
-            if at is None or (at.incarnation, at.offset) < settled:
-                where = f"{self.where()}, partition {partition.key}"
-                raise restored_at_work(self.ledger, self.context.home, self.context.holder, where)
-        return positions
-
-    def gaps_accepted(self) -> bool:
-        """Whether this run goes on behind records that are lost."""
-        return self.context.accept_gaps or self.context.resolved.on_gap == "skip"
-
-    def look_at_targets(self) -> Targets:
-        """Where this task's records go, as it is now."""
-        with self.summary.timed("targets"):
-            self._seen_topics = self._topics()
-            targets = self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream), self._seen_topics)
-            return replace(targets, by_partition={**targets.by_partition, **self._homes})
 
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int, pace: Pace) -> Lane:
         """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,
@@ -553,71 +431,6 @@ class TaskRun:
             replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
             for item in items
         )
-
-    def _settle_once_more_if_unknown(self, receipts: Sequence[Outcome]) -> None:
-        """An unknown answer to COMMIT is read back: settle is keyed by receipt, so asking again repeats nothing."""
-        try:
-            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
-        except Retriable:
-            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
-
-    def _confirm(self, partitions: set[Partition]) -> None:
-        """What the source is told is for its own tools; the ledger is what counts, so a failure is only said."""
-        positions = self.ledger.positions(self.uid, self.stream, sorted(partitions))
-        try:
-            self.source.confirm({part: position for part, position in positions.items() if position})
-        except Retriable as error:
-            self.context.listener.log(f"the source was not told (it will be next time): {error}")
-        self.reached(Step.CONFIRMED)
-
-    def resolved_for(self, pins: Pins) -> Resolved:
-        """The connector as it was when a range was planned: the document of that revision, with its connections."""
-        now, revision, said = self.context.resolved, pins.revision, pins.connections
-        if revision == self._revision and (not said or said == now.connections):
-            return now
-        key = f"{revision} {json.dumps(said, sort_keys=True)}"
-        if key not in self._former:
-            resolve = self.context.resolve
-            self._former[key] = resolve(revision, said) if said else resolve(revision)
-        return self._former[key]
-
-    def goes_where_now(self, pins: Pins) -> bool:
-        """Whether what was planned with these goes where this run's own ranges go."""
-        return self.resolved_for(pins).sink == self.context.resolved.sink
-
-    def source_of(self, pins: Pins) -> Source:
-        """Where a range is read that was planned with these: a connection may say another place since."""
-        if self._read_where_now(pins):
-            return self.source
-        return systems.source(revealed(self.resolved_for(pins).source))
-
-    def _read_where_now(self, pins: Pins) -> bool:
-        return self.resolved_for(pins).source == self.context.resolved.source
-
-    def _tell_progress(self) -> None:
-        done, planned = self._progress()
-        records = sum(receipt.read or 0 for receipt in self.summary.receipts)
-        self.context.listener.progress(Progress(self.task, max(done, 0), planned, records))
-
-    def _progress(self) -> tuple[int, int]:
-        if plan := self.context.backfill_plan:
-            return plan.done(self.positions()), plan.length(self.slots)
-        return self.end_offsets.progress(self.ledger.positions(self.uid, self.stream, self.end_offsets.partitions()))
-
-    def where(self) -> str:
-        """For errors."""
-        return f"connector {self.context.connector.name}, task {self.task}"
-
-    def command(self) -> str:
-        """What a person types to try this again."""
-        name = self.context.connector.name
-        return f"waybill run {name}" if self.stream == LIVE else f"waybill backfills resume {name} {self.stream}"
-
-    def reached(self, step: Step) -> None:
-        """Every run passes these places; faults are put there."""
-        before = self.steps[step].times if step in self.steps else 0
-        self.steps[step] = Passed(before + 1, clock.utc())
-        reached(step, home=self.context.home, where=self.where())
 
 
 def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:

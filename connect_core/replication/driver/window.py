@@ -8,18 +8,16 @@ partitions; those of its own task are followed from then on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from connect_core import clock
-from connect_core.contracts import Bounds, OpenRange
+from connect_core.contracts import Bounds, OpenRange, Pins, Range
 from connect_core.errors import Retriable
 from connect_core.ledger import FloorsBeside
-from connect_core.planning import follow_ranges, something
+from connect_core.planning import RangeLimits, follow_ranges, something
 from connect_core.records import Partition
-
-if TYPE_CHECKING:
-    from connect_core.replication.driver.task import TaskRun
+from connect_core.replication.driver.task_context import TaskContext
 
 WAIT_S = 1.0
 """How long at most a wait at the source lasts before the run looks whether it is to end."""
@@ -39,23 +37,42 @@ def nothing_moved(where: str) -> Retriable:
     )
 
 
-class Window:
-    """The rest of one run, until `ends_at` (monotonic)."""
+class Moving(Protocol):
+    """What a window asks the run to do (`task.TaskRun`)."""
 
-    def __init__(self, run: TaskRun, ends_at: float) -> None:
-        self._run, self._ends_at = run, ends_at
-        self._sign_s = run.context.times.ttl_s / 4
+    quantum_s: float
+    idle_s: float
+
+    def ends_here(self, *, staying: bool = False) -> bool: ...
+
+    def bounds(self) -> dict[Partition, Bounds]: ...
+
+    def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]: ...
+
+    def open(self, ranges: Sequence[Range]) -> list[OpenRange]: ...
+
+    def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]: ...
+
+    def follow_new_partitions(self) -> None: ...
+
+
+class Window:
+    """The rest of one run, until `ends_at` (monotonic). `task` is what the run works with."""
+
+    def __init__(self, run: Moving, task: TaskContext, ends_at: float) -> None:
+        self._run, self._task, self._ends_at = run, task, ends_at
+        self._sign_s = task.context.times.ttl_s / 4
         self._signed = self._looked = clock.monotonic()
         self._in_vain = 0
 
     def stay(self) -> None:
         """Raises what stopped the run; live ranges that are open then are looked for by the next attempt."""
-        run, pending = self._run, list[OpenRange]()
+        run, task, pending = self._run, self._task, list[OpenRange]()
         while (left_s := self._ends_at - clock.monotonic()) > 0 and not run.ends_here(staying=True):
             self._follow_new_partitions()
             bounds = run.bounds()
             pending = self._still_as_planned(pending, bounds)
-            if run.lifecycle.aside and not bounds:
+            if task.lifecycle.aside and not bounds:
                 break  # nothing is left to follow: who runs it next tries again
             if something(bounds):
                 pending = self._quantum(pending, bounds, left_s)
@@ -66,42 +83,42 @@ class Window:
     def empty_inbox(self) -> None:
         """For a source that pushes, without a window: takes what comes until nothing has come for `linger`. That counts
         from when it is connected: to connect may take longer than that."""
-        run, pending, receipts = self._run, list[OpenRange](), -1
-        run.idle_s = run.context.times.linger_s
-        while clock.monotonic() < self._ends_at and len(run.summary.receipts) > receipts and not run.ends_here():
-            receipts = len(run.summary.receipts)
+        run, task, pending, receipts = self._run, self._task, list[OpenRange](), -1
+        run.idle_s = task.context.times.linger_s
+        while clock.monotonic() < self._ends_at and len(task.summary.receipts) > receipts and not run.ends_here():
+            receipts = len(task.summary.receipts)
             bounds = run.bounds()
             pending = self._still_as_planned(pending, bounds)
-            pending = self._quantum(pending, bounds, run.context.times.quantum_s)
+            pending = self._quantum(pending, bounds, task.context.times.quantum_s)
         self._withdraw(pending)
 
     def _quantum(self, pending: list[OpenRange], bounds: Mapping[Partition, Bounds], left_s: float) -> list[OpenRange]:
         """Raises Retriable when nothing moves though there is something, again and again."""
-        run = self._run
-        receipts = len(run.summary.receipts)
-        run.quantum_s = min(run.context.times.quantum_s, left_s)
+        run, task = self._run, self._task
+        receipts = len(task.summary.receipts)
+        run.quantum_s = min(task.context.times.quantum_s, left_s)
         left = run.moved([*pending, *self._planned(bounds, {item.range.partition for item in pending})])
         self._signed = clock.monotonic()
         waiting = any(seen.end > seen.begin for seen in bounds.values())
-        self._in_vain = self._in_vain + 1 if waiting and len(run.summary.receipts) == receipts else 0
+        self._in_vain = self._in_vain + 1 if waiting and len(task.summary.receipts) == receipts else 0
         if self._in_vain > IN_VAIN:
-            raise nothing_moved(run.where())
+            raise nothing_moved(task.where())
         return left
 
     def _planned(self, bounds: Mapping[Partition, Bounds], planned: set[Partition]) -> list[OpenRange]:
-        run = self._run
+        run, task = self._run, self._task
         limits, pins = run.terms()
         wanted = {partition: seen for partition, seen in bounds.items() if partition not in planned}
-        floors = FloorsBeside(floor for floor in run.ledger.floors(run.uid, run.stream) if floor.ahead)
-        ahead = {one for one in wanted if run.is_ahead(pins(one), floors.of(one.id))}
-        return run.open(follow_ranges(run.stream, wanted, run.slots, ahead, limits, pins))
+        floors = FloorsBeside(floor for floor in task.ledger.floors(task.uid, task.stream) if floor.ahead)
+        ahead = {one for one in wanted if task.is_ahead(pins(one), floors.of(one.id))}
+        return run.open(follow_ranges(task.stream, wanted, task.slots, ahead, limits, pins))
 
     def _wait(self, bounds: Mapping[Partition, Bounds], left_s: float) -> None:
         """Gives a sign of life now and then: whoever waits for the lease must see that its holder is there."""
         if clock.monotonic() - self._signed >= self._sign_s:
-            self._run.held.renew()
+            self._task.held.renew()
             self._signed = clock.monotonic()
-        self._run.source.wait(bounds, min(left_s, WAIT_S, self._sign_s))
+        self._task.source.wait(bounds, min(left_s, WAIT_S, self._sign_s))
 
     def _still_as_planned(self, pending: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
         """Idle ranges whose partition is what it was. The others are taken back, to be planned anew."""
@@ -116,15 +133,14 @@ class Window:
         """Nothing was written of them: each execution returned, and told of no record."""
         live = [item.id for item in items if item.range.live]
         if live:
-            self._run.take_back(live)
+            self._task.take_back(live)
 
     def _follow_new_partitions(self) -> None:
         """Each task looks for itself. Where the partitions have to be shared out anew, the run ends."""
-        run = self._run
-        if clock.monotonic() - self._looked < run.context.times.quantum_s:
+        if clock.monotonic() - self._looked < self._task.context.times.quantum_s:
             return
         self._looked = clock.monotonic()
-        run.follow_new_partitions()
+        self._run.follow_new_partitions()
 
 
 def _is_as_planned(item: OpenRange, seen: Bounds | None) -> bool:

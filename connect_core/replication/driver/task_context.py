@@ -1,0 +1,253 @@
+"""What a task's run works with: its ledger, leases, both ends, and what is known of its partitions so far.
+
+`lifecycle` and `recovery` work on it, and `task.TaskRun` goes through its order of effects. Receipts are settled here,
+in one place for whatever was written now, found in the target, or is only a gap.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from connect_core import clock, systems
+from connect_core.config import Resolved, revealed
+from connect_core.contracts import (
+    LIVE,
+    Floor,
+    Json,
+    OpenRange,
+    Outcome,
+    Pins,
+    Position,
+    Range,
+    Sink,
+    Source,
+    Targets,
+)
+from connect_core.errors import Retriable
+from connect_core.observe import Passed, Step, reached
+from connect_core.pipeline import Pipeline
+from connect_core.planning import Assignment
+from connect_core.records import Partition
+from connect_core.replication.driver.context import Progress, RunContext, shares_of
+from connect_core.replication.driver.end_offsets import EndOffsets
+from connect_core.replication.driver.leases import HeldLeases
+from connect_core.replication.driver.ledger_batches import in_batches, to_settle
+from connect_core.replication.driver.ledger_restore import restored_at_work
+from connect_core.replication.driver.lifecycle import Lifecycle
+from connect_core.replication.driver.scan_cache import ScanCache
+from connect_core.replication.driver.set_aside import left, left_sentence, sentence, set_aside
+from connect_core.replication.driver.summary import TaskSummary
+from connect_core.version import code_version
+
+
+class TaskContext:
+    """Of one attempt of one task. `named` are the partitions that the document names now; None stands for all of the
+    assignment."""
+
+    held: HeldLeases
+    """From when it has them."""
+    summary: TaskSummary
+    """From when the run has its row in the ledger."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        assignment: Assignment,
+        task: int,
+        source: Source,
+        sink: Sink,
+        named: Collection[Partition] | None = None,
+    ) -> None:
+        self.context, self.assignment, self.task, self.stream = context, assignment, task, context.stream
+        self.ledger, self.uid = context.ledger, context.connector.uid
+        self._revision = context.connector.revision
+        self.source, self.sink = source, sink
+        self.slots = {part: share.slot for part, share in shares_of(context, assignment, task).items()}
+        self.end_offsets = EndOffsets()
+        self.lifecycle = Lifecycle(self, named)
+        self.targets: Targets | None = None
+        self._homes: dict[str, Json] = {}
+        """By id of the partition where it was found to stand (`Homing`): floors say so once something is settled."""
+        self._seen_topics: dict[str, int] = {}
+        self.settled: dict[Partition, tuple[int, int]] = {}
+        self._rejected: Counter[str] = Counter()
+        self.scan_cache = ScanCache()
+        self._former: dict[str, Resolved] = {}
+        self.steps: dict[Step, Passed] = {}
+
+    # -------------------------------------------------------------------------------------------- what was done is kept
+
+    def settle(self, pending: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
+        """Commits the receipts among `outcomes`, which are of these ranges, and their offsets; tells the source."""
+        receipts = [outcome for outcome in outcomes if outcome.receipt]
+        if not receipts:
+            return
+        items = {item.id: item for item in pending}
+        for some in to_settle(receipts, self.context.batch_ranges):
+            with self.summary.timed("settle"):
+                self._settle_once_more_if_unknown(some)
+            self.reached(Step.SETTLED)
+            self._keep_in_mind(items, some)
+        self.lifecycle.settled(items[one.range_id].range.partition for one in receipts if not one.failure)
+        stored = [outcome.receipt for outcome in receipts if outcome.receipt]
+        for told in (*map(sentence, set_aside(stored)), *map(left_sentence, left(stored))):
+            self.context.listener.log(told)
+        self._tell_progress()
+        if self.stream == LIVE:
+            settled = [items[outcome.range_id].range for outcome in receipts]
+            self._confirm({one.partition for one in settled if self._read_where_now(one.pins)})
+
+    def _settle_once_more_if_unknown(self, receipts: Sequence[Outcome]) -> None:
+        """An unknown answer to COMMIT is read back: settle is keyed by receipt, so asking again repeats nothing."""
+        try:
+            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
+        except Retriable:
+            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
+
+    def _keep_in_mind(self, items: Mapping[int, OpenRange], settled: Sequence[Outcome]) -> None:
+        for outcome in settled:
+            if outcome.receipt:
+                self.summary.receipts.append(outcome.receipt)
+                self.scan_cache.settled(items[outcome.range_id], outcome.receipt)
+                wanted = items[outcome.range_id].range
+                self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
+                self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
+
+    def _confirm(self, partitions: set[Partition]) -> None:
+        """What the source is told is for its own tools; the ledger is what counts, so a failure is only said."""
+        positions = self.ledger.positions(self.uid, self.stream, sorted(partitions))
+        try:
+            self.source.confirm({part: position for part, position in positions.items() if position})
+        except Retriable as error:
+            self.context.listener.log(f"the source was not told (it will be next time): {error}")
+        self.reached(Step.CONFIRMED)
+
+    def _tell_progress(self) -> None:
+        done, planned = self._progress()
+        records = sum(receipt.read or 0 for receipt in self.summary.receipts)
+        self.context.listener.progress(Progress(self.task, max(done, 0), planned, records))
+
+    def _progress(self) -> tuple[int, int]:
+        if plan := self.context.backfill_plan:
+            return plan.done(self.positions()), plan.length(self.slots)
+        return self.end_offsets.progress(self.ledger.positions(self.uid, self.stream, self.end_offsets.partitions()))
+
+    # --------------------------------------------------------------------------------------------- ranges and positions
+
+    def opened(self, ranges: Sequence[Range], floors: Mapping[Partition, Sequence[Floor]]) -> list[OpenRange]:
+        """Commits the ranges as planned, with the floors that are given for their partitions, batch by batch."""
+        self.held.renew()
+        opened: list[OpenRange] = []
+        for some in in_batches(ranges, self.context.batch_ranges):
+            given = [floor for one in some for floor in floors.get(one.partition, ())]
+            opened += self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, some, given)
+            self.reached(Step.PLANNED)
+        return opened
+
+    def take_back(self, range_ids: Sequence[int]) -> None:
+        """Open ranges of which nothing is in a target."""
+        for some in in_batches(range_ids, self.context.batch_ranges):
+            self.ledger.withdraw(self.held.leases, some)
+
+    def pins(self, like: Pins) -> Pins:
+        """What a range keeps to, whoever finishes it, when it is planned now as `like` was."""
+        return replace(like, pipeline=Pipeline(self.resolved_for(like).pipeline).digest(), code=code_version())
+
+    def positions(self) -> dict[Partition, Position | None]:
+        """Raises Retriable when one of them is before what this run itself has settled: the ledger of now is older."""
+        positions = self.ledger.positions(self.uid, self.stream, list(self.slots))
+        for partition, settled in self.settled.items():
+            at = positions.get(partition)
+            if at is None or (at.incarnation, at.offset) < settled:
+                where = f"{self.where()}, partition {partition.key}"
+                raise restored_at_work(self.ledger, self.context.home, self.context.holder, where)
+        return positions
+
+    def asked(self) -> dict[Partition, Position | None]:
+        """Where the partitions stand that the document names; and those others by whose evidence the source recognises
+        what was read already, whatever it is called now."""
+        positions = self.positions()
+        return {one: at for one, at in positions.items() if self.lifecycle.reads(one) or (at and at.evidence)}
+
+    def gaps_accepted(self) -> bool:
+        """Whether this run goes on behind records that are lost."""
+        return self.context.accept_gaps or self.context.resolved.on_gap == "skip"
+
+    # ------------------------------------------------------------------------------------------------------ its targets
+
+    def look_at_targets(self) -> Targets:
+        """Where this task's records go, as it is now."""
+        with self.summary.timed("targets"):
+            self._seen_topics = self._topics()
+            targets = self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream), self._seen_topics)
+            return replace(targets, by_partition={**targets.by_partition, **self._homes})
+
+    def _topics(self) -> dict[str, int]:
+        """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""
+        named = [partition for partition in self.assignment.shares if self.lifecycle.reads(partition)]
+        counted = Counter(self.source.topic(partition) for partition in named)
+        mine = {self.source.topic(partition) for partition in self.slots if self.lifecycle.reads(partition)}
+        return {topic: counted[topic] for topic in sorted(mine)}
+
+    def is_ahead(self, pins: Pins, floors: Iterable[Floor]) -> bool:
+        """Whether records may stand ahead in a target that a range with these pins reaches: it is looked for. Floors
+        of other targets stay marked, until a document leads there again."""
+        return any(floor.ahead and self._sink_of(pins).reaches(pins.target, floor.target) for floor in floors)
+
+    def claimed(self, items: Sequence[OpenRange]) -> set[str]:
+        """The targets with one writer that these ranges have pinned. Where tasks have been shared out anew, several of
+        them may have ranges to finish in one file: one after the other."""
+        names: set[str] = set()
+        for item in items:
+            names |= {*self._sink_of(item.range.pins).claimed(item.range.pins.target)}
+        return names
+
+    def _sink_of(self, pins: Pins) -> Sink:
+        side = self.resolved_for(pins).sink
+        return self.sink if side.system == self.context.resolved.sink.system else systems.sink(revealed(side))
+
+    # ------------------------------------------------------------------------------------------------ as it was planned
+
+    def resolved_for(self, pins: Pins) -> Resolved:
+        """The connector as it was when a range was planned: the document of that revision, with its connections."""
+        now, revision, said = self.context.resolved, pins.revision, pins.connections
+        if revision == self._revision and (not said or said == now.connections):
+            return now
+        key = f"{revision} {json.dumps(said, sort_keys=True)}"
+        if key not in self._former:
+            resolve = self.context.resolve
+            self._former[key] = resolve(revision, said) if said else resolve(revision)
+        return self._former[key]
+
+    def goes_where_now(self, pins: Pins) -> bool:
+        """Whether what was planned with these goes where this run's own ranges go."""
+        return self.resolved_for(pins).sink == self.context.resolved.sink
+
+    def source_of(self, pins: Pins) -> Source:
+        """Where a range is read that was planned with these: a connection may say another place since."""
+        if self._read_where_now(pins):
+            return self.source
+        return systems.source(revealed(self.resolved_for(pins).source))
+
+    def _read_where_now(self, pins: Pins) -> bool:
+        return self.resolved_for(pins).source == self.context.resolved.source
+
+    # --------------------------------------------------------------------------------------------- for errors and steps
+
+    def where(self) -> str:
+        """For errors."""
+        return f"connector {self.context.connector.name}, task {self.task}"
+
+    def command(self) -> str:
+        """What a person types to try this again."""
+        name = self.context.connector.name
+        return f"waybill run {name}" if self.stream == LIVE else f"waybill backfills resume {name} {self.stream}"
+
+    def reached(self, step: Step) -> None:
+        """Every run passes these places; faults are put there."""
+        before = self.steps[step].times if step in self.steps else 0
+        self.steps[step] = Passed(before + 1, clock.utc())
+        reached(step, home=self.context.home, where=self.where())
