@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import connect_core
 
 ROOT = Path(connect_core.__file__).parent
+REPLICATION = "connect_core.replication"
 VOCABULARY = {"__version__", "errors", "records", "clock", "contracts", "found", "digest", "version", "__init__"}
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
@@ -31,6 +33,15 @@ ALLOWED: dict[str, set[str]] = {
     "demo": {"rocketmq", "config", "ledger", "stack", "cli"},
 }
 """Which rooms a room may import; the vocabulary is open to all."""
+
+OF_REPLICATION: dict[str, set[str]] = {
+    "backfill": {"driver", "locks", "host"},
+    "driver": {"worker", "locks", "host"},
+    "worker": {"locks", "host"},
+    "locks": set(),
+    "host": set(),
+}
+"""What each part of `replication` may import of the others."""
 
 OWNERS = {
     "pyspark": {"engine", "spark"},
@@ -84,6 +95,59 @@ def test_a_driver_is_imported_only_in_its_room(path: Path) -> None:
     for name in _imports(path):
         owners = OWNERS.get(name.split(".")[0])
         assert owners is None or _room(path) in owners, f"{name} belongs to {owners}"
+
+
+def _modules_of(folder: Path) -> dict[str, set[str]]:
+    """By module of the package in `folder` the others that it imports, also those only for its annotations."""
+    files = {_module(path): path for path in sorted(folder.rglob("*.py"))}
+    found: dict[str, set[str]] = {}
+    for module, path in files.items():
+        found[module] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+                found[module] |= names & files.keys()
+            elif isinstance(node, ast.Import):
+                found[module] |= {alias.name for alias in node.names} & files.keys()
+    return found
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _circle(imports: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_of_replication_imports_itself_by_a_detour() -> None:
+    """A package that is imported for a module of it is no detour: its `__init__` imports nothing."""
+    imports = _modules_of(ROOT / "replication")
+    assert len(imports) > len(OF_REPLICATION)
+    packages = {_module(path.parent / "__init__.py") for path in (ROOT / "replication").rglob("__init__.py")}
+    assert {one: imports[one] for one in packages if imports[one]} == {}
+    assert _circle(imports) == []
+
+
+def test_a_circle_is_noticed() -> None:
+    assert set(_circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+
+
+def test_a_worker_knows_no_driver_and_a_driver_no_backfill() -> None:
+    for module, others in _modules_of(ROOT / "replication").items():
+        part = _part(module)
+        wrong = {one for one in others if _part(one) and _part(one) not in OF_REPLICATION.get(part, set()) | {part}}
+        assert not wrong, f"{module} must not import {wrong}"
+
+
+def _part(module: str) -> str:
+    """`driver` for `connect_core.replication.driver.task`; empty for the package itself."""
+    return module.removeprefix(REPLICATION).lstrip(".").partition(".")[0]
 
 
 def test_the_wire_needs_nothing_but_the_standard_library() -> None:
