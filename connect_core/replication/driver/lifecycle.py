@@ -26,7 +26,7 @@ _TOLD = 5
 """Of so many partitions an error says one by one why they were put aside."""
 
 
-class Task(Protocol):
+class TaskView(Protocol):
     """Whose partitions these are: what of a task's run is asked here (`task_context.TaskContext`)."""
 
     context: RunContext
@@ -44,7 +44,7 @@ class Task(Protocol):
 class Lifecycle:
     """`aside` are the partitions that were put aside in this run. `named` are those of the document, None: all."""
 
-    def __init__(self, task: Task, named: Collection[Partition] | None) -> None:
+    def __init__(self, task: TaskView, named: Collection[Partition] | None) -> None:
         self._task = task
         self._named = None if named is None else frozenset(named)
         self._states: dict[Partition, PartitionState] = {}

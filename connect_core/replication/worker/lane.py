@@ -13,7 +13,7 @@ from connect_core.config import revealed
 from connect_core.contracts import Lane, Limit, Outcome, Search, Sink, Source
 from connect_core.found import Found
 from connect_core.observe import Step, reached
-from connect_core.replication.worker.live import LiveRanges
+from connect_core.replication.worker.live import LiveLane
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, home_of
 
@@ -51,7 +51,7 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
         if outcome.failure and not outcome.apart:
             return outcomes
     if live and limit.quantum_left_s() > 0:
-        outcomes += LiveRanges(lane, live, source, sink, limit, pacer).run()
+        outcomes += LiveLane(lane, live, source, sink, limit, pacer).run()
     return outcomes
 
 

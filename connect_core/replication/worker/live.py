@@ -22,7 +22,7 @@ from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, source_failure
 
 
-class LiveRanges:
+class LiveLane:
     """Used once."""
 
     def __init__(
