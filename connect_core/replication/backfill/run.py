@@ -1,4 +1,4 @@
-"""An attempt of a backfill or a replay: what it takes from the connector, and what becomes of it when it ends.
+"""An attempt of a backfill or a replay: what it takes from the connector.
 
 `backfill_context` makes the context; `run_connector` and `run_task` then work as for the live stream. Everybody who
 moves a backfill comes through here: the command, a scheduler's task, a Spark job.
