@@ -11,7 +11,7 @@ import pytest
 
 from connect_core.contracts import Receipt
 from connect_core.ledger import backfills, partitions
-from connect_core.replication import status
+from connect_core.replication.driver import status
 
 GLOSSARY = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text()
 
