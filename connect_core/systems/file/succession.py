@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from connect_core.systems.file.folders import Folders, opened
-from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile, fingerprint
+from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile
 from connect_core.systems.file.patterns import Scheme
 
 _BLOCK = 1024 * 1024
@@ -106,9 +106,9 @@ def _was_between(file: OpenFile, since: int, before: int) -> bool:
 
 
 def _unread(file: OpenFile) -> Former:
-    """Without a head: it is never taken for a file that was read, should somebody name it in the source's path."""
-    folder = os.path.dirname(file.path)
-    return Former(0, file.dev, file.ino, 0, fingerprint(b""), file.size(), file.born, folder=folder)
+    """Without a head: it is never taken for a file that was read, should somebody name it in the source's path; and
+    nobody is told what is written to it later, as it may be another program's."""
+    return Former(0, file.dev, file.ino, 0, "", file.size(), file.born, folder=os.path.dirname(file.path))
 
 
 def _renamed(folders: Folders, left: Left, current: OpenFile | None) -> _Look | None:

@@ -168,6 +168,8 @@ def asked_about(follower: Follower, log: Path, missed: Path, gap: Gap) -> None:
     assert replace(told, reason="-") == gap
     assert told.reason.startswith(f"{missed} may be the file that came next")
     settled(follower, log)
+    with missed.open("ab") as file:
+        file.write(b"later, by whoever writes it\n")
     assert gaps(follower, partition) == ()
 
 
