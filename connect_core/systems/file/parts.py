@@ -141,7 +141,9 @@ class PartBounds:
         """Nothing more is to be read of an open part. When its file has left the path, others may have been there
         before the next one that has parts: a person says whether they were."""
         seen = _seen(place)
-        if seen is None or any(gap.loses for gap in found.gaps):
+        if (
+            found.grows or seen is None or any(gap.loses for gap in found.gaps)
+        ):  # it grows where it was: nothing came next
             return found
         with opened(part.path) as current:
             if current is not None and part.is_of(current):

@@ -69,8 +69,9 @@ def missed(folders: Folders, key: str, since: int, before: int, known: Callable[
     """The files, by age, that may have been the log `key` after a file that was made at `since`, and before one that
     was made at `before` (0: nothing is at the path).
 
-    Copies and compressed files are older inside than outside, and are none of them. Where the file system does not say
-    when files were made, nobody can tell them from older ones: then none is found, nor for a link.
+    A copy or a compressed file that kept the log's times is older inside than outside, and is none of them. Where the
+    file system does not say when files were made, nobody can tell them from older ones: then none is found, nor for a
+    link.
     """
     if not since or os.path.islink(key):
         return []
