@@ -68,11 +68,11 @@ class Site:
         )
 
     def waybill(self, *words: str, code: int = 0) -> str:
-        process = self.start(*words)
-        try:
-            out, err = process.communicate(timeout=120)
-        finally:
-            process.kill()
+        with self.start(*words) as process:
+            try:
+                out, err = process.communicate(timeout=120)
+            finally:
+                process.kill()
         assert process.returncode == code, f"waybill {' '.join(words)} ended with {process.returncode}:\n{out}{err}"
         return out if code == 0 else err
 
