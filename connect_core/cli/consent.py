@@ -15,9 +15,9 @@ from connect_core.errors import ConfigError, Retriable
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
-    from connect_core.contracts import Position
     from connect_core.ledger import Connector, LastChange, Repeats
-    from connect_core.records import Partition
+    from connect_core.sdk.records import Partition
+    from connect_core.sdk.values import Position
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody can be asked.")]
 
@@ -38,7 +38,7 @@ def agreed(
 
     Raises ConfigError when somebody would have to be asked and there is no terminal, Abort when they say no.
     """
-    from connect_core.contracts import LIVE
+    from connect_core.sdk.values import LIVE
 
     repeats = opened.ledger.repeats(connector.uid, LIVE, partition, before, after)
     sentences = [
@@ -61,7 +61,7 @@ def agreed(
 
 def require_unmoved(opened: Session, connector: Connector, partition: Partition, before: Position | None) -> None:
     """Raises Retriable when the position is not the one any more that was shown. Asked under the lease."""
-    from connect_core.contracts import LIVE
+    from connect_core.sdk.values import LIVE
 
     if opened.ledger.positions(connector.uid, LIVE, [partition])[partition] != before:
         raise Retriable(

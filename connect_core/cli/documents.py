@@ -15,8 +15,8 @@ from connect_core.errors import ConfigError, Unreachable, WaybillError
 
 if TYPE_CHECKING:
     from connect_core.config import Checked
-    from connect_core.contracts import Json
     from connect_core.ledger import Connector, Ledger
+    from connect_core.sdk.values import Json
 
 Paths = Annotated[
     list[Path], typer.Argument(help="Documents (YAML, JSON, properties), or folders of them.", metavar="PATH...")

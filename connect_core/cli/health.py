@@ -126,9 +126,9 @@ def _to_do(connector: dict[str, Any]) -> Iterator[str]:
 def _ledger_facts() -> dict[str, Any]:
     from connect_core.config import database_url
     from connect_core.config.ledger_url import shown
-    from connect_core.contracts import LIVE
     from connect_core.orchestration import control
     from connect_core.replication.driver.status import statuses
+    from connect_core.sdk.values import LIVE
 
     with session.reading() as opened:
         facts: dict[str, Any] = {"ledger": shown(database_url(opened.home)), "connectors": []}

@@ -223,8 +223,8 @@ def of_stream(word: str) -> str | None:
 
 def _lag(opened: Session, connector: Connector) -> dict[str, Any]:
     from connect_core.config import load_document
-    from connect_core.contracts import LIVE
     from connect_core.replication.driver.preview import plan_connector
+    from connect_core.sdk.values import LIVE
 
     previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
     newest = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)

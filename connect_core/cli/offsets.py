@@ -21,10 +21,10 @@ from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
-    from connect_core.contracts import Floor, Position
     from connect_core.ledger import Connector, Lease, Repeats
     from connect_core.planning import Assignment
-    from connect_core.records import Partition
+    from connect_core.sdk.records import Partition
+    from connect_core.sdk.values import Floor, Position
 
 app = typer.Typer(no_args_is_help=True, help="Where reading goes on, and moving it by hand.")
 
@@ -80,7 +80,7 @@ def set_(
 ) -> None:
     """Move the committed position. Back: records are delivered again, and it asks first. Forward: records are left
     out. To where a record begins, within what the source has now."""
-    from connect_core.contracts import LIVE
+    from connect_core.sdk.values import LIVE
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
@@ -103,7 +103,7 @@ def set_(
 def undo(name: Name, partition: PartitionKey, yes: Yes = False, as_json: JsonFlag = False) -> None:
     """Take back the last change that a person made to a partition's position. Asks first when records are delivered
     again by it, or runs have built on the change."""
-    from connect_core.contracts import LIVE
+    from connect_core.sdk.values import LIVE
 
     with session.working() as (opened, home):
         connector = opened.ledger.connector(name)
@@ -129,7 +129,7 @@ def history(
     as_json: JsonFlag = False,
 ) -> None:
     """Every move of the committed positions, the newest first: settled ranges, and what people changed."""
-    from connect_core.records import Partition
+    from connect_core.sdk.records import Partition
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
@@ -212,8 +212,8 @@ def _floors_left(opened: Session, connector: Connector, partition: Partition) ->
     before that, which nobody has looked at."""
     from connect_core import systems
     from connect_core.config import revealed
-    from connect_core.contracts import LIVE
     from connect_core.replication.driver.offset_checks import floors_left
+    from connect_core.sdk.values import LIVE
 
     with ExitStack() as resources:
         if not opened.ledger.open_ranges(connector.uid, LIVE, [partition]):
@@ -230,10 +230,10 @@ def _floors_left(opened: Session, connector: Connector, partition: Partition) ->
 def _leases(
     opened: Session, home: Path, connector: Connector, assignment: Assignment, partition: Partition
 ) -> Iterator[list[Lease]]:
-    from connect_core.contracts import LIVE
     from connect_core.ledger import task_lease_id
     from connect_core.replication.driver.leases import LeaseRequest, acquire
     from connect_core.replication.driver.prepare import holder, times
+    from connect_core.sdk.values import LIVE
 
     task = assignment.shares[partition].task
     lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)

@@ -9,8 +9,8 @@ from connect_core.cli import output
 
 if TYPE_CHECKING:
     from connect_core.ledger import PartitionState
-    from connect_core.records import Partition
     from connect_core.replication.driver.preview import Preview
+    from connect_core.sdk.records import Partition
 
 Told = dict[str, Any]
 

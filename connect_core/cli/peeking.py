@@ -12,7 +12,8 @@ from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
-    from connect_core.contracts import Json, Side
+    from connect_core.sdk.values import Json
+    from connect_core.work import Side
 
 _TAIL_BYTES = 1024 * 1024
 
@@ -99,7 +100,7 @@ def _messages(options: Json, topic: str, last: int) -> list[dict[str, Any]]:
 
 
 def _told(queue: str, row: dict[str, Any]) -> dict[str, Any]:
-    from connect_core.records import decode_headers
+    from connect_core.sdk.records import decode_headers
 
     return {
         "queue": queue,

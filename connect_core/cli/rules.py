@@ -19,7 +19,7 @@ from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
-    from connect_core.contracts import Json
+    from connect_core.sdk.values import Json
 
 app = typer.Typer(no_args_is_help=True, help="What a connector makes of its records, and where they go.")
 register_try(app)

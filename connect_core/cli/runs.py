@@ -20,9 +20,9 @@ from connect_core.errors import Unreachable
 if TYPE_CHECKING:
     from connect_core.cli.session import Session
     from connect_core.config import EngineOptions, Settings
-    from connect_core.contracts import Engine
     from connect_core.engine.submitting import Place
     from connect_core.ledger import Connector
+    from connect_core.work import Engine
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -123,9 +123,9 @@ class How:
 def attempt(opened: Session, home: Path, connector: Connector, how: How, stream: str | None = None) -> dict[str, Any]:
     """One run of the live stream, or of a backfill, wherever its engine is; what it tells at its end."""
     from connect_core.config import engine_for
-    from connect_core.contracts import LIVE
     from connect_core.engine import submitting
     from connect_core.replication.driver.attempts import recorded
+    from connect_core.sdk.values import LIVE
 
     wanted = engine_for(connector.document, opened.settings, home, how.engine)
     if wanted.kind != "submit":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from connect_core.config import ConnectorDocument
-    from connect_core.contracts import Side
+    from connect_core.work import Side
 
 _LAST = 20
 _BY_HAND = """type one: --topic site/1/temp --payload '{"value": 1}'"""
@@ -74,7 +74,7 @@ def _messages(side: Side, last: int) -> pa.RecordBatch:
 
     from connect_core import systems
     from connect_core.config import revealed
-    from connect_core.records import empty_records
+    from connect_core.sdk.records import empty_records
     from connect_core.systems.rocketmq.clusters import ClusterOptions
     from connect_core.systems.rocketmq.peeking import peek
 
@@ -97,7 +97,7 @@ def _lines(pattern: str, last: int) -> pa.RecordBatch:
 
 
 def _typed(given: dict[str, Any], headers: list[str], document: ConnectorDocument) -> pa.RecordBatch:
-    from connect_core.records import encode_headers
+    from connect_core.sdk.records import encode_headers
 
     pairs = [one.partition("=")[::2] for one in headers]
     if wrong := [one for one in headers if "=" not in one]:
@@ -111,7 +111,7 @@ def _typed(given: dict[str, Any], headers: list[str], document: ConnectorDocumen
 def _batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    from connect_core.records import OPERATION_NONE, RECORD_SCHEMA
+    from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA
 
     full = [row | {"offset": n, "operation": OPERATION_NONE} for n, row in enumerate(rows)]
     return pa.RecordBatch.from_pylist(full, schema=RECORD_SCHEMA)
@@ -121,7 +121,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
     """With offsets that tell the rows of several queues apart."""
     import pyarrow as pa
 
-    from connect_core.records import RECORD_SCHEMA
+    from connect_core.sdk.records import RECORD_SCHEMA
 
     columns = [
         pa.array(range(len(table)), pa.int64()) if name == "offset" else table.column(name).combine_chunks()

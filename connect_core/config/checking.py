@@ -25,8 +25,8 @@ from connect_core.config.pairing import misfit, unfit_schedule
 from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written, read_paths
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Fault
+from connect_core.sdk.values import Json
 
 _ANY_UID = "0" * 12
 

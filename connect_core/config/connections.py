@@ -13,8 +13,8 @@ from pathlib import Path
 from connect_core.config.faults import nearest
 from connect_core.config.home import folder_of
 from connect_core.config.written import read_file
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError
+from connect_core.sdk.values import Json
 
 KEY = "connection"
 _BUILT_IN: dict[str, Json] = {"main": {"rocketmq": {"name_servers": "${stack:name_servers}"}}}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from connect_core.config.references import MASK, is_secret_name, masked
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 
 _ABSENT = object()
 

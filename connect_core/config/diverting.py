@@ -14,7 +14,7 @@ from connect_core.config.checking import check
 from connect_core.config.option_models import find, single_writer_fields
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 
 
 def sink_changes(data: Json, given: Mapping[str, str], stream: str, home: Path | None, settings: Settings) -> Json:

@@ -13,10 +13,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
-from connect_core.contracts import Json
 from connect_core.pipeline import conditions
 from connect_core.pipeline.sql import condition
 from connect_core.pipeline.templates import template
+from connect_core.sdk.values import Json
 from connect_core.systems.mqtt import filters as mqtt_filters
 
 MAX_NAME_LENGTH = 100

@@ -19,8 +19,8 @@ from connect_core.config.option_models import Role
 from connect_core.config.paths import absolute_path
 from connect_core.config.references import REFERENCE, fault_in, is_reference, is_secret_name, places
 from connect_core.config.written import Place, Written
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Fault
+from connect_core.sdk.values import Json
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from connect_core.config import mqtt_keys
 from connect_core.config.document import MAX_NAME_LENGTH
 from connect_core.config.faults import nearest
 from connect_core.config.written import Place, Written
-from connect_core.contracts import Json
 from connect_core.errors import Fault
+from connect_core.sdk.values import Json
 
 CLASS = "connector.class"
 _PACKAGES = ("org.apache.rocketmq.connect.file.", "org.apache.rocketmq.connect.mqtt.connector.")

@@ -22,7 +22,7 @@ from connect_core.config.pairing import (
     same_cluster,
 )
 from connect_core.config.written import Place, Written
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.filters import overlap
 
 Wrong = tuple["Neighbour", Place, str]

@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from connect_core.contracts import Json, Side
 from connect_core.errors import ConfigError
+from connect_core.sdk.values import Json
+from connect_core.work import Side
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _FORMS = {

@@ -18,8 +18,9 @@ from connect_core.config.references import STACK_FORMS, resolve_stack
 from connect_core.config.ruling import are_all_elsewhere, enabled, rule_topics
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
-from connect_core.contracts import Json, Side
 from connect_core.errors import ConfigError, Fault, Unreachable
+from connect_core.sdk.values import Json
+from connect_core.work import Side
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from connect_core.config.document import Rule
 from connect_core.config.endpoints import End
 from connect_core.config.pairing import filters_of, read_by, same_broker, same_cluster
 from connect_core.config.written import Place
-from connect_core.contracts import Json
 from connect_core.pipeline.references import Reference
 from connect_core.pipeline.templates import template
+from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.filters import overlap
 from connect_core.systems.mqtt.templates import Named, Unfit
 from connect_core.systems.mqtt.templates import Template as MqttTopic

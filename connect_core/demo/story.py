@@ -15,7 +15,6 @@ from pathlib import Path
 
 from connect_core import stack
 from connect_core.config import database_url
-from connect_core.contracts import LIVE
 from connect_core.demo import verdict
 from connect_core.demo.account import Account, Receipt, add_up
 from connect_core.demo.command import Waybill
@@ -27,6 +26,7 @@ from connect_core.demo.screen import Screen
 from connect_core.demo.topic import Topic
 from connect_core.errors import DataError, Retriable
 from connect_core.ledger import Ledger, Run
+from connect_core.sdk.values import LIVE
 
 STEPS = 8
 SECONDS = 120.0

@@ -9,7 +9,7 @@ from connect_core.engine.failures import log_of
 from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from connect_core.contracts import Engine
+    from connect_core.work import Engine
 
 KINDS = ("spark", "inline")
 

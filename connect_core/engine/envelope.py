@@ -2,7 +2,7 @@
 
 The head says which code and which process made it, so that a worker of other code refuses before it unpickles what it
 may not understand; a refusal is all in the head, so that a driver of other code can read it. Bodies are compressed
-when they are large (a lane carries what `find` has seen). Both engines use it; no I/O.
+when they are large (a lane carries what `scan` has seen). Both engines use it; no I/O.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, TypeVar
 
 import zstandard
 
-from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine.driver import Driver, this_process
 from connect_core.errors import EngineFailed, Failure, VersionMismatch
-from connect_core.found import Found
+from connect_core.sdk.scan import ScanResult
 from connect_core.version import code_version
+from connect_core.work import Lane, Outcome, ScanTask
 
 _COMPRESSED_FROM_BYTES = 64 * 1024
 
-Request = TypeVar("Request", Lane, Search)
+Request = TypeVar("Request", Lane, ScanTask)
 
 
-def request(content: Lane | Search) -> bytes:
+def request(content: Lane | ScanTask) -> bytes:
     """A lane or a search for a worker that must run the code named in it."""
     return _packed({"code": content.code, "driver": this_process()}, content)
 
@@ -50,7 +50,7 @@ def driver(data: bytes) -> Driver:
     return Driver(*head["driver"])
 
 
-def answer(content: list[Outcome] | dict[int, Found]) -> bytes:
+def answer(content: list[Outcome] | dict[int, ScanResult]) -> bytes:
     """What a worker has to say."""
     return _packed({}, content)
 
@@ -70,12 +70,12 @@ def outcomes(lane: Lane, data: bytes) -> list[Outcome]:
     return content
 
 
-def found(data: bytes) -> dict[int, Found]:
+def found(data: bytes) -> dict[int, ScanResult]:
     """The driver's view of the answer to a search; a refusal is raised."""
     head, body = _parted(data)
     if "refused" in head:
         raise _failure(head["refused"]).as_error()
-    content: dict[int, Found] = _unpacked(head, body)
+    content: dict[int, ScanResult] = _unpacked(head, body)
     return content
 
 

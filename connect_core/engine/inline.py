@@ -24,13 +24,13 @@ from typing import BinaryIO
 
 import connect_core
 from connect_core.clock import now_ns
-from connect_core.contracts import Engine, Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.engine.child import LENGTH_BYTES, READY
 from connect_core.engine.failures import kept
 from connect_core.engine.naming import described
 from connect_core.errors import EngineFailed
-from connect_core.found import Found
+from connect_core.sdk.scan import ScanResult
+from connect_core.work import Engine, Lane, Outcome, ScanTask
 
 _LANE_GRACE_S = 10.0
 """A lane is killed by its own timer at its deadline; this is for one that starts so late that it refuses."""
@@ -63,18 +63,18 @@ class InlineEngine:
 
     @contextmanager
     def started(self, lanes: int) -> Iterator[Engine]:
-        """See `contracts.Starting`. Raises EngineFailed when one of the processes does not get ready."""
+        """See `work.Starting`. Raises EngineFailed when one of the processes does not get ready."""
         with _Children(self._log) as children:
             for _ in range(lanes):
                 children.start(self._command("lane"))
             children.wait_until_ready(time.monotonic() + _START_S)
             yield _Ready(self, children)
 
-    def find(self, search: Search) -> dict[int, Found]:
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
         with _Children(self._log) as children:
             children.start(self._command("search"))
             children.wait_until_ready(time.monotonic() + _START_S)
-            (answer,) = children.answers([envelope.request(search)], search.limit_s + _SEARCH_GRACE_S)
+            (answer,) = children.answers([envelope.request(task)], task.scan.limit_s + _SEARCH_GRACE_S)
             return envelope.found(answer)
 
     def _command(self, kind: str) -> list[str]:
@@ -98,8 +98,8 @@ class _Ready:
         pairs = zip(lanes, answers, strict=True)
         return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
 
-    def find(self, search: Search) -> dict[int, Found]:
-        return self.engine.find(search)
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        return self.engine.scan(task)
 
 
 @dataclass(frozen=True)

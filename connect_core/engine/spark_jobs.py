@@ -19,10 +19,10 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope, failures, spark_task
 from connect_core.errors import EngineFailed, WaybillError
-from connect_core.found import Found
+from connect_core.sdk.scan import ScanResult
+from connect_core.work import Lane, Outcome, ScanTask
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -59,8 +59,8 @@ class SparkJobs(ABC):
         pairs = zip(lanes, answers, strict=True)
         return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
 
-    def find(self, search: Search) -> dict[int, Found]:
-        (answer,) = self.answers(spark_task.searches, [envelope.request(search)], search.limit_s + _SEARCH_GRACE_S)
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        (answer,) = self.answers(spark_task.searches, [envelope.request(task)], task.scan.limit_s + _SEARCH_GRACE_S)
         return envelope.found(answer)
 
     def answers(self, task: Task, requests: Sequence[bytes], limit_s: float) -> list[bytes]:

@@ -16,9 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import connect_core
-from connect_core.contracts import LIVE, Json
 from connect_core.engine.driver import Driver
 from connect_core.errors import EngineFailed, Failure
+from connect_core.sdk.values import LIVE, Json
 
 _PACKAGE = Path(connect_core.__file__).resolve().parent
 

@@ -17,15 +17,15 @@ from contextlib import ExitStack, contextmanager
 import pyarrow as pa
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.engine.deadline import killed_at
 from connect_core.engine.driver import killed_with
 from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
-from connect_core.found import Found
 from connect_core.replication.host import boot_id
 from connect_core.replication.locks import shared
+from connect_core.sdk.scan import ScanResult
 from connect_core.version import code_version
+from connect_core.work import Lane, Outcome, ScanTask
 
 
 def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
@@ -51,9 +51,9 @@ def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
 def run_search(descriptor: bytes) -> bytes:
     """Runs one slice of a search. It is read-only: no lock, no timer; its limit is in the search."""
     try:
-        search = envelope.opened(descriptor, Search)
+        task = envelope.opened(descriptor, ScanTask)
         with killed_with(envelope.driver(descriptor)):
-            return envelope.answer(_found(search))
+            return envelope.answer(_found(task))
     except Exception as error:
         _log(error)
         return envelope.refusal(Failure.of(error), clean=True)
@@ -114,10 +114,10 @@ def _outcomes(lane: Lane, work: Callable[[Lane], list[Outcome]]) -> list[Outcome
         pa.default_memory_pool().release_unused()
 
 
-def _found(search: Search) -> dict[int, Found]:
-    from connect_core.replication.worker.lane import search as look
+def _found(task: ScanTask) -> dict[int, ScanResult]:
+    from connect_core.replication.worker.lane import scan
 
-    return look(search)
+    return scan(task)
 
 
 def _log(error: Exception) -> None:

@@ -16,11 +16,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from connect_core.config import EngineOptions, engine_for
-from connect_core.contracts import LIVE, Json
 from connect_core.engine import driver, failures, submit
 from connect_core.engine.parent import die_with
 from connect_core.engine.spark_checks import check_asked_for
 from connect_core.errors import Failure, VersionMismatch, WaybillError
+from connect_core.sdk.values import LIVE, Json
 
 UNEXPECTED = 6
 

@@ -15,7 +15,7 @@ from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.tables import ASSIGNMENT_SHARES, ASSIGNMENTS
 from connect_core.planning import Assignment, Share, assigned
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 
 
 class Assignments(Transactions):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from connect_core.contracts import Json
 from connect_core.ledger.database import now
 from connect_core.ledger.tables import AUDIT
+from connect_core.sdk.values import Json
 
 CREATED = "create"
 

@@ -15,14 +15,14 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import LIVE, Json, Part, Position
 from connect_core.errors import ConfigError
 from connect_core.ledger.auditing import note
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.rows import position_row
 from connect_core.ledger.tables import BACKFILLS, OFFSETS
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Json, Part, Position
 
 RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
 UNFINISHED = (RUNNING, FAILED)

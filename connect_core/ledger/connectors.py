@@ -17,12 +17,12 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger.auditing import CREATED, note
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.differences import differences
 from connect_core.ledger.tables import ASSIGNMENTS, CONNECTOR_REVISIONS, CONNECTORS
+from connect_core.sdk.values import Json
 
 TARGET_STATES = ("running", "paused", "stopped")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connect_core.contracts import Position, Range
+from connect_core.sdk.values import Position, Range
 
 
 def continues(committed: Position | None, planned: Range) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 
 _ABSENT = object()
 

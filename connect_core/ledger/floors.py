@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from connect_core.contracts import Floor, FloorMove
+from connect_core.sdk.values import Floor, FloorMove
 
 FloorKey = tuple[str, str]
 """Partition id and target."""

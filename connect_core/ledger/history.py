@@ -12,13 +12,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from connect_core.contracts import LIVE, Gap, Json, Pins, Position, Receipt
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.rows import position_of, receipt_of
 from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGE_COLUMNS, RANGES, RUNS
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Gap, Json, Pins, Position
+from connect_core.work import Receipt
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.tables import LEASES, LEDGER
+from connect_core.sdk.values import LIVE
 
 _SHOWN_KEY = 60
 

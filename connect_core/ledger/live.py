@@ -15,13 +15,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import OPEN_END, Json, Receipt
-from connect_core.digest import added_up
 from connect_core.errors import DataError
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import receipt_of, receipt_row
 from connect_core.ledger.tables import DEAD_LETTERS, GAPS, RANGE_COLUMNS, RANGES
+from connect_core.sdk.digest import added_up
+from connect_core.sdk.values import OPEN_END, Json
+from connect_core.work import Receipt
 
 MAX_SPANS = 64
 """Stretches of one place that a merged receipt names; of more only from where to where."""

@@ -19,7 +19,6 @@ from dataclasses import asdict
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import Floor, Position
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions, now, upsert
@@ -28,7 +27,8 @@ from connect_core.ledger.ranges import abandon_range, committed, move_up, open_r
 from connect_core.ledger.rows import position_row
 from connect_core.ledger.settling import OFFSET_KEY
 from connect_core.ledger.tables import OFFSET_CHANGES, OFFSETS
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Floor, Position
 
 
 class Offsets(Transactions):

@@ -14,12 +14,12 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import LIVE
 from connect_core.ledger.database import Transactions, now, upsert
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import Row, storable
 from connect_core.ledger.tables import PARTITIONS
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE
 
 Name = Literal["active", "retired", "ended", "quarantined"]
 

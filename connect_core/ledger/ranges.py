@@ -14,9 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from connect_core.contracts import OPEN_END, Floor, OpenRange, Position, Range
 from connect_core.errors import DataError
-from connect_core.found import Found
 from connect_core.ledger.auditing import note
 from connect_core.ledger.backfills import unfinished
 from connect_core.ledger.continuity import continues
@@ -25,7 +23,9 @@ from connect_core.ledger.floors import FloorKey, FloorsBeside, key_of
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row, target_id
 from connect_core.ledger.tables import CONNECTORS, FLOORS, OFFSETS, RANGE_COLUMNS, RANGES
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import OPEN_END, Floor, OpenRange, Position, Range
 
 FLOOR_KEY = ("uid", "stream", "partition_id", "target_id")
 
@@ -130,7 +130,7 @@ class Ranges(Transactions):
         return sorted({Writer(row.target, row.name, row.stream) for row in rows if (row.uid, row.stream) in going_on})
 
     def open_ranges(self, uid: str, stream: str, partitions: Iterable[Partition] | None = None) -> list[OpenRange]:
-        """Ranges that were planned and not closed, in the order of their planning; all `inherited`, with what `find`
+        """Ranges that were planned and not closed, in the order of their planning; all `inherited`, with what `scan`
         has seen so far and the floors of their partition and of the whole target. None: of every partition."""
         wanted = None if partitions is None else {partition.id for partition in partitions}
         with self._read() as connection:
@@ -142,7 +142,7 @@ class Ranges(Transactions):
                 range_of(row),
                 floors.of(row.partition_id),
                 inherited=True,
-                found=None if row.found is None else Found.decode(row.found),
+                found=None if row.found is None else ScanResult.decode(row.found),
             )
             for row in rows
         ]
@@ -185,8 +185,8 @@ class Ranges(Transactions):
             stored = FloorsBeside(_floors(connection, uid, stream, {one.partition.id for one in ranges}))
         return [OpenRange(ids[i], one, stored.of(one.partition.id)) for i, one in enumerate(ranges)]
 
-    def record_found(self, leases: Sequence[Lease], found: Mapping[int, Found]) -> None:
-        """Keeps how far `find` has come, by range id (delivery rule 7). Raises DataError when a range is not open."""
+    def record_found(self, leases: Sequence[Lease], found: Mapping[int, ScanResult]) -> None:
+        """Keeps how far `scan` has come, by range id (delivery rule 7). Raises DataError when a range is not open."""
         with self._write() as connection:
             fence(connection, leases)
             for range_id, seen in found.items():

@@ -12,10 +12,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from connect_core.contracts import Position
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.tables import OFFSET_CHANGES, RANGES
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Position
 
 Place = tuple[int, int]
 """Incarnation and offset: of two places of a partition the later one is the greater."""

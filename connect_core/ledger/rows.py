@@ -8,8 +8,9 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
-from connect_core.contracts import Floor, Gap, Json, Pins, Position, Range, Receipt
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Floor, Gap, Json, Pins, Position, Range
+from connect_core.work import Receipt
 
 Row = dict[str, Any]
 

@@ -11,11 +11,11 @@ from typing import Literal
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.rows import Row
 from connect_core.ledger.tables import RANGES, RUNS
+from connect_core.sdk.values import Json
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u: read aloud and typed by people
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 4

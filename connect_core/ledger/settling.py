@@ -14,7 +14,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.contracts import OPEN_END, Outcome, Position, Receipt
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
 from connect_core.ledger.floors import Wanted, moved
@@ -32,7 +31,9 @@ from connect_core.ledger.rows import (
     storable,
 )
 from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGE_COLUMNS, RANGES
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import OPEN_END, Position
+from connect_core.work import Outcome, Receipt
 
 OFFSET_KEY = ("uid", "stream", "partition_id")
 _GAP_KEY = ("uid", "stream", "partition_id", "incarnation", "begin_offset")

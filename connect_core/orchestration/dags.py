@@ -27,13 +27,13 @@ from connect_core.config import (
 )
 from connect_core.config.document import Endpoint
 from connect_core.config.schedule import Schedule
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector, Ledger
 from connect_core.orchestration import names
 from connect_core.orchestration.operators import Broken, Reconcile, Replicate
 from connect_core.orchestration.retrying import patience
 from connect_core.orchestration.triggers import SourceTrigger
+from connect_core.sdk.values import Json
 
 BACKFILLS_AT_ONCE = 4
 

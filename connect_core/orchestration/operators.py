@@ -16,11 +16,11 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
-from connect_core.contracts import LIVE
 from connect_core.engine.parent import die_with
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.orchestration import names
 from connect_core.orchestration.links import ReceiptsLink
+from connect_core.sdk.values import LIVE
 
 if TYPE_CHECKING:
     from connect_core.orchestration.work import Attempt

@@ -26,8 +26,8 @@ from connect_core.orchestration.operators import attempt_from, die_with_the_supe
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from connect_core.contracts import Json
     from connect_core.orchestration.work import Attempt
+    from connect_core.sdk.values import Json
 
 SUBMIT_CONNECTION = "waybill_submit"
 """The Airflow connection (type spark) that says where spark-submit runs the job."""

@@ -11,7 +11,6 @@ from itertools import groupby
 from connect_core import clock
 from connect_core.config import EngineOptions, Settings, engine_for, load_document
 from connect_core.config.schedule import Schedule
-from connect_core.contracts import LIVE, Json
 from connect_core.engine import engine
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Backfill, Connector, Ledger, Run, SettledRange
@@ -25,6 +24,7 @@ from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.prepare import run_context, working
 from connect_core.replication.driver.report import lines, reported, total
 from connect_core.replication.driver.run import RunSummary, run_task
+from connect_core.sdk.values import LIVE, Json
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.contracts import Json, Reject
 from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.rules import Rules
+from connect_core.sdk.values import Json, Reject
 
 _CODE, _RULES_CODE = "bytes-through/1", "rules/1"
 """Raised by whoever changes what a pipeline makes of a record: open ranges are pinned to it (delivery rule 8)."""

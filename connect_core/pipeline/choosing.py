@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_core.pipeline.sql import condition
-from connect_core.records import decode_headers
+from connect_core.sdk.records import decode_headers
 
 TAGS, KEYS = "TAGS", "KEYS"
 """The names by which RocketMQ has a record's tags and its key among its properties."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.pipeline.references import Reference
-from connect_core.records import decode_headers
+from connect_core.sdk.records import decode_headers
 
 Value: TypeAlias = str | int | float | bool | None
 Flags = NDArray[np.bool_]

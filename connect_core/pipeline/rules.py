@@ -22,7 +22,7 @@ from paho.mqtt.matcher import MQTTMatcher
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.templates import Template, template
-from connect_core.records import value_lengths
+from connect_core.sdk.records import value_lengths
 
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 """What the outputs made at once may hold, about: a record may have as many as there are rules."""

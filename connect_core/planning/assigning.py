@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 
 
 class Share(NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from connect_core.contracts import ORIGIN, Bounds, Gap, Json, Part, Position
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Part, Position
 
 Positions = Mapping[Partition, Position | None]
 

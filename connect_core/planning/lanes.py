@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from connect_core.contracts import OpenRange, Pins
+from connect_core.sdk.values import OpenRange, Pins
 
 
 def split_lanes(ranges: Sequence[OpenRange], lanes: int) -> list[tuple[OpenRange, ...]]:

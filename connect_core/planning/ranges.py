@@ -12,8 +12,8 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connect_core.contracts import OPEN_END, Bounds, Pins, Range
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import OPEN_END, Bounds, Pins, Range
 
 
 class RangeLimits(NamedTuple):

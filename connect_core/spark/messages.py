@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.errors import ConfigError, DataError, Fault
-from connect_core.records import COORDINATES_PROPERTY
 from connect_core.rocketmq.wire.properties import KEYS, TAGS, UNIQUE_KEY, kept_in_copies
+from connect_core.sdk.records import COORDINATES_PROPERTY
 from connect_core.spark.options import WriteOptions
 from connect_core.systems.rocketmq.marking import fixed, hex_digits, joined, user_properties
 

@@ -13,10 +13,10 @@ from datetime import datetime
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.contracts import LIVE, Pins, Range
 from connect_core.errors import ConfigError, DataError, Fault, OffsetGone
-from connect_core.records import Partition
 from connect_core.rocketmq import Client, Queue, QueueBounds
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Pins, Range
 from connect_core.spark.options import ReadOptions
 from connect_core.spark.ranges import Piece, Wanted, pieces
 from connect_core.spark.rows import Rows

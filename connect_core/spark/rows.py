@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from connect_core.contracts import Reject
 from connect_core.errors import ConfigError
-from connect_core.records import decode_headers
 from connect_core.rocketmq import Queue
+from connect_core.sdk.records import decode_headers
+from connect_core.sdk.values import Reject
 from connect_core.spark.options import ReadOptions
 from connect_core.spark.ranges import Piece
 from connect_core.systems.rocketmq.attributes import attribute_columns

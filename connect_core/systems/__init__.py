@@ -1,7 +1,7 @@
 """The systems that can be on either end of a connector: one package each, with options, source and sink side by side.
 
-    source(Side("file", {"path": "/logs/*.log"}))      a `contracts.Source`
-    sink(Side("rocketmq", {...}))                      a `contracts.Sink`
+    source(Side("file", {"path": "/logs/*.log"}))      a `sdk.source.Source`
+    sink(Side("rocketmq", {...}))                      a `sdk.sink.Sink`
     SYSTEMS["rocketmq"].sink_options                   the pydantic model that describes and checks the options
 
 Called by driver and worker alike, with options whose references are resolved. Systems of other packages are found by
@@ -23,12 +23,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from connect_core.contracts import Side, Sink, Source
 from connect_core.errors import ConfigError, Fault
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
+from connect_core.work import Side
 
 ENTRY_POINTS = "waybill.systems"
 
@@ -43,7 +45,7 @@ class System:
     `rule_targets` says what a rule may name with `to`: nothing; topics by name, which the sink is told of before a
     range is planned (an injected option `rule_topics`); or any text for each record (its column `to`). `open_source`
     and `open_sink` take an instance of the options and the caller's resources.
-    `lasting`: which of its two ends are a `contracts.Lasting`.
+    `lasting`: which of its two ends are a `sdk.source.Lasting`.
     """
 
     name: str

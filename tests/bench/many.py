@@ -14,10 +14,11 @@ from itertools import count
 from statistics import median
 from typing import TypeVar
 
-from connect_core.contracts import LIVE, Floor, FloorMove, OpenRange, Outcome, Pins, Range, Receipt
 from connect_core.ledger import Ledger, task_lease_id, upgrade
-from connect_core.records import Partition
 from connect_core.replication.driver.ledger_batches import RANGES, in_batches, to_settle
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Floor, FloorMove, OpenRange, Pins, Range
+from connect_core.work import Outcome, Receipt
 from tests.bench.place import Place
 from tests.bench.telling import Row, s
 

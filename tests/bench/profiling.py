@@ -16,14 +16,14 @@ from contextlib import nullcontext
 
 from connect_core import stack
 from connect_core.cli import session
-from connect_core.contracts import Lane, Outcome, Search
 from connect_core.errors import EngineFailed
-from connect_core.found import Found
 from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.prepare import run_context
 from connect_core.replication.driver.run import run_connector
-from connect_core.replication.worker.lane import search, work
+from connect_core.replication.worker.lane import scan, work
 from connect_core.rocketmq import Client, ClientOptions
+from connect_core.sdk.scan import ScanResult
+from connect_core.work import Lane, Outcome, ScanTask
 from tests.bench import bare
 from tests.bench.measures import write_logs
 from tests.bench.place import Place, own_place
@@ -47,8 +47,8 @@ class InProcessEngine:
             raise EngineFailed(str(failed))
         return outcomes
 
-    def find(self, wanted: Search) -> dict[int, Found]:
-        return search(wanted)
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        return scan(task)
 
 
 def main() -> None:

@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from connect_core.contracts import LIVE
 from connect_core.ledger import Ledger, SettledRange
 from connect_core.orchestration import names
 from connect_core.orchestration.rest import Airflow
 from connect_core.rocketmq import Client, ClientOptions
+from connect_core.sdk.values import LIVE
 from tests.faults.kit.airflow import GrowingFiles, Scheduled, client_of, running_at, site_of, wait_for
 from tests.faults.kit.topics import fill
 from tests.faults.rows import FaultRow

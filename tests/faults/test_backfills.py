@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from connect_core.contracts import Part
 from connect_core.ledger import Ledger
+from connect_core.sdk.values import Part
 from tests.faults.kit.checker import EXACT, Account, Span, account
 from tests.faults.kit.journeys import (
     TRY_AGAIN,

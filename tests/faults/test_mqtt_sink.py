@@ -17,10 +17,10 @@ from uuid import uuid4
 
 import pytest
 
-from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, Unreachable
 from connect_core.replication.driver.ledger_restore import seen_files
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
+from connect_core.sdk.values import LIVE
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from tests.faults.kit import processes

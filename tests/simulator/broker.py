@@ -1,6 +1,6 @@
 """The target: a RocketMQ cluster of one broker in memory, behind the product's own RocketMQ sink.
 
-The sink, its `find`, its writer and its marks are the real ones; only the client is replaced. What is stored becomes
+The sink, its `scan`, its writer and its marks are the real ones; only the client is replaced. What is stored becomes
 visible a moment later, in the order of the broker's log, and a barrier waits for that. A batch that was handed to the
 kernel is stored even when its sender has died meanwhile; it can be late, lost, or be stored and its answer lost.
 """
@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from connect_core.errors import Unreachable
-from connect_core.records import COORDINATES_PROPERTY
 from connect_core.rocketmq import (
     Acknowledged,
     Batch,
@@ -28,6 +27,7 @@ from connect_core.rocketmq import (
 )
 from connect_core.rocketmq.wire.batch_entries import decode_entries
 from connect_core.rocketmq.wire.stored_message import MAGIC_V1, encode_message
+from connect_core.sdk.records import COORDINATES_PROPERTY
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from tests.simulator.faults import (
@@ -80,7 +80,7 @@ class _Send:
 class Broker:
     """`looked` is, by partition, the newest writer that has begun to look or to write; `faulty` are the sentences
     about writes that came after it. `looked_ahead` are the partitions that were looked for from a floor behind which
-    settled records stand: there `find` cannot tell a copy that came late."""
+    settled records stand: there `scan` cannot tell a copy that came late."""
 
     scheduler: Scheduler
     faults: Faults
@@ -380,7 +380,7 @@ class SimulatedSender:
         return send.answer
 
     def _transit_s(self, fault: str | None) -> float:
-        """Longer than its send queue only under the stated condition: `find` waits that long before it looks."""
+        """Longer than its send queue only under the stated condition: `scan` waits that long before it looks."""
         chance = self._scheduler.chance
         if fault == SEND_HELD:
             return chance.uniform(0.3, 8)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from connect_core.errors import WaybillError
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 from tests.simulator import plans
 from tests.simulator.checker import Told
 from tests.simulator.journey import Journey, Recreated

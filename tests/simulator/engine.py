@@ -12,11 +12,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from connect_core.contracts import Lane, Outcome, Search, Side, Sink, Source
 from connect_core.errors import EngineFailed, Failure, Fenced, Retriable
-from connect_core.found import Found
 from connect_core.replication.locks import shared
 from connect_core.replication.worker.lane import move
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan, Sink
+from connect_core.sdk.source import Source
+from connect_core.work import Lane, Outcome, ScanTask, Side
 from tests.simulator.broker import Holder
 from tests.simulator.faults import ENGINE_LOST, LANE_LATE, LANE_QUEUED, Faults
 from tests.simulator.scheduler import Actor, Scheduler
@@ -40,13 +42,13 @@ class Place:
     source: Callable[[Side], Source]
     sink: Callable[[Side, Holder], Sink]
     step: Callable[[str], None]
-    looks: Callable[[Search], None]
+    looks: Callable[[Scan], None]
     pace: float
 
 
 @dataclass
 class SimulatedEngine:
-    """A `contracts.Engine` of one driver. `writer` numbers the lease that the driver holds."""
+    """A `work.Engine` of one driver. `writer` numbers the lease that the driver holds."""
 
     place: Place
     driver: Actor
@@ -80,11 +82,11 @@ class SimulatedEngine:
             raise EngineFailed("the engine's answer was lost")
         return [outcome for job in jobs for outcome in job.outcomes or ()]
 
-    def find(self, search: Search) -> dict[int, Found]:
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
         self.place.step("starts a search")
-        holder = Holder(self.writer(), tuple(item.range.partition.id for item in search.ranges))
-        self.place.looks(search)
-        found = self.place.sink(search.sink, holder).find(search)
+        holder = Holder(self.writer(), tuple(item.range.partition.id for item in task.scan.ranges))
+        self.place.looks(task.scan)
+        found = self.place.sink(task.sink, holder).scan(task.scan)
         self.place.step("hears of its search")
         if self.place.faults.strikes(ENGINE_LOST, weight=2):
             raise EngineFailed("the engine's answer was lost")

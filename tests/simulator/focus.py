@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 from tests.simulator import plans
 from tests.simulator.faults import KILLED_DRIVER, KILLED_WORKER, SEND_TORN, STOPPED_WORKER, ZOMBIE_DRIVER, FaultPlan
 from tests.simulator.plans import FILE, LOG, TOPIC, Plan, Writer

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from connect_core import clock
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import Search
 from connect_core.errors import Fenced, LeaseHeld, OffsetGone, Retriable, TooManyRejects, WaybillError
 from connect_core.observe import Step
 from connect_core.planning import Assignment
-from connect_core.records import Partition
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.leases import end_older_versions
 from connect_core.replication.driver.ledger_batches import RANGES
 from connect_core.replication.driver.ledger_restore import seen_files
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Scan
 from tests.simulator import scenario as deeds
 from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.engine import Place, SimulatedEngine
@@ -127,9 +127,9 @@ class History(Stage):
             pace=self.plan.pace,
         )
 
-    def _looks(self, search: Search) -> None:
+    def _looks(self, scan: Scan) -> None:
         self.broker.looked_ahead |= {
-            item.range.partition.id for item in search.ranges if any(floor.ahead for floor in item.floors)
+            item.range.partition.id for item in scan.ranges if any(floor.ahead for floor in item.floors)
         }
 
     def source(self) -> SimulatedSource:

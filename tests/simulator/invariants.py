@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from connect_core.contracts import LIVE, Position, Receipt
-from connect_core.digest import RecordDigest
 from connect_core.ledger import OffsetStep, SettledRange
-from connect_core.records import Lineage, Partition
 from connect_core.rocketmq import Queue
+from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.records import Lineage, Partition
+from connect_core.sdk.values import LIVE, Position
+from connect_core.work import Receipt
 from tests.simulator.broker import Stored
 from tests.simulator.history import History
 from tests.simulator.ledger import UID

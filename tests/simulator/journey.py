@@ -20,15 +20,18 @@ from unittest.mock import patch
 from connect_core import clock, systems
 from connect_core.config.endpoints import _absolute
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import Json, Side, Sink, Source
 from connect_core.observe import Step
-from connect_core.records import Partition
 from connect_core.replication.driver import run as running
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.ledger_restore import seen_files
 from connect_core.replication.driver.task import TaskRun
 from connect_core.rocketmq import Queue
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Json
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
+from connect_core.work import Side
 from tests.simulator import plans
 from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.checker import Given, Told, Verdict, compared

@@ -19,9 +19,9 @@ from typing import Any
 from unittest.mock import patch
 
 import connect_core.systems.file
-from connect_core import records
 from connect_core.ledger import leases, rows
 from connect_core.planning import assigning
+from connect_core.sdk import records
 from tests.simulator.logfiles import unix_ns
 from tests.simulator.scheduler import Scheduler
 

@@ -18,10 +18,11 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.pool import StaticPool
 
-from connect_core.contracts import Floor, OpenRange, Outcome, Range
 from connect_core.errors import Unreachable
 from connect_core.ledger import Lease, Ledger, upgrade
 from connect_core.ledger.database import CommitUnknown, _begin_sqlite, read, write
+from connect_core.sdk.values import Floor, OpenRange, Range
+from connect_core.work import Outcome
 from tests.simulator.faults import COMMIT_LOST, COMMIT_UNDONE, LEDGER_AWAY, Faults
 
 NAME = "orders"

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from connect_core.contracts import LIVE, Sink, Source
 from connect_core.errors import ConfigError
 from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.planning import Assignment
-from connect_core.records import Partition
 from connect_core.replication.driver.leases import LeaseRequest, LeaseTimes, acquire
 from connect_core.replication.driver.offset_checks import checked_position, floors_left
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import LIVE
 from tests.simulator.ledger import UID
 from tests.simulator.scheduler import Scheduler
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connect_core.errors import OffsetGone, TargetChanged, TooManyRejects, WaybillError
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 from tests.simulator.checker import Told
 from tests.simulator.ledger import UID
 from tests.simulator.offsets import set_offset

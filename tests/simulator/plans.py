@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 from tests.simulator.faults import OFTEN, FaultPlan
 from tests.simulator.ledger import NAME
 from tests.simulator.logfiles import MAX_LINE_BYTES

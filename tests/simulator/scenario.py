@@ -6,7 +6,8 @@ import random
 from dataclasses import dataclass, replace
 
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import Json, Side
+from connect_core.sdk.values import Json
+from connect_core.work import Side
 from tests.simulator.faults import OFTEN, SEND_HELD, FaultPlan
 from tests.simulator.ledger import NAME, UID
 from tests.simulator.source import HOLE, PLAIN, TOO_LARGE, UNREADABLE, Entry

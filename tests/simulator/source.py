@@ -10,9 +10,9 @@ from datetime import datetime
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Gap, Json, Limit, Position, Range, Reject, SourceBatch
 from connect_core.errors import OffsetGone, Unreachable
-from connect_core.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, Reject, SourceBatch
 from tests.simulator.faults import CONFIRM_FAILED, SOURCE_AWAY, Faults
 
 _LOOK_S = 0.05
@@ -56,7 +56,7 @@ class Log:
 
 
 class SimulatedSource:
-    """A `contracts.Source` over the logs."""
+    """A `sdk.source.Source` over the logs."""
 
     def __init__(self, logs: Mapping[Partition, Log], batch: int, step: Callable[[str], None], faults: Faults) -> None:
         self._logs, self._batch, self._step, self._faults = logs, batch, step, faults

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import FloorMove, Limit
 from connect_core.ledger import leases, settling
 from connect_core.replication.driver import leases as driver_leases
 from connect_core.replication.driver import recovery, task
 from connect_core.replication.worker import counts
+from connect_core.sdk.values import FloorMove, Limit
 from connect_core.systems.rocketmq import finding
 from connect_core.systems.rocketmq.writing import QueueWriter
 from tests.simulator import engine

@@ -13,11 +13,11 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from connect_core.contracts import Json
 from connect_core.errors import OffsetGone, Retriable, Unreachable
-from connect_core.records import Partition
 from connect_core.rocketmq import PullResult, PullStatus, Queue, QueueBounds, StoredMessage, StoredSlice, TopicMissing
 from connect_core.rocketmq.wire.stored_message import encode_message
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Json
 from connect_core.systems.rocketmq import following as following_module
 from connect_core.systems.rocketmq import source as source_module
 from connect_core.systems.rocketmq.connecting import queue_of

@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime
 
 from connect_core import clock
-from connect_core.contracts import Limit
 from connect_core.ledger import database
+from connect_core.sdk.values import Limit
 
 
 class Standing:

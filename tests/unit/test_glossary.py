@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 
-from connect_core.contracts import Receipt
 from connect_core.ledger import backfills, partitions
 from connect_core.replication.driver import status
+from connect_core.work import Receipt
 
 GLOSSARY = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text()
 

@@ -10,7 +10,7 @@ from tests.guards.__main__ import not_green, not_red
 from tests.guards.patches import ROOT, Guard, apply, every, is_there
 from tests.guards.verdicts import Ending
 
-RED = "tests/unit/test_found.py::test_nothing_found_is_small"
+RED = "tests/unit/sdk/test_scan.py::test_nothing_found_is_small"
 
 
 @pytest.mark.parametrize("guard", every(), ids=lambda guard: guard.name)
@@ -38,7 +38,7 @@ def test_a_patch_that_does_not_fit_is_told(tmp_path: Path) -> None:
 def test_a_test_that_is_not_there_is_noticed() -> None:
     assert is_there(RED)
     assert is_there(f"{RED}[choice]")
-    assert not is_there("tests/unit/test_found.py::test_of_nothing")
+    assert not is_there("tests/unit/sdk/test_scan.py::test_of_nothing")
     assert not is_there("tests/unit/no_file.py::test_nothing_found_is_small")
 
 

@@ -14,7 +14,7 @@ import connect_core
 
 ROOT = Path(connect_core.__file__).parent
 REPLICATION = "connect_core.replication"
-VOCABULARY = {"__version__", "errors", "records", "clock", "contracts", "found", "digest", "version", "__init__"}
+VOCABULARY = {"__version__", "errors", "clock", "sdk", "work", "version", "__init__"}
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
     "pipeline": set(),
@@ -88,6 +88,18 @@ def test_a_file_imports_only_rooms_below_its_own(path: Path) -> None:
     allowed = VOCABULARY | ALLOWED.get(room, set()) | ({room} if room not in VOCABULARY else set())
     rooms = {name.split(".")[1] for name in _imports(path) if name.startswith("connect_core.")}
     assert rooms <= allowed, f"{room} must not import {rooms - allowed}"
+
+
+def test_a_system_knows_the_sdk_and_nothing_of_lanes_and_receipts() -> None:
+    for path in FILES:
+        where, imports = path.relative_to(ROOT).parts, set(_imports(path))
+        if where[0] == "systems" and len(where) > 2:
+            assert "connect_core.work" not in imports, path
+        if where[0] == "sdk":
+            ours = {name for name in imports if name.startswith("connect_core.")}
+            assert all(
+                name.startswith(("connect_core.sdk", "connect_core.errors", "connect_core.clock")) for name in ours
+            )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

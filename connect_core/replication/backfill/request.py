@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from connect_core.config.units import parse_seconds
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError, Fault
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Json
 
 Kind = Literal["backfill", "replay"]
 MAX_ID_LENGTH = 60

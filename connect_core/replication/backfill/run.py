@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connect_core.config import Resolved, Settings, diverted, load_document, resolve, with_policies
-from connect_core.contracts import LIVE, Json
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Backfill, Connector, Ledger
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.replication.driver.context import RunContext
+from connect_core.sdk.values import LIVE, Json
 
 
 def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:

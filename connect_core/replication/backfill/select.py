@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from connect_core.contracts import Bounds, Inbox, Part, Position, Source
 from connect_core.errors import ConfigError, Fault, OffsetGone
 from connect_core.ledger import SettledRange
 from connect_core.planning.backfill_plan import merged, within
-from connect_core.records import Partition
 from connect_core.replication.backfill.request import Moments, chosen, parse_span
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.values import Bounds, Part, Position
 
 
 @dataclass(frozen=True)

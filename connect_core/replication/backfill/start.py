@@ -14,14 +14,15 @@ from datetime import datetime
 
 from connect_core import clock, systems
 from connect_core.config import Resolved, Settings, revealed, sink_changes
-from connect_core.contracts import LIVE, Json, Position, Source
 from connect_core.errors import ConfigError
 from connect_core.ledger import UNFINISHED, Backfill, new_run_id
-from connect_core.records import Partition
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.select import Selection, bounds_of, by_moments, by_ranges, by_receipts, looked_at
 from connect_core.replication.driver.context import RunContext
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import LIVE, Json, Position
 
 
 def begun(context: RunContext, settings: Settings, request: Request, *, who: str) -> Backfill | None:

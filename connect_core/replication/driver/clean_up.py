@@ -1,4 +1,4 @@
-"""Before a connector is deleted: what is on its other sides keeps nothing for it any more (`contracts.Lasting`).
+"""Before a connector is deleted: what is on its other sides keeps nothing for it any more (`sdk.source.Lasting`).
 
 Nobody works for the connector meanwhile: it is stopped, and all its leases are held until it is deleted.
 """
@@ -11,11 +11,14 @@ from pathlib import Path
 
 from connect_core import clock, systems
 from connect_core.config import Settings, revealed
-from connect_core.contracts import LIVE, Lasting, Side, Sink, Source
 from connect_core.errors import LeaseHeld
 from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.prepare import holder, resolved, times
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Lasting, Source
+from connect_core.sdk.values import LIVE
+from connect_core.work import Side
 
 _AGAIN_S = 0.5
 _OPENED: Mapping[systems.End, Callable[[Side, ExitStack], Source | Sink]] = {

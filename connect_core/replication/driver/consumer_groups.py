@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from connect_core.config import Resolved, reveal
-from connect_core.contracts import LIVE
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector, Ledger, SettledRange
-from connect_core.records import Lineage, Partition
+from connect_core.sdk.records import Lineage, Partition
+from connect_core.sdk.values import LIVE
 
 if TYPE_CHECKING:
     from connect_core.replication.driver.context import RunContext

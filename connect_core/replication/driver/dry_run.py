@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from connect_core.contracts import Json
 from connect_core.pipeline import Pipeline
 from connect_core.pipeline.rules import Rules
+from connect_core.sdk.values import Json
 
 
 def outputs_of(pipeline: Json, records: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]]]:

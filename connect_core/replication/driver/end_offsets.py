@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from connect_core.contracts import Bounds, Position, Range
 from connect_core.planning import Goal
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Position, Range
 
 
 class EndOffsets:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from connect_core.contracts import LIVE, Gap
 from connect_core.errors import ConfigError, OffsetGone
 from connect_core.ledger import Writer
-from connect_core.records import Partition
 from connect_core.replication.driver.lost_ranges import LostRange
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Gap
 
 
 def target_taken(other: Writer, where: str) -> ConfigError:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connect_core import clock
-from connect_core.contracts import LIVE
 from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger
 from connect_core.replication.driver.ledger_restore import (
@@ -27,6 +26,7 @@ from connect_core.replication.driver.ledger_restore import (
 )
 from connect_core.replication.host import host_identity, on_this_boot
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
+from connect_core.sdk.values import LIVE, Attempt
 
 _WATCH_EVERY_S = 0.2
 
@@ -73,6 +73,10 @@ class HeldLeases:
         remember(self.home, renewed)
         self.renewed = clock.monotonic()
         return deadline
+
+    def attempt(self, uid: str, deadline_ns: int = 0) -> Attempt:
+        """The attempt that is made under these leases."""
+        return Attempt(uid, self.leases[0].epoch, deadline_ns)
 
     def release(self) -> None:
         """Ends the epochs: releases what nobody works under any more, leaves the rest to expire.

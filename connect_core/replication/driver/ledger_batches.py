@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from connect_core.contracts import Outcome
+from connect_core.work import Outcome
 
 RANGES = 400
 """So many go into one transaction: well under a second's work, also where everything takes ten times as long."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from connect_core.contracts import Bounds, OpenRange, Source, Splitting
 from connect_core.errors import Failure, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import Ledger, PartitionState
 from connect_core.planning import Assignment
-from connect_core.records import Partition
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.leases import HeldLeases
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Source, Splitting
+from connect_core.sdk.values import Bounds, OpenRange
 
 RETIRED = "the document names it no more: nothing new is read"
 _TOLD = 5

@@ -1,6 +1,6 @@
 """Open ranges of which the source has lost records since they were planned (delivery rules 9, 13 and 16). Pure.
 
-Asked by a run's driver about the ranges that it inherits, after `find` and before anything is written. What of such a
+Asked by a run's driver about the ranges that it inherits, after `scan` and before anything is written. What of such a
 range the target holds is settled from there. What neither side has is a gap; the next plan tells of it. Where a range
 has one target, a record below the highest one that is there is no gap: it was there as well, filtered, rejected or
 absent. Where it is spread over several, one of them may have got less far: what is not there from that place on may be
@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from connect_core.contracts import Bounds, Delivered, Gap, Inbox, Json, OpenRange, Outcome, Receipt
-from connect_core.found import Found
-from connect_core.records import Partition
 from connect_core.replication.worker.counts import empty_receipt, next_floors
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.source import Inbox
+from connect_core.sdk.values import Bounds, Delivered, Gap, Json, OpenRange
+from connect_core.work import Outcome, Receipt
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,13 @@ class LostRange:
         """Behind the highest record of the range that the target has."""
         return self._found().behind_highest(self.item.range.begin, self.item.range.end)
 
-    def _found(self) -> Found:
-        return self.item.found or Found()
+    def _found(self) -> ScanResult:
+        return self.item.found or ScanResult()
 
 
 def reconstructed(item: OpenRange, end: int, evidence: Json, possible_repeats: int = 0) -> Receipt:
     """Closes a range at `end` with the records of it that are in the target."""
-    found = item.found or Found()
+    found = item.found or ScanResult()
     already = found.count_below(end)
     return Receipt(
         begin=item.range.begin,
@@ -111,7 +113,7 @@ def closed_from_target(inbox: Inbox, items: Sequence[OpenRange]) -> list[Outcome
 
 
 def _closed_behind_highest(inbox: Inbox, item: OpenRange) -> Receipt:
-    found = item.found or Found()
+    found = item.found or ScanResult()
     recovered = inbox.recovered(item.range, found)
     end = found.behind_highest(item.range.begin, item.range.end)
     come_again = found.prefix.records + found.prefix.unsure  # in such a target: nothing of this was acknowledged
@@ -132,7 +134,7 @@ def ends(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> dict
 
 
 def _end(item: OpenRange, seen: Bounds) -> int:
-    found = item.found or Found()
+    found = item.found or ScanResult()
     there = found.behind_highest(item.range.begin, item.range.end)
     return max(there, seen.end) if seen.incarnation == item.range.incarnation else there
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect_core.contracts import Bounds, Expiring, Floor, Inbox, Position, Sink, Source
 from connect_core.errors import ConfigError
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Expiring, Sink
+from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.values import Bounds, Floor, Position
 
 
 def checked_position(

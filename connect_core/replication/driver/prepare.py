@@ -22,10 +22,11 @@ from connect_core.config import (
     load_settings,
     resolve,
 )
-from connect_core.contracts import Engine, Json
 from connect_core.ledger import Connector, Ledger
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.leases import LeaseTimes
+from connect_core.sdk.values import Json
+from connect_core.work import Engine
 
 
 @contextmanager

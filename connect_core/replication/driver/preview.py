@@ -9,10 +9,11 @@ from datetime import datetime
 
 from connect_core import systems
 from connect_core.config import Resolved, revealed
-from connect_core.contracts import LIVE, Bounds, Gap, Inbox, Position
 from connect_core.ledger import Connector, Ledger, PartitionState
-from connect_core.records import Partition
 from connect_core.replication.driver.lifecycle import RETIRED, to_be_told
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Inbox
+from connect_core.sdk.values import LIVE, Bounds, Gap, Position
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from connect_core import clock
-from connect_core.contracts import Pace, Receipt
+from connect_core.work import Pace, Receipt
 
 MOST_SAVED_S = 0.5
 RECORDS_OF_A_LANE = 50_000

@@ -11,18 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from connect_core.config import with_policies
-from connect_core.contracts import Bounds, Inbox, OpenRange, Outcome, Pins, Position, Search, Source
 from connect_core.errors import Failure, PartitionUnreachable, PipelineChanged, Retriable, Unreachable
-from connect_core.found import Found
 from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
 from connect_core.pipeline import Pipeline
-from connect_core.records import Partition
 from connect_core.replication.driver.errors import bytes_unplaced, records_gone
 from connect_core.replication.driver.ledger_batches import in_batches
 from connect_core.replication.driver.lost_ranges import LostRange, closed_from_target, ends, lost_ranges
 from connect_core.replication.driver.task_context import TaskContext
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.values import Bounds, OpenRange, Pins, Position
 from connect_core.version import code_version
+from connect_core.work import Outcome, ScanTask
 
 _RANGES_TOLD = 5
 """Of so many that were left open it is said one by one where they go on."""
@@ -174,7 +177,8 @@ def search(task: TaskContext, ranges: Sequence[OpenRange]) -> list[OpenRange]:
             pins = todo[0].range.pins
             sink = with_policies(task.resolved_for(pins).sink, task.context.resolved.sink)
             together = tuple(item for item in todo if _alike(item.range.pins, pins))
-            told = task.context.engine.find(Search(task.uid, sink, together, task.context.find_slice_s, code_version()))
+            scan = Scan(task.held.attempt(task.uid), together, task.context.find_slice_s)
+            told = task.context.engine.scan(ScanTask(sink, scan, code_version()))
             failed = {items[one].range.partition: found.failure for one, found in told.items() if found.failure}
             task.lifecycle.put_aside(failed)
             seen = {one: found for one, found in told.items() if not found.failure}
@@ -189,7 +193,7 @@ def search(task: TaskContext, ranges: Sequence[OpenRange]) -> list[OpenRange]:
     return list(items.values())
 
 
-def _got_on(item: OpenRange, found: Found) -> bool:
+def _got_on(item: OpenRange, found: ScanResult) -> bool:
     """Whether a slice has seen more of a range than the ledger knows."""
     return item.found is None or found.complete or found.scanned != item.found.scanned
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connect_core.contracts import Receipt
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.run import RunSummary
 from connect_core.replication.driver.set_aside import sentence, set_aside
+from connect_core.work import Receipt
 
 COUNTS = (
     "read",

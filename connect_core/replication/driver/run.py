@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 from connect_core import systems
 from connect_core.config import revealed
-from connect_core.contracts import LIVE, Receipt
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
-from connect_core.records import Partition
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.backfill_task import require_resumable, run_backfill_task
 from connect_core.replication.driver.consumer_groups import keep_in_step
@@ -23,6 +21,9 @@ from connect_core.replication.driver.ledger_restore import recognise
 from connect_core.replication.driver.lifecycle import gravity, put_aside_error, to_be_told
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE
+from connect_core.work import Receipt
 
 
 @dataclass(frozen=True)

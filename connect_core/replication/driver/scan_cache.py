@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from connect_core.contracts import OpenRange, Receipt
-from connect_core.found import Found
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import OpenRange
+from connect_core.work import Receipt
 
 
 class ScanCache:
@@ -28,7 +29,7 @@ class ScanCache:
         else:
             self._settled.pop(item.range.partition, None)
 
-    def known(self, item: OpenRange) -> Found | None:
+    def known(self, item: OpenRange) -> ScanResult | None:
         """What was seen of this range; None when it has to be looked for from its floors."""
         former, end = self._settled.get(item.range.partition, (None, -1))
         if former is None or former.found is None or not _follows(item, former, end):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from connect_core.contracts import Receipt
+from connect_core.work import Receipt
 
 
 def set_aside(receipts: Iterable[Receipt]) -> list[dict[str, Any]]:

@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 
 from connect_core import clock
 from connect_core.config import Settings, load_document
-from connect_core.contracts import LIVE
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger import Connector, LeaseState, Ledger, Run
 from connect_core.replication.host import host_identity
+from connect_core.sdk.values import LIVE
 
 State = Literal["running", "waiting", "failed", "blocked", "paused", "stopped", "idle", "new"]
 Switch = Literal["on", "paused", "stopped", "unknown"]

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from connect_core import clock
-from connect_core.contracts import Json, Receipt
+from connect_core.sdk.values import Json
+from connect_core.work import Receipt
 
 _COUNTS = ("read", "absent", "filtered", "rejected", "passed", "delivered", "already", "surplus", "possible_repeats")
 

@@ -14,32 +14,11 @@ from dataclasses import replace
 
 from connect_core import clock
 from connect_core.config import with_policies
-from connect_core.contracts import (
-    LIVE,
-    Bounds,
-    Engine,
-    Floor,
-    Gap,
-    Homing,
-    Inbox,
-    Json,
-    Lane,
-    OpenRange,
-    Outcome,
-    Pace,
-    Pins,
-    Position,
-    Range,
-    Sink,
-    Source,
-    Starting,
-)
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger import FloorsBeside, target_lease_id, task_lease_id
 from connect_core.observe import Step
 from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
 from connect_core.planning.backfill_plan import BackfillPlan, within
-from connect_core.records import Partition
 from connect_core.replication.driver import recovery
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.context import RunContext, shares_of
@@ -52,7 +31,12 @@ from connect_core.replication.driver.task_context import TaskContext
 from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_moved
 from connect_core.replication.host import boot_id
 from connect_core.replication.worker.counts import empty_receipt
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Homing, Sink
+from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.values import LIVE, Bounds, Floor, Gap, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version
+from connect_core.work import Engine, Lane, Outcome, Pace, Starting
 
 
 class TaskRun(TaskContext):

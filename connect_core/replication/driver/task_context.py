@@ -13,24 +13,10 @@ from dataclasses import replace
 
 from connect_core import clock, systems
 from connect_core.config import Resolved, revealed
-from connect_core.contracts import (
-    LIVE,
-    Floor,
-    Json,
-    OpenRange,
-    Outcome,
-    Pins,
-    Position,
-    Range,
-    Sink,
-    Source,
-    Targets,
-)
 from connect_core.errors import Retriable
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment
-from connect_core.records import Partition
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import EndOffsets
 from connect_core.replication.driver.leases import HeldLeases
@@ -40,7 +26,12 @@ from connect_core.replication.driver.lifecycle import Lifecycle
 from connect_core.replication.driver.scan_cache import ScanCache
 from connect_core.replication.driver.set_aside import left, left_sentence, sentence, set_aside
 from connect_core.replication.driver.summary import TaskSummary
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Sink, Targets
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import LIVE, Floor, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version
+from connect_core.work import Outcome
 
 
 class TaskContext:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from connect_core import clock
-from connect_core.contracts import Bounds, OpenRange, Pins, Range
 from connect_core.errors import Retriable
 from connect_core.ledger import FloorsBeside
 from connect_core.planning import RangeLimits, follow_ranges, something
-from connect_core.records import Partition
 from connect_core.replication.driver.task_context import TaskContext
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, OpenRange, Pins, Range
 
 WAIT_S = 1.0
 """How long at most a wait at the source lasts before the run looks whether it is to end."""

@@ -1,13 +1,14 @@
-"""When a source that pushes (`contracts.Inbox`) is acknowledged, by the worker that holds its connection.
+"""When a source that pushes (`sdk.source.Inbox`) is acknowledged, by the worker that holds its connection.
 
 Why so: docs/decisions/mqtt-inbox.md.
 """
 
 from __future__ import annotations
 
-from connect_core.contracts import Inbox, Sink, Source, Writer
 from connect_core.observe import Step
 from connect_core.replication.worker.range import WorkerRange
+from connect_core.sdk.sink import Sink, Writer
+from connect_core.sdk.source import Inbox, Source
 
 
 class Acknowledger:

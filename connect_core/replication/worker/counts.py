@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from connect_core.contracts import Delivered, Floor, FloorMove, Gap, Json, OpenRange, Receipt, Reject, SourceBatch
-from connect_core.digest import RecordDigest
-from connect_core.found import Found
-from connect_core.records import Lineage, ordinals, value_lengths
+from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.records import Lineage, ordinals, value_lengths
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import Delivered, Floor, FloorMove, Gap, Json, OpenRange, Reject, SourceBatch
+from connect_core.work import Receipt
 
 MAX_REJECTS_OF_A_RANGE = 1_000
 MAX_REJECT_BYTES_OF_A_RANGE = 8 * 1024 * 1024
@@ -102,7 +103,7 @@ class RangeCounts:
         self, item: OpenRange, delivered: Delivered, evidence: Json, gaps: tuple[Gap, ...], seconds: float
     ) -> Receipt:
         """The receipt of the range, closed at `end`. `delivered` is what the writer made durable."""
-        found = item.found or Found()
+        found = item.found or ScanResult()
         return Receipt(
             begin=self.begin,
             end=self.end,
@@ -142,7 +143,7 @@ def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 
     behind `end` that stands there already; where there is none, behind everything that was scanned and written. Targets
     that keep progress count records: of one that is ahead of `end` the `already` ones before it are settled. Of a
     target that was neither nothing is known that the ledger does not know."""
-    found = item.found or Found()
+    found = item.found or ScanResult()
     known = {floor.target: floor for floor in item.floors}
     ahead = found.lowest_from(end)
     if found.prefix.through > end:

@@ -10,12 +10,15 @@ from contextlib import ExitStack
 
 from connect_core import clock, systems
 from connect_core.config import revealed
-from connect_core.contracts import Lane, Limit, Outcome, Search, Sink, Source
-from connect_core.found import Found
 from connect_core.observe import Step, reached
 from connect_core.replication.worker.live import LiveLane
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, home_of
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Limit
+from connect_core.work import Lane, Outcome, ScanTask
 
 _TIME_TO_END = 4
 """One part in so many of a lane's time is for its end."""
@@ -55,10 +58,10 @@ def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
     return outcomes
 
 
-def search(wanted: Search) -> dict[int, Found]:
+def scan(task: ScanTask) -> dict[int, ScanResult]:
     """One slice of looking for records of ours in the target: read-only."""
     with ExitStack() as resources:
-        return systems.sink(revealed(wanted.sink), resources).find(wanted)
+        return systems.sink(revealed(task.sink), resources).scan(task.scan)
 
 
 def _limit(lane: Lane) -> Limit:

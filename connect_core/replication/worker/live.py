@@ -12,14 +12,17 @@ from contextlib import ExitStack, closing
 
 import pyarrow as pa
 
-from connect_core.contracts import Lane, Limit, OpenRange, Outcome, Range, Sink, Source, SourceBatch, Writer
 from connect_core.errors import Failure, WaybillError
 from connect_core.observe import Step
-from connect_core.records import Partition
 from connect_core.replication.worker.acks import Acknowledger
 from connect_core.replication.worker.counts import cut
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, source_failure
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Sink, Writer
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Limit, OpenRange, Range, SourceBatch
+from connect_core.work import Lane, Outcome
 
 
 class LiveLane:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connect_core import clock
-from connect_core.contracts import Limit, Pace, SourceBatch
 from connect_core.replication.worker.counts import cut
+from connect_core.sdk.values import Limit, SourceBatch
+from connect_core.work import Pace
 
 PIECE_S = 0.05
 CATCH_UP_S = 0.1

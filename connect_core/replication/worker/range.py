@@ -14,26 +14,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core import clock
-from connect_core.contracts import (
-    Delivered,
-    Lane,
-    Limit,
-    OpenRange,
-    Outcome,
-    Refusable,
-    Reject,
-    Sink,
-    Source,
-    SourceBatch,
-    Writer,
-)
 from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
-from connect_core.records import ordinals
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut, split_at
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.rejects import reject_row, shape, unfit_rows
+from connect_core.sdk.records import ordinals
+from connect_core.sdk.sink import Refusable, Sink, Writer
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
+from connect_core.work import Lane, Outcome
 
 _MOMENT_NS = 1_000_000_000
 
@@ -75,7 +66,7 @@ class WorkerRange:
     @contextmanager
     def writer(self) -> Iterator[Writer]:
         """The way into the target; what that refuses is reported to this object."""
-        with self.sink.writer(self.lane, self.item) as writer:
+        with self.sink.writer(self.lane.attempt, self.item) as writer:
             if isinstance(writer, Refusable):
                 writer.on_refused = self._refused
             yield writer
@@ -204,7 +195,7 @@ class WorkerRange:
         return tuple(rejects.values())
 
     def _refused(self, record: pa.RecordBatch, kind: str, message: str) -> None:
-        """The target has refused one of the rows that the writer has taken: see `contracts.OnRefused`."""
+        """The target has refused one of the rows that the writer has taken: see `sdk.sink.OnRefused`."""
         reject = reject_row(record, 0, "write", kind, message)
         if self.lane.tolerance >= 0 and self._rejects_left() <= self._rejecting:
             raise self._not_tolerated(reject)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connect_core.contracts import Reject, Sink
 from connect_core.errors import Failure
 from connect_core.pipeline import Pipeline, Shaped
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.values import Reject
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 """What is kept of a rejected record."""

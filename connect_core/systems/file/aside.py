@@ -12,8 +12,8 @@ import glob
 import os
 import re
 
-from connect_core.contracts import Limit
 from connect_core.errors import Retriable, TargetChanged, WaybillError
+from connect_core.sdk.values import Limit
 from connect_core.systems.file.identity import OpenFile
 
 _BLOCK = 1024 * 1024

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from connect_core.errors import ConfigError, WaybillError
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 from connect_core.systems.file.expanding import expanded
 from connect_core.systems.file.failures import file_error, telling
 from connect_core.systems.file.identity import Former, OpenFile, open_if_there

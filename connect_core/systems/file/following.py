@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
 from connect_core import clock
-from connect_core.contracts import Limit, Range, SourceBatch
 from connect_core.errors import Failure, WaybillError
+from connect_core.sdk.values import Limit, Range, SourceBatch
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.identity import Evidence, OpenFile
 from connect_core.systems.file.lines import LineRules

@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from connect_core.contracts import Gap, Position
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Gap, Position
 from connect_core.systems.file.folders import Folders, opened
 from connect_core.systems.file.identity import Evidence, Former, OpenFile, Past
 

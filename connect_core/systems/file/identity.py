@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from types import TracebackType
 
-from connect_core.contracts import ORIGIN, Json
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.sdk.values import ORIGIN, Json
 from connect_core.systems.file.birth import born_ns
 from connect_core.systems.file.failures import telling
 
@@ -73,7 +73,7 @@ class Evidence:
 
     `finished` files were renamed and left alone: their last line is whole even without a line feed. `born` is when the
     file was made, 0 where nobody tells; `size` the most it was seen to hold when this was settled, -1 where nobody
-    looked. `origin` is what `contracts.ORIGIN` names.
+    looked. `origin` is what `sdk.values.ORIGIN` names.
     """
 
     path: str

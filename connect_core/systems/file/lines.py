@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.contracts import Reject, SourceBatch
-from connect_core.records import OPERATION_NONE, RECORD_SCHEMA
+from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA
+from connect_core.sdk.values import Reject, SourceBatch
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 """How much of a line that is too long is kept."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from connect_core.contracts import Floor
+from connect_core.sdk.values import Floor
 from connect_core.systems.file.identity import OpenFile, open_if_there
 from connect_core.systems.file.target import Place
 

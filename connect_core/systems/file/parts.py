@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from connect_core.contracts import Bounds, Gap, Position
 from connect_core.errors import WaybillError
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.folders import Folders, inode_of, opened
 from connect_core.systems.file.former import newest
 from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, OpenFile, Verdict, open_if_there

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
-from connect_core.contracts import Bounds, Gap, Position
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import Owners, behind, left_at, looked_after, newest, owns_named, without

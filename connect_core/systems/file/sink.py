@@ -13,9 +13,10 @@ from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
 
-from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
 from connect_core.errors import TargetChanged
-from connect_core.found import Found
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan, Targets, Writer
+from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
 from connect_core.systems.file.failures import require_folder, telling
 from connect_core.systems.file.identity import open_if_there
 from connect_core.systems.file.leftovers import left_behind
@@ -26,7 +27,7 @@ from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_l
 
 
 class FileSink:
-    """A `contracts.Sink`. Its floors have no partition: a file has one settled position for all of them."""
+    """A `sdk.sink.Sink`. Its floors have no partition: a file has one settled position for all of them."""
 
     tells_records = False
 
@@ -78,10 +79,10 @@ class FileSink:
         # Where others look who else writes to a file they look for its name, so each that it has had has a floor.
         return tuple({floor.target: floor for floor in (*standing, named)}.values())
 
-    def find(self, search: Search) -> dict[int, Found]:
+    def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         """Nothing to look for: what is settled is known by its length, anything else is written again. How much that
         is matters where the source cannot give it again."""
-        return {item.id: Found(complete=True, unplaced=self._unsettled_bytes(item)) for item in search.ranges}
+        return {item.id: ScanResult(complete=True, unplaced=self._unsettled_bytes(item)) for item in wanted.ranges}
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         values = records.column("value")
@@ -92,14 +93,14 @@ class FileSink:
         return [(row, "EmbeddedNewline", message) for row in rows]
 
     @contextmanager
-    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Writer]:
         """The ranges of a lane follow each other in the file: each begins where the one before it was flushed. Live
         ones take turns in it."""
-        with self._target(lane, wanted) as (name, target):
+        with self._target(attempt, wanted) as (name, target):
             yield MingledWriter(name, target) if wanted.range.live else LineWriter(name, target)
 
     @contextmanager
-    def _target(self, lane: Lane, wanted: OpenRange) -> Iterator[tuple[str, Target]]:
+    def _target(self, attempt: Attempt, wanted: OpenRange) -> Iterator[tuple[str, Target]]:
         """The file, open once for all who write to it at the same time, and what its floor is called: since the range
         was planned more may have been settled in it under another name."""
         pins = wanted.range.pins.target
@@ -112,7 +113,7 @@ class FileSink:
             raise TargetChanged("The range has no floor for this file", where=path, next_step="Plan it again")
         before = self._reached.get(known.name) or known.place
         place = self._checked(path, before)
-        with Target.open(path, place, lane.epoch, continues=self._continues) as target:
+        with Target.open(path, place, attempt.epoch, continues=self._continues) as target:
             if place is not before and (left := left_behind(path, before)):
                 target.beside = Beside(left_in=[[left.file, left.bytes]], repeats=left.lines)
             self._open[name] = target

@@ -13,9 +13,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Followed, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import ConfigError, Failure, PartitionUnreachable, Retriable, Unreachable
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Followed
+from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.failures import require_folder
 from connect_core.systems.file.folders import Folders, as_text, matching_files, still_named
@@ -30,7 +31,7 @@ from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_mov
 
 
 class FileSource:
-    """A `contracts.Source`."""
+    """A `sdk.source.Source`."""
 
     def __init__(self, options: FileSourceOptions) -> None:
         self._options = options

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 
-from connect_core.contracts import Floor, Json, Limit
 from connect_core.errors import TargetChanged
+from connect_core.sdk.values import Floor, Json, Limit
 from connect_core.systems.file.aside import set_aside, sync_folder
 from connect_core.systems.file.failures import file_error, telling
 from connect_core.systems.file.identity import TAIL_BYTES, OpenFile, open_if_there

@@ -7,8 +7,8 @@ import hashlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect_core.contracts import Delivered, Limit
-from connect_core.digest import LinesDigest
+from connect_core.sdk.digest import LinesDigest
+from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.file.target import Beside, Place, Target
 
 
@@ -32,7 +32,7 @@ def _bytes_of(values: pa.Array) -> memoryview:
 
 
 class LineWriter:
-    """A `contracts.Writer` for one range. `name` is what floors call the target."""
+    """A `sdk.sink.Writer` for one range. `name` is what floors call the target."""
 
     def __init__(self, name: str, target: Target) -> None:
         self._name = name
@@ -68,7 +68,7 @@ class LineWriter:
 
 
 class MingledWriter:
-    """A `contracts.Writer` for one live range. Lines of other ranges may stand between its own, so its digest is a sum
+    """A `sdk.sink.Writer` for one live range. Lines of other ranges may stand between its own, so its digest is a sum
     over lines: those of all receipts of a stretch of the file add up to the stretch. What they flush is one stretch for
     all of them, from where the first of them began."""
 

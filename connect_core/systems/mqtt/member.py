@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from connect_core.contracts import Json, Range, SourceBatch
 from connect_core.errors import Retriable, WaybillError
-from connect_core.records import empty_records
+from connect_core.sdk.records import empty_records
+from connect_core.sdk.values import Json, Range, SourceBatch
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception

@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
-from connect_core.contracts import LIVE, OpenRange, Range
 from connect_core.errors import TargetChanged
-from connect_core.found import Prefix
+from connect_core.sdk.scan import Prefix
+from connect_core.sdk.values import LIVE, OpenRange, Range
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Progress:
     in all. `unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
     since the last settle. `epoch` is that of the lease it was written under, for people. `origin` names what was read
-    as this incarnation (`contracts.ORIGIN`): a ledger that was restored may count otherwise."""
+    as this incarnation (`sdk.values.ORIGIN`): a ledger that was restored may count otherwise."""
 
     incarnation: int
     since: int

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from connect_core.records import decode_headers
+from connect_core.sdk.records import decode_headers
 from connect_core.systems.mqtt.filters import MAX_BYTES
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.templates import Named, Template, Unfit

@@ -14,10 +14,11 @@ from contextlib import ExitStack, closing, contextmanager
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.contracts import LIVE, Floor, Json, Lane, Limit, OpenRange, Position, Range, Search, Targets, Writer
 from connect_core.errors import ConfigError
-from connect_core.found import Found
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan, Targets, Writer
+from connect_core.sdk.values import LIVE, Attempt, Floor, Json, Limit, OpenRange, Position, Range
 from connect_core.systems.mqtt import progress
 from connect_core.systems.mqtt.clearing import clear_below
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
@@ -39,7 +40,7 @@ _KEEP_ADVICE = (
 
 
 class MqttSink:
-    """A `contracts.Sink`, and `Lasting`."""
+    """A `sdk.sink.Sink`, and `Lasting`."""
 
     tells_records = False
 
@@ -77,25 +78,25 @@ class MqttSink:
         count = 0 if restored else kept.count
         return (Floor(wanted.partition.id, target, count, ahead=restored),)
 
-    def find(self, search: Search) -> dict[int, Found]:
-        return {item.id: self._found(item, search.uid) for item in search.ranges}
+    def scan(self, wanted: Scan) -> dict[int, ScanResult]:
+        return {item.id: self._found(item) for item in wanted.ranges}
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         composed = enumerate(self._options.composer.compose(records, self._most_bytes))
         return [(row, one.kind, one.message) for row, one in composed if isinstance(one, Unfit)]
 
     @contextmanager
-    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Writer]:
         with self._connected(wanted.range) as publisher:
             self._most_bytes = publisher.most_bytes
             topic, floor = self._topic(wanted.range), _floor(wanted)
             settled = floor.position
             kept = self._read(publisher, topic, _WRITER_S)
             left = tuple(floor.evidence.get("unsure", ()))
-            begun = progress.begun(kept, wanted, settled, self._options.progress_every, lane.epoch, left)
+            begun = progress.begun(kept, wanted, settled, self._options.progress_every, attempt.epoch, left)
             writer = PublishWriter(publisher, self._options.composer, _target(wanted), topic, begun)
             if wanted.inherited or wanted.found is not None or kept is None or kept.count < settled:
-                writer.keep(_limit_of(lane))
+                writer.keep(_limit_of(attempt))
             yield writer
 
     def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
@@ -109,11 +110,11 @@ class MqttSink:
 
     # --------------------------------------------------------------------------------------------------------- progress
 
-    def _found(self, item: OpenRange, uid: str) -> Found:
+    def _found(self, item: OpenRange) -> ScanResult:
         group, settled = self._options.progress_every, _floor(item).position
         with self._connected(item.range) as publisher:
             kept = self._read(publisher, self._topic(item.range), _FIND_S)
-        return Found(
+        return ScanResult(
             scanned={_target(item): max(kept.count if kept else 0, settled)},
             complete=True,
             prefix=progress.covered(kept, item.range, settled, group),
@@ -179,7 +180,7 @@ def _target(item: OpenRange) -> str:
     return str(item.range.pins.target["broker"])
 
 
-def _limit_of(lane: Lane) -> Limit:
+def _limit_of(attempt: Attempt) -> Limit:
     """For what is sent before the first record. Without a deadline in drills: as long as an answer may take."""
-    deadline_ns = lane.deadline_ns or clock.now_ns() + int(ANSWER_S * 1e9)
+    deadline_ns = attempt.deadline_ns or clock.now_ns() + int(ANSWER_S * 1e9)
     return Limit(deadline_ns, deadline_ns)

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, ByteSize, Field
 
-from connect_core.contracts import LIVE
+from connect_core.sdk.values import LIVE
 from connect_core.systems.mqtt.filters import MAX_BYTES
 from connect_core.systems.mqtt.options import MqttBrokerOptions
 from connect_core.systems.mqtt.publications import MAX_PACKET_BYTES, Composer

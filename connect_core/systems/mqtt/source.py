@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 
-from connect_core.contracts import Bounds, Followed, Gap, Json, Limit, Position, Range, Recovered, SourceBatch
 from connect_core.errors import (
     ConfigError,
     Failure,
@@ -22,8 +21,10 @@ from connect_core.errors import (
     Unreachable,
     WaybillError,
 )
-from connect_core.found import Found
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.source import Followed, Recovered
+from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mqtt.dropping import noticed
 from connect_core.systems.mqtt.facts import Facts, ask
 from connect_core.systems.mqtt.leaving import end_session
@@ -46,7 +47,7 @@ _ASK_EVERY_S = 10.0
 
 
 class MqttSource:
-    """A `contracts.Inbox`, and `Lasting`."""
+    """A `sdk.source.Inbox`, and `Lasting`."""
 
     def __init__(self, options: MqttSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options
@@ -164,7 +165,7 @@ class MqttSource:
         ]
         return [one for one in told if one]
 
-    def recovered(self, wanted: Range, found: Found) -> Recovered:
+    def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
         before, traced = Standing.of(wanted.evidence), found.traced()
         after = replace(
             before,

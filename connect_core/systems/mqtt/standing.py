@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.unconfirmed import Entry
 
 _COLUMNS = 3  # number of arrival, trace, flags

@@ -8,8 +8,9 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from connect_core.contracts import Delivered, Limit, OnRefused
 from connect_core.errors import DataError, Retriable, WaybillError
+from connect_core.sdk.sink import OnRefused
+from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
 from connect_core.systems.mqtt.progress import Progress
 from connect_core.systems.mqtt.publications import Composer, Publication
@@ -30,7 +31,7 @@ _FIRST = 10
 
 
 class PublishWriter:
-    """A `contracts.Writer` for one range. `begun` is what is kept at the broker, or has to be before the first record
+    """A `sdk.sink.Writer` for one range. `begun` is what is kept at the broker, or has to be before the first record
     is sent."""
 
     def __init__(self, publisher: Publisher, composer: Composer, target: str, topic: str, begun: Progress) -> None:
@@ -42,7 +43,7 @@ class PublishWriter:
         self._left_out: int | None = None
         """The lowest offset of a record that the broker has refused and that is left out."""
         self.on_refused: OnRefused | None = None
-        """See `contracts.Refusable`."""
+        """See `sdk.sink.Refusable`."""
         self._bytes = 0
         self._sent = 0
         self._since = time.monotonic()

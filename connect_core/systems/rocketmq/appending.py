@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from connect_core import clock
-from connect_core.contracts import Floor, Json, Limit, OnRefused
 from connect_core.errors import OffsetGone, Retriable
-from connect_core.records import Lineage
 from connect_core.rocketmq import Acknowledged, Client, MessageIllegal, Queue, StoreStatus
+from connect_core.sdk.records import Lineage
+from connect_core.sdk.sink import OnRefused
+from connect_core.sdk.values import Floor, Json, Limit
 from connect_core.systems.rocketmq.finding import rewound
 from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Recogniser, Torn
 from connect_core.systems.rocketmq.parcels import Parcel
@@ -50,7 +51,7 @@ class QueueAppender:
         self.stands: Json = {}
         """What of ours stands last in the queue; empty where nothing was written nor found."""
         self.on_refused: OnRefused | None = None
-        """Who is told of a message that the broker refuses for good (`contracts.Refusable`)."""
+        """Who is told of a message that the broker refuses for good (`sdk.sink.Refusable`)."""
         self._outstanding: Parcel | None = None
         self.others: Callable[[], Sequence[Span]] = tuple
         """Where other writers of the same lane have written to this queue by now."""

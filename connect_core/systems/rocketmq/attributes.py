@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from connect_core.records import COORDINATES_PROPERTY
 from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UNIQUE_KEY, kept_in_copies
+from connect_core.sdk.records import COORDINATES_PROPERTY
 from connect_core.systems.rocketmq.columns import FEW
 from connect_core.systems.rocketmq.layouts import Layout, layout_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from connect_core.contracts import Json
+from connect_core.sdk.values import Json
 from connect_core.systems.tls import PemFile, TlsFiles
 
 if TYPE_CHECKING:

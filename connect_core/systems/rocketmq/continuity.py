@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from connect_core.contracts import Bounds, Gap, Json, Position
 from connect_core.errors import ConfigError, OffsetGone
 from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, QueueReader, StoredMessage, StoredSlice
+from connect_core.sdk.values import Bounds, Gap, Json, Position
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 
 _MESSAGE = ("offset", "stored_ms", "crc")

@@ -21,11 +21,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from connect_core import clock
-from connect_core.contracts import OpenRange, Search
 from connect_core.errors import Failure, TargetChanged, WireFormatError
-from connect_core.found import Found, Numbers, Piece, parted
-from connect_core.records import Lineage
 from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueReader, StoredSlice
+from connect_core.sdk.records import Lineage
+from connect_core.sdk.scan import Numbers, Piece, ScanResult, parted
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import OpenRange
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Torn
@@ -119,24 +120,24 @@ class _Sought:
         return min(self.doubtful, self.item.range.end - self.item.range.begin)
 
 
-def find(client: Client, search: Search, on_unknown: OnUnknown = "fail") -> dict[int, Found]:
+def scan(client: Client, wanted: Scan, on_unknown: OnUnknown = "fail") -> dict[int, ScanResult]:
     """See the module. A range of which not every queue was reached to its end is not `complete`.
 
     Raises TargetChanged where a queue ends before a place that was there. What a queue has lost, so that nobody can
     know, is a failure of the ranges that it concerns.
     """
-    by_queue = _by_queue(search)
+    by_queue = _by_queue(wanted)
     clock.sleep(SEND_QUEUE_S)
     ends = visible_ends(client, by_queue)
-    deadline = clock.monotonic() + search.limit_s  # of the scan alone, so that every slice gets on
-    looked: dict[int, list[_Looked]] = {item.id: [] for item in search.ranges}
+    deadline = clock.monotonic() + wanted.limit_s  # of the scan alone, so that every slice gets on
+    looked: dict[int, list[_Looked]] = {item.id: [] for item in wanted.ranges}
     for queue, sought in by_queue.items():
         reached = _scan(client, queue, sought, ends[queue], deadline)
         for one in sought:
             if one.doubtful and reached >= ends[queue] and on_unknown == "fail":
                 one.failure = one.failure or _unknowable(str(queue), one, _AGAIN)
             looked[one.item.id].append(_Looked(queue, one, max(reached, one.begin), reached >= ends[queue]))
-    return {item.id: _together(item, looked[item.id]) for item in search.ranges}
+    return {item.id: _together(item, looked[item.id]) for item in wanted.ranges}
 
 
 class _Looked(NamedTuple):
@@ -148,16 +149,16 @@ class _Looked(NamedTuple):
     complete: bool
 
 
-def _together(item: OpenRange, looked: Sequence[_Looked]) -> Found:
+def _together(item: OpenRange, looked: Sequence[_Looked]) -> ScanResult:
     """What came of one range in all of its queues."""
     if failure := next((one.sought.failure for one in looked if one.sought.failure), None):
-        return Found(failure=failure)
+        return ScanResult(failure=failure)
     scanned: dict[str, int] = {}
     repeats = 0
     for queue, sought, reached, complete in looked:
         scanned |= {str(queue): reached, _doubt(queue): 0 if complete else sought.doubtful}
         repeats += sought.unclear + (sought.possible_repeats() if complete else 0)
-    before = replace(item.found or Found(), spread=_shared_out(item))
+    before = replace(item.found or ScanResult(), spread=_shared_out(item))
     return before.joined(
         {str(one.queue): one.sought.seen(str(one.queue)) for one in looked},
         scanned,
@@ -174,10 +175,10 @@ def _shared_out(item: OpenRange) -> tuple[str, ...]:
     return tuple(map(str, queues)) if len(queues) > 1 or has_rules(item.range.pins.target) else ()
 
 
-def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
+def _by_queue(wanted: Scan) -> dict[Queue, list[_Sought]]:
     """For each queue in which a record of a range can stand, the ranges, and where to look from."""
     queues: dict[Queue, list[_Sought]] = {}
-    for item in search.ranges:
+    for item in wanted.ranges:
         scanned = item.found.scanned if item.found else {}
         for floor in item.floors:
             if not is_queue(floor.target):
@@ -187,7 +188,7 @@ def _by_queue(search: Search) -> dict[Queue, list[_Sought]]:
                 begin = max(floor.position, scanned.get(floor.target, 0))
                 doubtful = scanned.get(_doubt(queue), 0)
                 queues.setdefault(queue, []).append(
-                    _Sought(item, item.range.lineage(search.uid), begin, doubtful, not floor.ahead)
+                    _Sought(item, item.range.lineage(wanted.attempt.uid), begin, doubtful, not floor.ahead)
                 )
     return queues
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from connect_core import clock
-from connect_core.contracts import Range, SourceBatch
 from connect_core.errors import Failure, LeaseHeld
 from connect_core.rocketmq import QueueReader, TopicMissing, wait_for_any
+from connect_core.sdk.values import Range, SourceBatch
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.reach import Reach

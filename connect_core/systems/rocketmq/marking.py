@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.records import COORDINATES_PROPERTY, Lineage, ordinals, outputs, without_nulls
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UNIQUE_KEY
+from connect_core.sdk.records import COORDINATES_PROPERTY, Lineage, ordinals, outputs, without_nulls
 
 Cells = NDArray[np.uint8]
 """Equally long values, a row each."""

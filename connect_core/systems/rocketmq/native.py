@@ -12,15 +12,16 @@ from contextlib import ExitStack
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.contracts import Delivered, Limit, Writer
 from connect_core.errors import TargetChanged, Unreachable
-from connect_core.records import Lineage, whole_records
 from connect_core.rocketmq import Acknowledged, Client, ClientOptions, NoAnswer, Queue, SendUnknown, StoreStatus
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.system_names import BARRIER_TOPIC
 from connect_core.rocketmq.wire.batch_entries import Entry, decode_entries
 from connect_core.rocketmq.wire.properties import UNIQUE_KEY, decode, kept_in_copies
 from connect_core.rocketmq.wire.stored_message import unpacked
+from connect_core.sdk.records import Lineage, whole_records
+from connect_core.sdk.sink import Writer
+from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.connecting import check_registered
 from connect_core.systems.rocketmq.native_library import NativeProducer, Place, drop_unsent
@@ -163,7 +164,7 @@ def _port(client: Client, broker: str) -> int:
 
 
 class Slices:
-    """A `contracts.Writer` that is given few records at a time, so that it stops when its time is over."""
+    """A `sdk.sink.Writer` that is given few records at a time, so that it stops when its time is over."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -182,7 +183,7 @@ class Slices:
 
 
 def unsendable(records: pa.RecordBatch) -> Iterator[tuple[int, str, str]]:
-    """Rows that the library would change or refuse. See `contracts.Sink.unfit`."""
+    """Rows that the library would change or refuse. See `sdk.sink.Sink.unfit`."""
     texts = zip(*(records.column(name).to_pylist() for name in ("key", "tags", "headers")), strict=True)
     for row, (body, properties) in enumerate(zip(records.column("value").to_pylist(), texts, strict=True)):
         if not body:

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.records import value_lengths, without_nulls
 from connect_core.rocketmq import Batch, Entry
 from connect_core.rocketmq.wire.batch_entries import decode_entries
+from connect_core.sdk.records import value_lengths, without_nulls
 from connect_core.systems.rocketmq.encoding import batch_of, encode_entries
 from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Marker
 

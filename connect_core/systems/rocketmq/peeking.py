@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 from connect_core.systems.rocketmq.columns import columns_of_messages
 from connect_core.systems.rocketmq.connecting import Connecting

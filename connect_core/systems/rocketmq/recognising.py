@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.records import Lineage
+from connect_core.sdk.records import Lineage
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, Elsewhere, Mark, Recogniser, Torn
 

@@ -3,7 +3,7 @@ once.
 
 Exactly once, unless the broker, while it serves others, holds an accepted request of a dead sender longer than its
 send queue may (0.2 s); then it is repeated once and reported as surplus. Every message carries its coordinates, so that
-`find` can tell what of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
+`scan` can tell what of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.contracts import Floor, Json, Lane, OpenRange, Range, Search, Targets, Writer
 from connect_core.errors import ConfigError, Failure, Refused, TargetChanged, WaybillError
-from connect_core.found import Found
-from connect_core.records import Lineage, without_nulls
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
+from connect_core.sdk.records import Lineage, without_nulls
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan, Targets, Writer
+from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
 from connect_core.systems.rocketmq.appending import QueueAppender, Span, uncovered
 from connect_core.systems.rocketmq.connecting import (
     Connecting,
@@ -31,7 +32,7 @@ from connect_core.systems.rocketmq.connecting import (
     queue_of,
     telling_who_is_away,
 )
-from connect_core.systems.rocketmq.finding import find, rewound, visible_ends
+from connect_core.systems.rocketmq.finding import rewound, scan, visible_ends
 from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
 from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
@@ -70,7 +71,7 @@ _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, les
 
 
 class RocketMQSink:
-    """A `contracts.Sink`, `Expiring` and `Homing`."""
+    """A `sdk.sink.Sink`, `Expiring` and `Homing`."""
 
     tells_records = True
 
@@ -224,22 +225,22 @@ class RocketMQSink:
                 return floor._replace(position=max(floor.position, client.offsets.begin(queue_of(floor.target))))
         return floor
 
-    def find(self, search: Search) -> dict[int, Found]:
+    def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         """Places of a topic that is gone say nothing of the one that is there now, whatever is tolerated: a range that
         was planned with them is not finished."""
-        known = [one for item in search.ranges for queue in queues_of(item.range) for one in anchors(item, queue)]
+        known = [one for item in wanted.ranges for queue in queues_of(item.range) for one in anchors(item, queue)]
         with self._connecting.client() as client:
             for floor in oldest_gone(client, known):
                 raise target_replaced(floor)
-            return find(client, search, self._options.on_unknown)
+            return scan(client, wanted, self._options.on_unknown)
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         found = unfit(records, int(self._options.max_message_bytes))
         return sorted({one[0]: one for one in (*unsendable(records), *found)}.values()) if self._native else found
 
     @contextmanager
-    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
-        queues, lineage = queues_of(wanted.range), wanted.range.lineage(lane.uid)
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Writer]:
+        queues, lineage = queues_of(wanted.range), wanted.range.lineage(attempt.uid)
         timeout_s, most_bytes = self._connecting.options.send_timeout_s, int(self._options.max_message_bytes)
         with self._connecting.client() as client, ExitStack() as open_queues:
 
@@ -294,7 +295,7 @@ class RocketMQSink:
         return QueueAppender(client, queue, lineage, expected, timeout_s)
 
     def _looked_at(self, client: Client, queue: Queue, wanted: OpenRange) -> int:
-        """Where a range begins to look for copies of its partition's records: behind what `find` has looked at, else
+        """Where a range begins to look for copies of its partition's records: behind what `scan` has looked at, else
         behind what was settled last, so that a request which came later than that is seen. Where others have written
         much since, the queue's end. Batches of this lane for other partitions are not read back."""
         scanned = wanted.found.scanned.get(str(queue)) if wanted.found else None
@@ -372,7 +373,7 @@ def write_queues(client: Client, topic: str) -> list[Queue]:
 
 
 def _passed_over(client: Client, queue: Queue, wanted: OpenRange) -> Sequence[Span]:
-    """What no `find` looks at, because a plan has moved the range's floor past it (`_moved_up`): a request that a
+    """What no `scan` looks at, because a plan has moved the range's floor past it (`_moved_up`): a request that a
     broker had kept back may stand there."""
     floor = next((floor for floor in wanted.floors if floor.target == str(queue)), None)
     if floor is None:
@@ -431,7 +432,7 @@ def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue
 
 
 def unfit(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, str, str]]:
-    """Rows that cannot be sent: too large, or with a key or tags that RocketMQ would cut. See `contracts.Sink`."""
+    """Rows that cannot be sent: too large, or with a key or tags that RocketMQ would cut. See `sdk.sink.Sink`."""
     sizes, bodies = message_bytes(records), body_bytes(records)
     properties = sizes - bodies
     found = [

@@ -12,9 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Followed, Json, Limit, Position, Range, SourceBatch
 from connect_core.errors import ConfigError, Failure, LeaseHeld, OffsetGone, Retriable, Unreachable, WaybillError
-from connect_core.records import Partition
 from connect_core.rocketmq import (
     Client,
     MissingRange,
@@ -24,6 +22,9 @@ from connect_core.rocketmq import (
     TopicMissing,
     wait_for_any,
 )
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Followed
+from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of
 from connect_core.systems.rocketmq.continuity import (
@@ -49,7 +50,7 @@ from connect_core.systems.rocketmq.times import first_stored_at
 
 
 class RocketMQSource:
-    """A `contracts.Source`."""
+    """A `sdk.source.Source`."""
 
     def __init__(self, options: RocketMQSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from connect_core.contracts import Floor, Json, OpenRange
 from connect_core.errors import TargetChanged
-from connect_core.records import COORDINATES_PROPERTY
 from connect_core.rocketmq import Acknowledged, Client, Queue, StoredMessage
+from connect_core.sdk.records import COORDINATES_PROPERTY
+from connect_core.sdk.values import Floor, Json, OpenRange
 from connect_core.systems.rocketmq.connecting import queue_of
 
 _AT, _ID, _READ_TO = "at", "id", "read_to"

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from connect_core.contracts import Json
 from connect_core.errors import Refused, Retriable
-from connect_core.records import Lineage
 from connect_core.rocketmq import Client, Queue, QueueBounds
+from connect_core.sdk.records import Lineage
+from connect_core.sdk.values import Json
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 from connect_core.systems.rocketmq.marking import ours
 from connect_core.systems.rocketmq.options import is_pattern

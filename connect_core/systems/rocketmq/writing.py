@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from connect_core.contracts import Delivered, Limit, OnRefused
-from connect_core.records import Lineage, whole_records
 from connect_core.rocketmq import Queue
+from connect_core.sdk.records import Lineage, whole_records
+from connect_core.sdk.sink import OnRefused
+from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.appending import QueueAppender, Span
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, batch_sizes, message_bytes
@@ -29,7 +30,7 @@ MAX_AT_ONCE = 8
 
 
 class QueueWriter:
-    """A `contracts.Writer` for a range whose records all go to one queue. `most_bytes` is what a body may have."""
+    """A `sdk.sink.Writer` for a range whose records all go to one queue. `most_bytes` is what a body may have."""
 
     def __init__(self, appender: QueueAppender, lineage: Lineage, send_timeout_s: float, most_bytes: int) -> None:
         self.appender = appender
@@ -39,7 +40,7 @@ class QueueWriter:
 
     @property
     def on_refused(self) -> OnRefused | None:
-        """See `contracts.Refusable`."""
+        """See `sdk.sink.Refusable`."""
         return self.appender.on_refused
 
     @on_refused.setter
@@ -70,7 +71,7 @@ class QueueWriter:
 
 
 class SpreadWriter:
-    """A `contracts.Writer` for a range whose records go to several queues, or have several outputs. `opened` gives the
+    """A `sdk.sink.Writer` for a range whose records go to several queues, or have several outputs. `opened` gives the
     way into a queue when the first record goes there: most ranges of a window have few.
 
     What is taken is always the first of what was given, over all queues: a round is sent as a whole or not begun, and
@@ -95,7 +96,7 @@ class SpreadWriter:
         self._marker = Marker(lineage)
         self._appenders: dict[Queue, QueueAppender] = {}
         self.on_refused: OnRefused | None = None
-        """See `contracts.Refusable`."""
+        """See `sdk.sink.Refusable`."""
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         """Takes whole rounds while there is time for one more."""

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sqlalchemy import event
 
-from connect_core.contracts import LIVE, Floor, FloorMove, Gap, Outcome, Position, Range, Receipt, Reject
 from connect_core.errors import ConfigError, DataError, Fenced, LeaseHeld
-from connect_core.found import Found
 from connect_core.ledger import Lease, LeaseState, Ledger, task_lease_id
 from connect_core.ledger.tables import RANGES
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import LIVE, Floor, FloorMove, Gap, Position, Range, Reject
+from connect_core.work import Outcome, Receipt
 from tests.contract.ledger.model import FloorPlace, Holding, Model, Opened, Place, Step, document, encoded, pair
 from tests.contract.ledger.samples import PINS, Q0, Q1, planned, receipt
 
@@ -238,7 +239,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(place=places, position=lengths, complete=st.booleans())
     def look(self, place: Place, position: int, complete: bool) -> None:
         attempt, opened = self._attempt(place[0]), self._opened(place)
-        found = (opened.found or Found()).merged([(position, 0, TARGETS[0], 9)], {TARGETS[0]: position}, complete)
+        found = (opened.found or ScanResult()).merged([(position, 0, TARGETS[0], 9)], {TARGETS[0]: position}, complete)
         self.ledger.record_found([attempt.lease], {opened.id: found})
         self.model.find(place, found, attempt.lease)
 
@@ -371,7 +372,7 @@ class LedgerMachine(RuleBasedStateMachine):
         deeds: dict[str, Callable[[], object]] = {
             "plan": lambda: ledger.plan(leases, run, uid, 0, [self._next(stream, partition, 4)], []),
             "settle": lambda: ledger.settle(leases, run, uid, [Outcome(number, self._receipt(place, 4))]),
-            "find": lambda: ledger.record_found(leases, {number: Found()}),
+            "find": lambda: ledger.record_found(leases, {number: ScanResult()}),
             "adopt": lambda: ledger.adopt(leases, run, [number]),
             "abandon": lambda: ledger.abandon(leases, number, **told),
             "renew": lambda: ledger.renew(zombie.lease, boot_id="b", deadline_ns=1),

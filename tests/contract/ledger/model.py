@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from connect_core.contracts import Floor, Gap, Position, Range, Receipt, Reject
-from connect_core.found import Found
 from connect_core.ledger import Lease
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import Floor, Gap, Position, Range, Reject
+from connect_core.work import Receipt
 
 Place = tuple[str, Partition]
 """A partition in one stream: what has a committed position of its own."""
@@ -29,7 +30,7 @@ class Opened:
     run_id: str
     epoch: int
     attempts: int = 1
-    found: Found | None = None
+    found: ScanResult | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Model:
             self.touch(lease)
         return [one.id for one in mine]
 
-    def find(self, place: Place, found: Found, lease: Lease) -> None:
+    def find(self, place: Place, found: ScanResult, lease: Lease) -> None:
         self.touch(lease)
         self.open[place].found = found
 
@@ -184,6 +185,6 @@ def pair(position: Position | None) -> tuple[int, int] | None:
     return None if position is None else (position.incarnation, position.offset)
 
 
-def encoded(found: Found | None) -> bytes | None:
+def encoded(found: ScanResult | None) -> bytes | None:
     """Two arrays are equal or not, element by element; their bytes just are."""
     return None if found is None else found.encode()

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from connect_core.contracts import LIVE, Floor, OpenRange, Outcome, Pins, Position, Range, Receipt
 from connect_core.ledger import Lease, Ledger, task_lease_id
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Floor, OpenRange, Pins, Position, Range
+from connect_core.work import Outcome, Receipt
 
 Q0, Q1 = Partition("orders:broker-a:0"), Partition("orders:broker-a:1")
 PINS = Pins(revision=1, pipeline="p1", target={"topic": "copy", "queues": 4}, code="0.1.0")

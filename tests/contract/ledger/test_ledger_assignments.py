@@ -10,7 +10,7 @@ import pytest
 from connect_core.errors import ConfigError
 from connect_core.ledger import Ledger
 from connect_core.planning import Assignment, Share
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 
 
 @pytest.fixture

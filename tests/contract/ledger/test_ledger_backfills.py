@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from connect_core.contracts import LIVE, Floor, Part, Position
 from connect_core.errors import ConfigError
 from connect_core.ledger import Backfill, Ledger
 from connect_core.ledger.database import engine_for, parse_url
+from connect_core.sdk.values import LIVE, Floor, Part, Position
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned
 
 PARTS = (

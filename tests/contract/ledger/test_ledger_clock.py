@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from connect_core.contracts import LIVE, Floor, Gap, Position, Reject
-from connect_core.found import Found
 from connect_core.ledger import Ledger
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import LIVE, Floor, Gap, Position, Reject
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned
 
 CLOCKS = re.compile(
@@ -48,7 +48,7 @@ def a_life(ledger: Ledger) -> None:
     gap = Gap(0, 0, 1, "expired")
     worker.move(Q0, 0, 10, rejected=1, passed=9, emitted=9, delivered=9, rejects=(reject,), gaps=(gap,))
     [opened] = worker.plan(planned(Q1, 0, 10), floors=[Floor(Q1.id, "copy:0", 1)])
-    ledger.record_found([worker.lease], {opened.id: Found()})
+    ledger.record_found([worker.lease], {opened.id: ScanResult()})
     later = worker.taken_over()
     ledger.adopt([later.lease], later.run_id, [opened.id])
     told = {"who": "ann", "why": "because"}

@@ -12,9 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg2
 import pytest
 
-from connect_core.contracts import Outcome, Position
 from connect_core.errors import DataError, Fenced, Retriable, Unreachable
 from connect_core.ledger import Ledger
+from connect_core.sdk.values import Position
+from connect_core.work import Outcome
 from tests.contract.ledger.cut_line import CutLine
 from tests.contract.ledger.samples import Q0, Worker, planned, receipt
 

@@ -11,8 +11,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from connect_core.contracts import LIVE, Outcome
 from connect_core.ledger.tables import RANGES, RUNS
+from connect_core.sdk.values import LIVE
+from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 

@@ -9,9 +9,10 @@ from datetime import timedelta
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position, Reject
 from connect_core.errors import ConfigError, DataError, Failure, Fenced
 from connect_core.ledger import Ledger
+from connect_core.sdk.values import LIVE, Floor, Gap, Position, Reject
+from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 

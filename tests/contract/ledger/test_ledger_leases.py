@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event
 
-from connect_core.contracts import LIVE
 from connect_core.errors import ConfigError, Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger, target_lease_id, task_lease_id
+from connect_core.sdk.values import LIVE
 from tests.contract.ledger.samples import Worker
 
 FILE = target_lease_id("/data/out.log")

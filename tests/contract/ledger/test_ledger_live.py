@@ -8,10 +8,11 @@ from itertools import count
 
 import pytest
 
-from connect_core.contracts import OPEN_END, Floor, FloorMove, Gap, Outcome, Receipt, Reject
 from connect_core.errors import DataError, Fenced
 from connect_core.ledger import runs
 from connect_core.ledger.database import now
+from connect_core.sdk.values import OPEN_END, Floor, FloorMove, Gap, Reject
+from connect_core.work import Outcome, Receipt
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 REJECT = Reject(7, 0, "encode", "Hated", "it is hated", b"x")

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from connect_core.contracts import LIVE, Floor, Outcome, Position
 from connect_core.errors import ConfigError, DataError
+from connect_core.sdk.values import LIVE, Floor, Position
+from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 

@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from connect_core.contracts import LIVE, Floor, Gap, Outcome, Position
 from connect_core.errors import DataError, Fenced, LeaseHeld
-from connect_core.found import Found
 from connect_core.ledger import Ledger, target_lease_id
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import LIVE, Floor, Gap, Position
+from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 FLOORS = (
@@ -154,12 +155,12 @@ def test_very_long_partition_keys(worker: Worker) -> None:
     assert worker.position(long) == Position(0, 10, {"last": 9})
 
 
-# ----------------------------------------------------------------------------------------- inherited ranges and `find`
+# ----------------------------------------------------------------------------------------- inherited ranges and `scan`
 
 
 def test_what_find_has_seen_is_kept_until_the_range_closes(worker: Worker) -> None:
     [opened] = worker.plan(planned(Q0))
-    first = Found().merged([(3, 0, "copy:0", 20)], {"copy:0": 21}, complete=False)
+    first = ScanResult().merged([(3, 0, "copy:0", 20)], {"copy:0": 21}, complete=False)
     second = first.merged([(4, 1, "copy:1", 9)], {"copy:1": 30}, complete=True)
     for seen in (first, second):
         worker.ledger.record_found([worker.lease], {opened.id: seen})
@@ -172,7 +173,7 @@ def test_what_find_has_seen_is_kept_until_the_range_closes(worker: Worker) -> No
 def test_nothing_is_found_of_a_closed_range(worker: Worker) -> None:
     range_id = worker.move(Q0)
     with pytest.raises(DataError, match="not open"):
-        worker.ledger.record_found([worker.lease], {range_id: Found()})
+        worker.ledger.record_found([worker.lease], {range_id: ScanResult()})
 
 
 def test_the_next_attempt_adopts_what_it_inherits(worker: Worker) -> None:
@@ -221,7 +222,7 @@ def test_a_run_that_lost_its_lease_changes_nothing(worker: Worker) -> None:
     attempts = [
         lambda: worker.plan(planned(Q1), floors=FLOORS),
         lambda: worker.settle(Outcome(opened.id, receipt())),
-        lambda: ledger.record_found(old, {opened.id: Found()}),
+        lambda: ledger.record_found(old, {opened.id: ScanResult()}),
         lambda: ledger.adopt(old, worker.run_id, [opened.id]),
         lambda: ledger.abandon(old, opened.id, who="x", why=""),
         lambda: ledger.set_offset(old, worker.uid, LIVE, Q1, Position(0, 5), who="x", why=""),

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from connect_core.contracts import LIVE
 from connect_core.ledger import Ledger
+from connect_core.sdk.values import LIVE
 from tests.contract.ledger.samples import Q0, Q1, Worker
 
 CONNECTORS, ROUNDS = 10, 3

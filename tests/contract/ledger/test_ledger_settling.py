@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from connect_core.contracts import LIVE, OPEN_END, Floor, FloorMove, Gap, Outcome, Position, Receipt, Reject
 from connect_core.errors import DataError, Failure
 from connect_core.ledger import Ledger
 from connect_core.ledger.database import engine_for, now, parse_url
 from connect_core.ledger.rows import position_row
 from connect_core.ledger.tables import OFFSETS
+from connect_core.sdk.values import LIVE, OPEN_END, Floor, FloorMove, Gap, Position, Reject
+from connect_core.work import Outcome, Receipt
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
 REJECT = Reject(7, 0, "transform", "ValueError", "not a number", b"\x00\xff", "orders")

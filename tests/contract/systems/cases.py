@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.contracts import Side, Sink, Source
 from connect_core.pipeline import Pipeline
 from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batch
 from connect_core.rocketmq.wire.properties import KEYS, value_of
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
 from connect_core.systems import sink, source
+from connect_core.work import Side
 from tests.mqtt_brokers import MqttBroker
 from tests.mqtt_devices import listening
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connect_core.contracts import Bounds, Delivered, Floor, Limit, OpenRange, Search, Side
-from connect_core.found import Found
-from connect_core.records import Partition, ordinals
 from connect_core.replication.worker.counts import next_floors
+from connect_core.sdk.records import Partition, ordinals
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import Attempt, Bounds, Delivered, Floor, Limit, OpenRange
 from tests.contract.systems.cases import SystemCase
-from tests.unit.systems.driving import UID, lane, limit, range_of, records
+from tests.unit.systems.driving import UID, attempt, limit, range_of, records
 
 PARTITION = Partition("source")
 
@@ -40,7 +41,7 @@ class Ledger:
         read = records([b"%d" % number for number in numbered], self.settled, key=[f"key {n % 7}" for n in numbered])
         rows = self.system.outputs(read)
         fresh = rows.filter(pa.array(~_present(item, rows)))
-        with sink.writer(lane(self.epoch), item) as writer:
+        with sink.writer(attempt(self.epoch), item) as writer:
             assert writer.write(fresh, limit()) == len(fresh)
             if not flushed:
                 return
@@ -64,9 +65,9 @@ class Ledger:
         return self._found(sink, replace(self.open, floors=tuple(self.floors.values())))
 
     def _found(self, sink, item: OpenRange) -> OpenRange:  # type: ignore[no-untyped-def]
-        found = sink.find(Search(UID, Side("", {}), (item,), 10.0, "test"))[item.id]
+        found = sink.scan(Scan(Attempt(UID, 1), (item,), 10.0))[item.id]
         assert found.complete
-        return replace(item, found=Found.decode(found.encode()))
+        return replace(item, found=ScanResult.decode(found.encode()))
 
     def _settle(self, item: OpenRange, delivered: Delivered, end: int) -> None:
         already = end - item.range.begin - delivered.records
@@ -77,7 +78,7 @@ class Ledger:
 
 
 def _present(item: OpenRange, rows: pa.RecordBatch):  # type: ignore[no-untyped-def]
-    return (item.found or Found()).present(rows.column("offset").to_numpy(), ordinals(rows))
+    return (item.found or ScanResult()).present(rows.column("offset").to_numpy(), ordinals(rows))
 
 
 def numbers(upto: int) -> list[bytes]:
@@ -164,7 +165,7 @@ def test_nothing_is_taken_when_the_time_is_over(target: SystemCase, left: Limit)
     sink = target.sink()
     pins = sink.targets(0, (), {}).pins
     wanted = range_of(PARTITION, Bounds(0, 0, 0, 10), pins=pins)
-    with sink.writer(lane(), OpenRange(1, wanted, sink.floors(wanted, ()))) as writer:
+    with sink.writer(attempt(), OpenRange(1, wanted, sink.floors(wanted, ()))) as writer:
         assert writer.write(records([b"a"]), left) == 0
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from connect_core.contracts import OPEN_END, Position, Range
-from connect_core.records import RECORD_SCHEMA
+from connect_core.sdk.records import RECORD_SCHEMA
+from connect_core.sdk.values import OPEN_END, Position, Range
 from tests.contract.systems.cases import SystemCase
 from tests.unit.systems.driving import Follower, limit, range_of
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from connect_core.contracts import LIVE
 from connect_core.ledger import Ledger
 from connect_core.rocketmq import Client, ClientOptions
+from connect_core.sdk.values import LIVE
 from tests.faults.kit.checker import Account, Span, account
 from tests.faults.kit.processes import ended, kill, stopped_at, wait_for
 from tests.faults.kit.proxy import Trap

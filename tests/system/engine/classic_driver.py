@@ -12,7 +12,7 @@ from pathlib import Path
 from connect_core.engine import envelope, spark_jobs, spark_task
 from connect_core.engine.spark_classic import SparkClassicEngine
 from connect_core.errors import EngineFailed
-from tests.unit.engine.lanes import lane, meeting, search
+from tests.unit.engine.lanes import lane, meeting, scan_task
 
 SECRET = "only-in-a-column"
 CANCEL_LIMIT_S = 20.0
@@ -37,7 +37,7 @@ def main(folder: Path) -> dict[str, object]:
     seen["partitions"] = spark_jobs.frame(engine.session(), spark_task.lanes, requests * ROWS).rdd.getNumPartitions()
 
     note = folder / "note"
-    slow = envelope.request(search(seconds=60, note=note))
+    slow = envelope.request(scan_task(seconds=60, note=note))
     try:
         engine.answers(spark_task.searches, [slow], limit_s=10.0)
     except EngineFailed as error:

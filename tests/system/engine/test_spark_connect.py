@@ -21,7 +21,7 @@ from connect_core.engine.spark_connect import SparkConnectEngine
 from connect_core.errors import EngineFailed, Refused, Retriable, Unreachable
 from connect_core.stack import ports
 from tests.system.engine.conftest import Running
-from tests.unit.engine.lanes import lane, meeting, search
+from tests.unit.engine.lanes import lane, meeting, scan_task
 
 pytestmark = pytest.mark.server
 
@@ -51,7 +51,7 @@ def test_each_lane_has_a_task_and_all_run_side_by_side(spark: SparkConnectEngine
 
 
 def test_a_search_comes_back(spark: SparkConnectEngine) -> None:
-    (found,) = spark.find(search()).values()
+    (found,) = spark.scan(scan_task()).values()
     assert found.complete
     assert found.scanned["t"] != os.getpid()
 
@@ -61,14 +61,14 @@ def test_a_job_does_not_ask_the_server_what_its_columns_are(
 ) -> None:
     """A private name of the pinned client keeps it from that."""
     monkeypatch.setattr(spark.session().client, "_analyze", lambda *_, **__: pytest.fail("the server was asked"))
-    assert spark.find(search())
+    assert spark.scan(scan_task())
 
 
 def test_what_escapes_from_the_work_is_an_unclean_outcome(spark: SparkConnectEngine, tmp_path: Path) -> None:
     (outcome,) = spark.execute([lane(tmp_path, act="raise")])
     assert (outcome.receipt, outcome.clean) == (None, False)
     with pytest.raises(Retriable, match="ValueError"):
-        spark.find(search(act="raise"))
+        spark.scan(scan_task(act="raise"))
 
 
 def test_a_lane_that_may_not_run_is_refused_cleanly(spark: SparkConnectEngine, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_workers_take_their_modules_from_no_archive(spark: SparkConnectEngine) -
         import pyarrow as pa
 
         known = [*sys.path, *sys.path_importer_cache]
-        found = ", ".join(entry for entry in known if re.search(r"(?<!/python\d{3})\.(zip|jar)(/|$)", entry))
+        found = ", ".join(entry for entry in known if re.scan_task(r"(?<!/python\d{3})\.(zip|jar)(/|$)", entry))
         for batch in batches:
             yield pa.record_batch([batch.column(0), pa.array([found.encode()], pa.binary())], ["index", "answer"])
 

@@ -14,17 +14,19 @@ from uuid import uuid4
 import pytest
 
 from connect_core import systems
-from connect_core.contracts import Search, Side, Writer
 from connect_core.errors import Fenced, Unreachable
-from connect_core.found import Prefix
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
+from connect_core.sdk.scan import Prefix
+from connect_core.sdk.sink import Scan, Writer
+from connect_core.sdk.values import Attempt
+from connect_core.work import Side
 from tests.faults.kit.mqtt_proxy import MqttProxy
 from tests.faults.kit.processes import ended, wait_for
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices, listening
 from tests.pages import example_done
 from tests.site import Site
-from tests.unit.systems.driving import UID, Filler, lane, limit, records
+from tests.unit.systems.driving import UID, Filler, attempt, limit, records
 
 pytestmark = pytest.mark.server
 
@@ -94,9 +96,9 @@ def test_progress_is_kept_behind_each_group(mosquitto: Mosquitto) -> None:
     """Without a flush, as if the attempt had died: all but the last group is known to be there."""
     task = filler(mosquitto, "f/groups", progress_every=16)
     planned = task.plan()
-    with task.sink.writer(lane(), planned) as writer:
+    with task.sink.writer(attempt(), planned) as writer:
         assert writer.write(records([b"x"] * 100), limit()) == 100
-    found = task.sink.find(Search(UID, Side("", {}), (replace(planned, inherited=True),), 10, "test"))[planned.id]
+    found = task.sink.scan(Scan(Attempt(UID, 1), (replace(planned, inherited=True),), 10))[planned.id]
     assert found.prefix == Prefix(96, 96, 16)
 
 
@@ -111,10 +113,10 @@ def test_who_comes_later_throws_out_who_was_there(mosquitto: Mosquitto) -> None:
     """Nothing that the older one sends after that arrives: what is known of it is final."""
     task = filler(mosquitto, "f/fenced")
     planned = task.plan()
-    with listening(mosquitto, "f/fenced") as listener, task.sink.writer(lane(), planned) as older:
+    with listening(mosquitto, "f/fenced") as listener, task.sink.writer(attempt(), planned) as older:
         older.write(records([b"1"]), limit())
         older.flush(limit())
-        with task.sink.writer(lane(2), replace(planned, inherited=True)):
+        with task.sink.writer(attempt(2), replace(planned, inherited=True)):
             with pytest.raises((Fenced, Unreachable)):
                 go_on(older)
             assert listener.payloads(1) == [b"1"]

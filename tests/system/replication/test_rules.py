@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from connect_core.records import Coordinates
 from connect_core.rocketmq import Client, ClientOptions
 from connect_core.rocketmq.wire import properties
+from connect_core.sdk.records import Coordinates
 from tests.faults.kit.topics import fill
 from tests.mqtt_brokers import MqttBroker
 from tests.mqtt_devices import listening

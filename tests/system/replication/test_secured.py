@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from connect_core.cli.probing import probe_side
-from connect_core.contracts import Search, Side
 from connect_core.errors import Refused
 from connect_core.rocketmq import Client, encode_batch
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import Attempt
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from connect_core.systems.rocketmq.source import RocketMQSource
+from connect_core.work import Side
 from tests.site import Site
 from tests.system.replication.secured import ADMIN, ADMIN_SECRET, USER, USER_SECRET, Secured, password_of, started
 from tests.unit.systems.driving import UID, Filler, Follower
@@ -207,7 +209,7 @@ def moved(cluster: dict[str, Any], source: str) -> None:
     filler = Filler(sink)
     planned = filler.plan()
     assert filler.write(planned, [*values]).records == len(BODIES)
-    assert sink.find(Search(UID, Side("rocketmq", {}), (planned,), 10.0, "test"))[planned.id].complete
+    assert sink.scan(Scan(Attempt(UID, 1), (planned,), 10.0))[planned.id].complete
     reader.confirm({partition: at for partition, at in follower.positions.items() if at})
 
 

@@ -10,17 +10,20 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from connect_core.contracts import Bounds, OpenRange, Search, Side, Sink, Source
-from connect_core.records import Partition
 from connect_core.rocketmq import (
     Client,
     ClientOptions,
     Queue,
     encode_batch,
 )
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Scan, Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Attempt, Bounds, OpenRange
 from connect_core.systems import sink, source
+from connect_core.work import Side
 from tests.servers import RocketMQ
-from tests.unit.systems.driving import UID, Follower, lane, limit, range_of
+from tests.unit.systems.driving import UID, Follower, attempt, limit, range_of
 
 
 @dataclass
@@ -71,11 +74,11 @@ def cluster_on(servers: RocketMQ) -> Iterator[Cluster]:
 
 def write(target: Sink, planned: OpenRange, rows: pa.RecordBatch) -> int:
     """Writes and flushes; how many were delivered."""
-    with target.writer(lane(), planned) as writer:
+    with target.writer(attempt(), planned) as writer:
         assert writer.write(rows, limit()) == len(rows)
         return writer.flush(limit()).records
 
 
 def found_in(target: Sink, planned: OpenRange, limit_s: float = 10.0) -> OpenRange:
-    found = target.find(Search(UID, Side("rocketmq", {}), (planned,), limit_s, "test"))[planned.id]
+    found = target.scan(Scan(Attempt(UID, 1), (planned,), limit_s))[planned.id]
     return replace(planned, found=found)

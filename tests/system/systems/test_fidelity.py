@@ -18,9 +18,6 @@ import pytest
 import zstandard
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, OpenRange, Outcome, Receipt, Side
-from connect_core.digest import RecordDigest
-from connect_core.records import Lineage
 from connect_core.replication.worker.lane import move
 from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, TopicConfig, encode_batch
 from connect_core.rocketmq.network import accepted, command
@@ -28,7 +25,11 @@ from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.commands import RequestCode, SendRequest, SendResponse
 from connect_core.rocketmq.wire.fields import from_fields
 from connect_core.rocketmq.wire.header import Command
+from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.records import Lineage
+from connect_core.sdk.values import OpenRange
 from connect_core.systems import sink, source
+from connect_core.work import Lane, Outcome, Receipt, Side
 from tests.servers import RocketMQ
 from tests.unit.systems.driving import UID, limit, range_of
 

@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Side
 from connect_core.errors import TargetChanged, Unreachable
-from connect_core.records import Coordinates
 from connect_core.rocketmq import (
     PermissionRefused,
     SendUnknown,
     TopicConfig,
     TopicMissing,
 )
+from connect_core.sdk.records import Coordinates
 from connect_core.systems import sink
 from connect_core.systems.rocketmq.routing import Router, queues_of
+from connect_core.work import Side
 from tests.servers import RocketMQ
 from tests.system.systems.cluster import Cluster, found_in, write
-from tests.unit.systems.driving import UID, lane, limit, records
+from tests.unit.systems.driving import UID, attempt, limit, records
 
 pytestmark = pytest.mark.server
 
@@ -99,7 +99,7 @@ def test_a_copy_of_ours_that_comes_in_between_is_surplus(cluster: Cluster) -> No
     queue = cluster.queue(planned)
     lineage = planned.range.lineage(UID)
     late = [f"WAYBILL\x01{Coordinates(lineage, offset, 0).text()}\x02".encode() for offset in (9, 10, 11)]
-    with target.writer(lane(), planned) as writer:
+    with target.writer(attempt(), planned) as writer:
         assert writer.write(records([b"a", b"b"], first_offset=10), limit()) == 2
         writer.flush(limit())
         cluster.send(queue, [b"late"] * 3, late)
@@ -118,7 +118,7 @@ def test_a_late_copy_before_the_first_batch_is_surplus_too(cluster: Cluster) -> 
     queue = cluster.queue(planned)
     text = Coordinates(planned.range.lineage(UID), 5, 0).text()
     cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
-    with target.writer(lane(), planned) as writer:
+    with target.writer(attempt(), planned) as writer:
         writer.write(records([b"a"]), limit())
         assert writer.flush(limit()).surplus == 1
 
@@ -129,7 +129,7 @@ def test_a_copy_that_came_after_the_last_settle_is_told_by_the_next_range(cluste
     queue = cluster.queue(planned)
     text = Coordinates(planned.range.lineage(UID), 5, 0).text()
     cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
-    with cluster.sink().writer(lane(), planned) as writer:
+    with cluster.sink().writer(attempt(), planned) as writer:
         writer.write(records([b"a"], first_offset=10), limit())
         assert writer.flush(limit()).surplus == 1
 
@@ -144,7 +144,7 @@ def test_a_late_copy_is_told_by_its_own_partition_whoever_writes_behind_it(clust
     told = []
     one_lane = cluster.sink(queues=1)
     for planned in (other, mine):
-        with one_lane.writer(lane(), planned) as writer:
+        with one_lane.writer(attempt(), planned) as writer:
             writer.write(records([b"a", b"b"], first_offset=planned.range.begin), limit())
             told.append(writer.flush(limit()).surplus)
     assert told == [0, 1]
@@ -183,7 +183,7 @@ def test_a_range_by_key_is_spread_and_told_queue_by_queue(cluster: Cluster) -> N
     target = cluster.sink(queues=4, order="key")
     planned = cluster.planned(target)
     assert len(planned.floors) == 4
-    with target.writer(lane(), planned) as writer:
+    with target.writer(attempt(), planned) as writer:
         assert writer.write(keyed(range(600)), limit()) == 600
         assert writer.write(keyed(range(600, 1000)), limit()) == 400
         delivered = writer.flush(limit())
@@ -216,7 +216,7 @@ def test_a_copy_in_one_of_several_queues_is_surplus(cluster: Cluster) -> None:
     queues = queues_of(planned.range)
     late = f"WAYBILL\x01{Coordinates(planned.range.lineage(UID), 5, 0).text()}\x02".encode()
     cluster.send(queues[3], [b"5"], [late])
-    with target.writer(lane(), planned) as writer:
+    with target.writer(attempt(), planned) as writer:
         writer.write(keyed(range(500)), limit())
         writer.flush(limit())
         cluster.send(queues[1], [b"5"] * 2, [late] * 2)
@@ -245,7 +245,7 @@ def test_a_pinned_queue_that_is_gone_is_told_before_anything_is_written(cluster:
     cluster.client.topics.put(TopicConfig(cluster.topic, 4, 3), cluster.queue(planned).broker)
     with ExitStack() as resources:
         fresh = sink(Side("rocketmq", {"name_servers": cluster.name_servers, "topic": cluster.topic}), resources)
-        with pytest.raises(TargetChanged, match="has fewer of them"), fresh.writer(lane(), planned):
+        with pytest.raises(TargetChanged, match="has fewer of them"), fresh.writer(attempt(), planned):
             pass
     assert all(not numbers for numbers in by_queue(cluster).values())
 
@@ -255,11 +255,11 @@ def test_no_more_is_taken_than_there_is_time_for(cluster: Cluster) -> None:
     planned = cluster.planned(target)
     rows = records([b"x"] * 3000)
     for time_left in (limit(quantum_s=-1), limit(quantum_s=5, deadline_s=2)):
-        with target.writer(lane(), planned) as writer:
+        with target.writer(attempt(), planned) as writer:
             assert writer.write(rows, time_left) == 0
             delivered = writer.flush(limit())
         assert (delivered.records, delivered.behind, delivered.where) == (0, {}, {})
-    with target.writer(lane(), planned) as writer:
+    with target.writer(attempt(), planned) as writer:
         taken = writer.write(records([b"x"] * 900_000), limit(quantum_s=1.0))
         assert 0 < taken < 900_000
         assert writer.flush(limit()).records == taken
@@ -268,7 +268,7 @@ def test_no_more_is_taken_than_there_is_time_for(cluster: Cluster) -> None:
 def test_a_batch_without_an_answer_is_an_error_and_is_found_later(cluster: Cluster, rocketmq: RocketMQ) -> None:
     target = cluster.sink()
     planned = cluster.planned(target)
-    with target.writer(lane(), planned) as writer:
+    with target.writer(attempt(), planned) as writer:
         writer.write(records([b"a"] * 10), limit())
         writer.flush(limit())
         with rocketmq.paused():
@@ -324,7 +324,7 @@ def test_ranges_of_one_lane_do_not_look_at_each_other(cluster: Cluster) -> None:
     target = cluster.sink()
     planned = cluster.planned(target)
     for number in range(20):
-        with target.writer(lane(), planned) as writer:
+        with target.writer(attempt(), planned) as writer:
             assert writer.appender.expected == number * 5  # type: ignore[attr-defined]
             writer.write(records([b"a"] * 5, first_offset=number * 5), limit())
             writer.flush(limit())

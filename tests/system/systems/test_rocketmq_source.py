@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from connect_core.contracts import Bounds, Gap, Position, Range, Source
 from connect_core.errors import Retriable
-from connect_core.records import Partition
 from connect_core.rocketmq import (
     Queue,
     TopicConfig,
 )
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Bounds, Gap, Position, Range
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 from connect_core.systems.rocketmq.peeking import peek
 from tests.system.systems.cluster import Cluster

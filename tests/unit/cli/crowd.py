@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connect_core.contracts import LIVE, Gap, Outcome, Part, Pins, Position, Range, Receipt, Reject
 from connect_core.errors import Failure, Unreachable
 from connect_core.ledger import Backfill, Ledger, task_lease_id
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Gap, Part, Pins, Position, Range, Reject
+from connect_core.work import Outcome, Receipt
 from tests.unit.cli.moves import source_evidence
 
 NAME = "plant-17-building-3-line-4-temperature-and-vibration"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connect_core.contracts import LIVE, Outcome, Pins, Range, Receipt, Reject
 from connect_core.ledger import Ledger, task_lease_id
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Pins, Range, Reject
+from connect_core.work import Outcome, Receipt
 
 
 def moved(
@@ -36,7 +37,8 @@ def moved(
 def source_evidence(path: Path) -> dict[str, object]:
     """What the file source itself sees at the end of the file, so that it recognises the position later."""
     from connect_core import systems
-    from connect_core.contracts import Position, Side
+    from connect_core.sdk.values import Position
+    from connect_core.work import Side
 
     source = systems.source(Side("file", {"path": str(path)}))
     partition = Partition(str(path))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import Part, Pins, Range
 from connect_core.ledger import Backfill, Ledger, task_lease_id
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Part, Pins, Range
 from tests.unit.cli.conftest import Waybill
 from tests.unit.cli.moves import moved
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import Reject
 from connect_core.ledger import Ledger
+from connect_core.sdk.values import Reject
 from tests.unit.cli.conftest import Waybill
 from tests.unit.cli.moves import moved
 

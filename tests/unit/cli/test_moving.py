@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import LIVE
 from connect_core.ledger import Lease, Ledger, task_lease_id
+from connect_core.sdk.values import LIVE
 from connect_core.stack.processes import wait_until
 from tests.unit.cli.conftest import Waybill
 from tests.unit.cli.moves import moved

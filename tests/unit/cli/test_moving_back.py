@@ -14,9 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 from connect_core import systems
-from connect_core.contracts import LIVE, Floor, Outcome, Pins, Range
 from connect_core.ledger import Lease, Ledger, task_lease_id
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Floor, Pins, Range
+from connect_core.work import Outcome
 from tests.contract.ledger.samples import receipt
 from tests.unit.cli.conftest import Typed, Waybill
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from connect_core.config import Settings, check_paths
-from connect_core.contracts import Json
 from connect_core.errors import ConfigError
+from connect_core.sdk.values import Json
 
 Faults = Callable[..., list[str]]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connect_core.config.references import MASK, masked, resolve_stack, reveal, revealed
-from connect_core.contracts import Side
 from connect_core.errors import ConfigError
+from connect_core.work import Side
 
 
 def test_environment_and_files_are_revealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from connect_core.config import ALL, Settings, check, load_document, load_settings, read_text, resolve, with_policies
 from connect_core.config.checking import Checked
-from connect_core.contracts import Side
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.stack import parts, record
 from connect_core.stack.processes import Process
+from connect_core.work import Side
 
 TEXT = """\
 version: 1

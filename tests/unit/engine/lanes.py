@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, OpenRange, Pins, Range, Search, Side
-from connect_core.records import Partition
 from connect_core.replication.host import boot_id
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import Attempt, OpenRange, Pins, Range
 from connect_core.version import code_version
+from connect_core.work import Lane, ScanTask, Side
 
 DRILL = Path(__file__).parent / "drill"
 """To be put on the workers' path."""
@@ -50,9 +52,9 @@ def meeting(home: Path, party: int) -> list[Lane]:
     ]
 
 
-def search(**options: Any) -> Search:
+def scan_task(**options: Any) -> ScanTask:
     side = Side("drill", {name: _plain(value) for name, value in options.items()})
-    return Search(uid="u", sink=side, ranges=(open_range(7),), limit_s=20, code=code_version())
+    return ScanTask(side, Scan(Attempt("u", 1), (open_range(7),), limit_s=20), code=code_version())
 
 
 def open_range(number: int) -> OpenRange:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import Lane, Outcome, Search
 from connect_core.engine import envelope
 from connect_core.errors import EngineFailed, Failure, Fenced, VersionMismatch
-from connect_core.found import Found
-from tests.unit.engine.lanes import lane, search
+from connect_core.sdk.scan import ScanResult
+from connect_core.work import Lane, Outcome, ScanTask
+from tests.unit.engine.lanes import lane, scan_task
 
 
 def test_a_request_comes_out_as_it_went_in(tmp_path: Path) -> None:
@@ -24,19 +24,19 @@ def test_a_large_request_travels_compressed(tmp_path: Path) -> None:
 
 
 def test_a_request_of_the_wrong_kind_is_no_request() -> None:
-    with pytest.raises(TypeError, match="Lane wanted, Search came"):
-        envelope.opened(envelope.request(search()), Lane)
+    with pytest.raises(TypeError, match="Lane wanted, ScanTask came"):
+        envelope.opened(envelope.request(scan_task()), Lane)
 
 
 def test_a_request_for_other_code_is_not_opened() -> None:
     with pytest.raises(VersionMismatch):
-        envelope.opened(envelope.request(replace(search(), code="other")), Search)
+        envelope.opened(envelope.request(replace(scan_task(), code="other")), ScanTask)
 
 
 def test_answers_come_out_as_they_went_in(tmp_path: Path) -> None:
     said = [Outcome(0, None, Failure("Refused", "no"), clean=False)]
     assert envelope.outcomes(lane(tmp_path), envelope.answer(said)) == said
-    seen = envelope.found(envelope.answer({7: Found({"q": 3}, complete=True)}))
+    seen = envelope.found(envelope.answer({7: ScanResult({"q": 3}, complete=True)}))
     assert dict(seen[7].scanned) == {"q": 3}
 
 

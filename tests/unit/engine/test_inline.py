@@ -15,7 +15,7 @@ from connect_core.engine import engine
 from connect_core.engine.inline import InlineEngine
 from connect_core.engine.spark_checks import installed_version
 from connect_core.errors import ConfigError, EngineFailed, Retriable
-from tests.unit.engine.lanes import DRILL, lane, meeting, search
+from tests.unit.engine.lanes import DRILL, lane, meeting, scan_task
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_lanes_run_side_by_side_in_processes_of_their_own(tmp_path: Path) -> Non
 
 
 def test_a_search_comes_back(tmp_path: Path) -> None:
-    (found,) = InlineEngine().find(search()).values()
+    (found,) = InlineEngine().scan(scan_task()).values()
     assert found.complete
     assert found.scanned["t"] != os.getpid()
 
@@ -80,7 +80,7 @@ def test_what_escapes_from_the_work_is_an_unclean_outcome_of_every_range(tmp_pat
 
 def test_what_fails_in_a_search_is_raised() -> None:
     with pytest.raises(Retriable, match="ValueError"):
-        InlineEngine().find(search(act="raise"))
+        InlineEngine().scan(scan_task(act="raise"))
 
 
 def test_a_child_that_ends_by_itself_is_told_without_what_it_quoted(tmp_path: Path) -> None:

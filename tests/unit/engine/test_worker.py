@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, Outcome
 from connect_core.engine import envelope
 from connect_core.engine.worker import run_lane, run_search
 from connect_core.errors import VersionMismatch
-from tests.unit.engine.lanes import lane, search
+from connect_core.work import Lane, Outcome
+from tests.unit.engine.lanes import lane, scan_task
 
 
 def refused(wanted: Lane, attempt_number: int = 0) -> Outcome:
@@ -70,6 +70,6 @@ def test_a_lane_of_other_code_is_not_even_unpickled() -> None:
 
 
 def test_a_search_of_other_code_is_refused() -> None:
-    answer = run_search(envelope.request(replace(search(), code="0.0.1+other")))
+    answer = run_search(envelope.request(replace(scan_task(), code="0.0.1+other")))
     with pytest.raises(VersionMismatch):
         envelope.found(answer)

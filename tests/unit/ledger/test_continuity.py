@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.contracts import LIVE, Gap, Pins, Position, Range
 from connect_core.ledger.continuity import continues
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Gap, Pins, Position, Range
 
 COMMITTED = Position(1, 100)
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy.dialects import postgresql, sqlite
 
-from connect_core.contracts import Floor, Gap, Receipt, Reject
 from connect_core.errors import ConfigError
 from connect_core.ledger.database import parse_url, shown
 from connect_core.ledger.rows import receipt_digest
 from connect_core.ledger.runs import new_run_id
 from connect_core.ledger.tables import UtcTime
+from connect_core.sdk.values import Floor, Gap, Reject
+from connect_core.work import Receipt
 
 RECEIPT = Receipt(
     0, 9, 9, 0, 1, 1, 7, 7, 6, 1, 0, 0, 90, 80, 0.5, "r", "s", {"q": [1]}, {"e": 1}, (Floor("p", "t", 5),)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from connect_core.digest import LinesDigest
 from connect_core.ledger.live import merged
+from connect_core.sdk.digest import LinesDigest
 from tests.contract.ledger.samples import receipt
 
 NOTHING = LinesDigest().text()

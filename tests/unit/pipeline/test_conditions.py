@@ -13,7 +13,7 @@ from connect_core.pipeline import conditions, sql
 from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.references import WRITTEN, Reference, reference
-from connect_core.records import encode_headers
+from connect_core.sdk.records import encode_headers
 from tests.unit.systems.driving import records
 
 NAMES = ["$.a", "$.b[0]", "$['a b']", "topic", "topic[2]", "header:x-1", "plain", "TAGS", "KEYS"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Json
 from connect_core.pipeline import Pipeline
-from connect_core.records import RECORD_SCHEMA, encode_headers
+from connect_core.sdk.records import RECORD_SCHEMA, encode_headers
+from connect_core.sdk.values import Json
 
 ROWS = [
     ("red", [("region", "eu")]),

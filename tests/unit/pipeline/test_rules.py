@@ -14,7 +14,7 @@ from paho.mqtt.client import topic_matches_sub
 from connect_core.pipeline import Pipeline, rules
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.rules import Rules
-from connect_core.records import RECORD_SCHEMA, encode_headers
+from connect_core.sdk.records import RECORD_SCHEMA, encode_headers
 from tests.unit.systems.driving import records
 
 LEVELS = st.sampled_from(["a", "b", "", "$SYS", "1"])

@@ -7,7 +7,7 @@ import pytest
 
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.templates import template
-from connect_core.records import encode_headers
+from connect_core.sdk.records import encode_headers
 from tests.unit.systems.driving import records
 
 ROWS = records(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_core.planning import Assignment, Share, assigned
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
 
 NOTHING = Assignment(0, 0, {})
 PARTITIONS = st.lists(st.integers(0, 40).map(lambda n: Partition(f"q{n:02}")), unique=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import OpenRange, Pins, Range
 from connect_core.planning import split_lanes
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import OpenRange, Pins, Range
 
 PINS = Pins(1, "pipeline", {}, "code")
 

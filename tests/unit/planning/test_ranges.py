@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Bounds, Gap, Pins
 from connect_core.planning import Goal, RangeLimits, plan_ranges
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Gap, Pins
 
 PINS = Pins(1, "pipeline", {}, "code")
 LIMITS = RangeLimits(1000, 1 << 20)

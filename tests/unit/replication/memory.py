@@ -12,27 +12,26 @@ from datetime import datetime
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.contracts import (
+from connect_core.errors import OffsetGone, Retriable
+from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan, Targets
+from connect_core.sdk.values import (
+    Attempt,
     Bounds,
     Delivered,
     Floor,
     Gap,
     Json,
-    Lane,
     Limit,
     OpenRange,
     Pins,
     Position,
     Range,
     Reject,
-    Search,
-    Side,
     SourceBatch,
-    Targets,
 )
-from connect_core.errors import OffsetGone, Retriable
-from connect_core.found import Found
-from connect_core.records import RECORD_SCHEMA, Partition
+from connect_core.work import Lane, Side
 
 
 def records(bodies: Mapping[int, bytes]) -> pa.RecordBatch:
@@ -153,7 +152,7 @@ class MemorySink:
             return (Floor(wanted.partition.id, "memory", 0, ahead=True),)
         return tuple(known) or (Floor(wanted.partition.id, "memory", len(self.rows)),)
 
-    def find(self, search: Search) -> dict[int, Found]:
+    def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         return {}
 
     def unfit(self, batch: pa.RecordBatch) -> list[tuple[int, str, str]]:
@@ -161,7 +160,7 @@ class MemorySink:
         return [(row, "Hated", "it is hated") for row, value in enumerate(values) if value in self.hated]
 
     @contextmanager
-    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[MemorySink]:
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[MemorySink]:
         self.first = len(self.rows)
         yield self
         self.closed = True
@@ -206,7 +205,7 @@ def lane_of(*items: OpenRange, tolerance: int = 0, quantum_s: float = 5.0, home:
     )
 
 
-def open_range(begin: int, end: int, *, number: int = 1, found: Found | None = None) -> OpenRange:
+def open_range(begin: int, end: int, *, number: int = 1, found: ScanResult | None = None) -> OpenRange:
     partition = Partition("memory")
     pins = Pins(1, "pipeline", {}, "code")
     wanted = Range("live", partition, 0, 0, begin, end, 1_000_000, 1 << 30, {}, pins)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Gap, Json, Limit, Position, Range, Recovered, SourceBatch
-from connect_core.found import Found
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.source import Recovered
+from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from tests.unit.replication.memory import MemorySink, MemorySource, records
 
 
@@ -57,5 +58,5 @@ class MemoryInbox(MemorySource):
     def evidence(self, wanted: Range, end: int) -> Json:
         return {"session": True}
 
-    def recovered(self, wanted: Range, found: Found) -> Recovered:
+    def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
         return Recovered({"session": True, "left": len(found.hits)}, possible_repeats=2)

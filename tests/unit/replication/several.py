@@ -10,26 +10,15 @@ from datetime import datetime
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.contracts import (
-    OPEN_END,
-    Bounds,
-    Delivered,
-    Followed,
-    Json,
-    Lane,
-    Limit,
-    OpenRange,
-    Position,
-    Range,
-    Search,
-    SourceBatch,
-)
 from connect_core.errors import Failure, TargetChanged, WaybillError
-from connect_core.found import Found
 from connect_core.ledger import task_lease_id
-from connect_core.records import Partition
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.source import Followed
+from connect_core.sdk.values import OPEN_END, Bounds, Delivered, Json, Limit, OpenRange, Position, Range, SourceBatch
+from connect_core.work import Lane, ScanTask
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range
 from tests.unit.replication.world import DirectEngine, World
 
@@ -132,13 +121,13 @@ class SeveralEngine(DirectEngine):
 
     unknown: frozenset[Partition] = frozenset()
 
-    def find(self, search: Search) -> dict[int, Found]:
-        self.sought.append(search)
-        return {item.id: self._found(item) for item in search.ranges}
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        self.sought.append(task)
+        return {item.id: self._found(item) for item in task.scan.ranges}
 
-    def _found(self, item: OpenRange) -> Found:
+    def _found(self, item: OpenRange) -> ScanResult:
         if item.range.partition in self.unknown:
-            return Found(failure=Failure.of(TargetChanged("Messages were deleted", next_step="Give the range up")))
+            return ScanResult(failure=Failure.of(TargetChanged("Messages were deleted", next_step="Give the range up")))
         stored = self.sink.stored  # type: ignore[attr-defined]
         begin = min(floor.position for floor in item.floors)
         rows = [
@@ -146,7 +135,7 @@ class SeveralEngine(DirectEngine):
             for position, (partition, offset) in enumerate(stored)
             if position >= begin and partition == item.range.partition and offset >= item.range.begin
         ]
-        return Found().merged(rows, {"memory": len(stored)}, True)
+        return ScanResult().merged(rows, {"memory": len(stored)}, True)
 
 
 @dataclass

@@ -8,17 +8,17 @@ from typing import TypeVar
 
 import pytest
 
-from connect_core.contracts import LIVE, Part, Position
 from connect_core.errors import ConfigError, EngineFailed, OffsetGone
 from connect_core.ledger import Backfill
 from connect_core.observe import Step
 from connect_core.planning.backfill_plan import BackfillPlan
-from connect_core.records import Partition
 from connect_core.replication.driver.backfill_task import is_done, require_resumable, run_backfill_task
 from connect_core.replication.driver.context import Progress, RunContext, RunListener
 from connect_core.replication.driver.run import run_task
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Part, Position
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySink, MemorySource
 from tests.unit.replication.world import MEMORY, DirectEngine, World

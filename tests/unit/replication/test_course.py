@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Bounds, Gap, Part, Position
 from connect_core.planning.backfill_plan import BackfillPlan, merged, within
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Gap, Part, Position
 
 A, B = Partition("a"), Partition("b")
 PLAN = BackfillPlan((Part(A, 0, 10, 20), Part(A, 0, 30, 35), Part(A, 1, 0, 5, {"file": 2}), Part(B, 0, 0, 7)))

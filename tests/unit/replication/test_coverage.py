@@ -10,13 +10,14 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from connect_core.contracts import Bounds, Limit, Range, Receipt, SourceBatch
 from connect_core.errors import DataError
-from connect_core.records import Partition
 from connect_core.replication.worker.counts import covered, cut, split_at
 from connect_core.replication.worker.lane import move
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Limit, Range, SourceBatch
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
+from connect_core.work import Receipt
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.world import World
 from tests.unit.systems.driving import range_of

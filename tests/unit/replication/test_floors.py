@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from connect_core.contracts import LIVE, Delivered, Floor, Json, Limit, Range, Search, Targets
 from connect_core.errors import EngineFailed, OffsetGone
-from connect_core.found import Found
 from connect_core.ledger import task_lease_id
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Targets
+from connect_core.sdk.values import LIVE, Delivered, Floor, Json, Limit, Range
+from connect_core.work import ScanTask
 from tests.unit.replication.memory import MemorySink
 from tests.unit.replication.world import DirectEngine, World
 
@@ -41,15 +43,15 @@ class Topics(MemorySink):
 
 
 class TopicsEngine(DirectEngine):
-    def find(self, search: Search) -> dict[int, Found]:
-        self.sought.append(search)
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        self.sought.append(task)
         seen = {}
-        for item in search.ranges:
+        for item in task.scan.ranges:
             topic = item.range.pins.target["memory"]
             [begin] = [floor.position for floor in item.floors if floor.target == topic]
             rows = [(offset, 0, topic, place) for place, (offset, _) in enumerate(self.sink.rows) if place >= begin]
             there = [row for row in rows if row[0] >= item.range.begin]
-            seen[item.id] = Found().merged(there, {topic: len(self.sink.rows)}, True)
+            seen[item.id] = ScanResult().merged(there, {topic: len(self.sink.rows)}, True)
         return seen
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from connect_core.contracts import Bounds, Gap, Position, Receipt, Search
 from connect_core.errors import EngineFailed, OffsetGone
-from connect_core.found import Found
 from connect_core.observe import Step
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import Bounds, Gap, Position
+from connect_core.work import Receipt, ScanTask
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.world import BODIES, MEMORY, World
@@ -165,11 +166,11 @@ def spread(world: World, there: dict[str, list[int]], oldest: int) -> World:
     left_open(world, delivered=0, oldest=oldest)
     rows = [(offset, 0, target, place) for target, several in there.items() for place, offset in enumerate(several)]
 
-    def find(search: Search) -> dict[int, Found]:
-        found = Found(spread=tuple(there)).merged(rows, {}, True)
-        return dict.fromkeys((item.id for item in search.ranges), found)
+    def scan(task: ScanTask) -> dict[int, ScanResult]:
+        found = ScanResult(spread=tuple(there)).merged(rows, {}, True)
+        return dict.fromkeys((item.id for item in task.scan.ranges), found)
 
-    world.engine.find = find  # type: ignore[method-assign]
+    world.engine.scan = scan  # type: ignore[method-assign]
     return world
 
 
@@ -197,10 +198,10 @@ def test_bytes_that_nobody_can_place_are_a_persons_to_decide_on(world: World) ->
     left_open(world, delivered=60, oldest=100)
     world.on_gap = "skip"
 
-    def find(search: Search) -> dict[int, Found]:
-        return {item.id: Found(complete=True, unplaced=900) for item in search.ranges}
+    def scan(task: ScanTask) -> dict[int, ScanResult]:
+        return {item.id: ScanResult(complete=True, unplaced=900) for item in task.scan.ranges}
 
-    world.engine.find = find  # type: ignore[method-assign]
+    world.engine.scan = scan  # type: ignore[method-assign]
     with pytest.raises(OffsetGone, match=r"last 900 bytes of memory.*--accept-gaps"):
         world.run()
     assert offsets(world) == list(range(60))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from connect_core.contracts import OPEN_END, Bounds, Pins, Position, Range
 from connect_core.planning import Goal
-from connect_core.records import Partition
 from connect_core.replication.driver.end_offsets import EndOffsets
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import OPEN_END, Bounds, Pins, Position, Range
 
 A, B = Partition("a"), Partition("b")
 

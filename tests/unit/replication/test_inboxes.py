@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import OPEN_END, Bounds, Gap, OpenRange
 from connect_core.errors import EngineFailed, OffsetGone, TooManyRejects
-from connect_core.found import Found, Prefix
-from connect_core.records import Partition
 from connect_core.replication.driver.lost_ranges import closed_from_target
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import Prefix, ScanResult
+from connect_core.sdk.values import OPEN_END, Bounds, Gap, OpenRange
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import World
 from tests.unit.systems.driving import range_of
@@ -126,7 +126,7 @@ def gaps_of(world: World) -> list[Gap]:
 def test_what_a_target_only_counts_comes_again_and_is_told(inbox: MemoryInbox) -> None:
     """Nothing of it was acknowledged: 7 records that are there for certain, and 3 that may be."""
     wanted = replace(range_of(Partition("inbox"), Bounds(0, 0, 0, 0)), end=OPEN_END)
-    found = Found({}, True, prefix=Prefix(through=7, records=7, unsure=3))
+    found = ScanResult({}, True, prefix=Prefix(through=7, records=7, unsure=3))
     [outcome] = closed_from_target(inbox, [OpenRange(1, wanted, (), inherited=True, found=found)])
     assert outcome.receipt is not None
     of_the_inbox = inbox.recovered(wanted, found).possible_repeats

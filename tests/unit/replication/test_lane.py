@@ -9,12 +9,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Delivered, Floor, FloorMove, Limit, Outcome, Range, Receipt, SourceBatch
-from connect_core.digest import RecordDigest, add_digests
-from connect_core.found import Found
-from connect_core.records import Lineage, Partition
 from connect_core.replication.worker.counts import empty_receipt, next_floors
 from connect_core.replication.worker.lane import move
+from connect_core.sdk.digest import RecordDigest, add_digests
+from connect_core.sdk.records import Lineage, Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import Delivered, Floor, FloorMove, Limit, Range, SourceBatch
+from connect_core.work import Outcome, Receipt
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 
 BODIES = [b"line %d" % n for n in range(100)]
@@ -63,7 +64,7 @@ def test_what_the_source_leaves_out_is_filtered(room: int) -> None:
 
 
 def test_records_found_in_the_target_are_not_sent_again() -> None:
-    found = Found().merged([(n, 0, "memory", n) for n in range(37)], {"memory": 37}, True)
+    found = ScanResult().merged([(n, 0, "memory", n) for n in range(37)], {"memory": 37}, True)
     sink = MemorySink()
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), sink)[0])
     assert sink.rows == [(n, BODIES[n]) for n in range(37, 100)]
@@ -73,13 +74,13 @@ def test_records_found_in_the_target_are_not_sent_again() -> None:
 
 
 def test_a_copy_too_many_is_surplus() -> None:
-    found = Found().merged([(3, 0, "memory", 0), (3, 0, "memory", 1)], {"memory": 2}, True)
+    found = ScanResult().merged([(3, 0, "memory", 0), (3, 0, "memory", 1)], {"memory": 2}, True)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink())[0])
     assert (receipt.already, receipt.surplus) == (1, 1)
 
 
 def test_what_may_be_there_twice_is_told_by_the_receipt() -> None:
-    found = Found(complete=True, possible_repeats=5)
+    found = ScanResult(complete=True, possible_repeats=5)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink())[0])
     assert (receipt.delivered, receipt.already, receipt.possible_repeats) == (100, 0, 5)
 
@@ -111,14 +112,14 @@ def test_a_first_batch_that_comes_when_the_time_is_over_is_moved() -> None:
 
 def test_an_attempt_that_gets_less_far_leaves_a_floor_below_what_is_there() -> None:
     """Delivery rule 6: records 60 to 79 were found, but this attempt closes the range at 42."""
-    found = Found().merged([(n, 0, "memory", n) for n in range(60, 80)], {"memory": 80}, True)
+    found = ScanResult().merged([(n, 0, "memory", n) for n in range(60, 80)], {"memory": 80}, True)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink(room=42))[0])
     assert receipt.end == 42
     assert receipt.floors == (FloorMove(0, Floor(LINEAGE.partition_id, "memory", 60, True, {})),)
 
 
 def test_time_over_among_records_that_are_there_already() -> None:
-    found = Found().merged([(n, 0, "memory", n) for n in range(0, 20, 2)], {"memory": 20}, True)
+    found = ScanResult().merged([(n, 0, "memory", n) for n in range(0, 20, 2)], {"memory": 20}, True)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink(room=3))[0])
     assert (receipt.end, receipt.read, receipt.already, receipt.delivered) == (7, 7, 4, 3)
 
@@ -238,7 +239,7 @@ def test_a_receipt_moves_the_floors_of_targets_that_were_written_and_no_others()
 
 def test_a_receipt_moves_the_floors_of_targets_that_were_looked_through() -> None:
     """Those of another topic stay `ahead`: nobody has looked there."""
-    found = Found().merged([], {"copy/b/0": 30, "copy/b/0 doubtful": 0}, True)
+    found = ScanResult().merged([], {"copy/b/0": 30, "copy/b/0 doubtful": 0}, True)
     ahead = tuple(Floor(LINEAGE.partition_id, name, 5, ahead=True) for name in ("copy/b/0", "former/b/0"))
     nothing = Delivered(0, 0, {}, {})
     moves = next_floors(replace(open_range(0, 10, found=found), floors=ahead), nothing, 10)
@@ -254,7 +255,7 @@ def test_a_lane_that_starts_late_keeps_time_to_end(
     monkeypatch: pytest.MonkeyPatch, left_s: float, quantum_s: float, expected_s: float
 ) -> None:
     now = 1_000_000_000_000
-    for module in ("clock", "contracts"):
+    for module in ("clock", "sdk.values"):
         monkeypatch.setattr(f"connect_core.{module}.now_ns", lambda: now)
     source = MemorySource(BODIES)
     limits: list[Limit] = []

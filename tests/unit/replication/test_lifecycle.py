@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Gap, Json, Limit, Pins, Position, Range, SourceBatch
 from connect_core.errors import (
     EngineFailed,
     Failure,
@@ -24,10 +23,11 @@ from connect_core.errors import (
 )
 from connect_core.ledger import task_lease_id
 from connect_core.pipeline import Pipeline, Shaped
-from connect_core.records import Partition
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.lifecycle import put_aside_error
 from connect_core.replication.worker.lane import move
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Gap, Json, Limit, Pins, Position, Range, SourceBatch
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import Floor, FloorMove, OpenRange, Receipt
-from connect_core.found import Found
 from connect_core.replication.driver.scan_cache import ScanCache
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import Floor, FloorMove, OpenRange
+from connect_core.work import Receipt
 from tests.unit.replication.memory import open_range
 
 TARGET = "memory"
 
 
 def settled(cache: ScanCache, end: int, *, ahead: bool = True) -> None:
-    found = Found().merged([(n, 0, TARGET, n) for n in range(90)], {TARGET: 90}, True)
+    found = ScanResult().merged([(n, 0, TARGET, n) for n in range(90)], {TARGET: 90}, True)
     item = replace(open_range(0, 100), found=found)
     floors = (FloorMove(0, Floor(item.range.partition.id, TARGET, end, ahead)),)
     cache.settled(item, replace(receipt(end), floors=floors))

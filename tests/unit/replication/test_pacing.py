@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import UNPACED, Lane, Limit, Outcome, Pace, Range, SourceBatch
 from connect_core.replication.driver.rate import MOST_SAVED_S, Budget
 from connect_core.replication.worker.lane import move
 from connect_core.replication.worker.pacer import PIECE_S, Pacer
+from connect_core.sdk.values import Limit, Range, SourceBatch
+from connect_core.work import UNPACED, Lane, Outcome, Pace
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.world import World
 

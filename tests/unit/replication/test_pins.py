@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from connect_core.config import Resolved
-from connect_core.contracts import Json, Position, Side
 from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
-from connect_core.records import Partition
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Json, Position
+from connect_core.work import Side
 from tests.unit.replication.world import MEMORY, World
 
 TWO = [MEMORY, Partition("another")]
@@ -89,7 +90,7 @@ def test_a_connection_changed_between_two_attempts_counts_behind_the_open_ranges
     world.check()
     assert said == [{"sink": {"colour": "old"}}], "asked once"
     assert [lane.sink for lane in world.engine.lanes] == [OLD, OLD, NEW]
-    assert [search.sink for search in world.engine.sought] == [OLD]
+    assert [task.sink for task in world.engine.sought] == [OLD]
     pinned = [(row.receipt.end, row.pins.connections["sink"]) for row in world.ledger.receipts(world.connector.uid)]
     assert sorted(pinned, key=lambda one: one[0]) == [(200, {"colour": "old"}), (250, {"colour": "new"})]
 
@@ -98,7 +99,7 @@ def test_a_search_looks_where_the_pinned_revision_wrote(world: World) -> None:
     die_half_way(world)
     change_the_document(world)
     attempt(world, NEW)
-    assert [search.sink for search in world.engine.sought] == [OLD]
+    assert [task.sink for task in world.engine.sought] == [OLD]
 
 
 def test_an_open_range_whose_pipeline_gives_other_results_now_is_not_gone_on_with(world: World) -> None:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Floor, FloorMove, Outcome
 from connect_core.ledger import floors as moving
 from connect_core.observe import Step
-from connect_core.records import Partition
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.ledger_batches import in_batches, to_settle
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Floor, FloorMove
+from connect_core.work import Outcome
 from tests.contract.ledger.samples import receipt
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySource

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connect_core.contracts import Bounds, Delivered, Floor, OpenRange
-from connect_core.found import Found, Prefix
-from connect_core.records import Partition
 from connect_core.replication.driver.lost_ranges import lost_ranges
 from connect_core.replication.worker.counts import next_floors
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import Prefix, ScanResult
+from connect_core.sdk.values import Bounds, Delivered, Floor, OpenRange
 from tests.unit.systems.driving import range_of
 
 PARTITION = Partition("p")
-FOUND = Found({"broker": 130}, True, prefix=Prefix(through=60, records=30, unsure=8), possible_repeats=4)
+FOUND = ScanResult({"broker": 130}, True, prefix=Prefix(through=60, records=30, unsure=8), possible_repeats=4)
 ITEM = OpenRange(
     1, range_of(PARTITION, Bounds(0, 20, 0, 100)), (Floor(PARTITION.id, "broker", 100),), inherited=True, found=FOUND
 )

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Delivered, Lane, Limit, OnRefused, OpenRange, Outcome
 from connect_core.errors import Refused, TooManyRejects
-from connect_core.records import Lineage, Partition
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts
 from connect_core.replication.worker.lane import move
 from connect_core.replication.worker.rejects import reject_row
+from connect_core.sdk.records import Lineage, Partition
+from connect_core.sdk.sink import OnRefused
+from connect_core.sdk.values import Delivered, Limit, OpenRange
+from connect_core.work import Lane, Outcome
 from tests.unit.replication.memory import MemorySource, records
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld, _Writer
 from tests.unit.replication.world import World

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from connect_core.errors import ConfigError
-from connect_core.records import Partition
 from connect_core.replication.backfill.request import (
     Moments,
     Request,
@@ -20,6 +19,7 @@ from connect_core.replication.backfill.request import (
     parse_span,
     stream_of,
 )
+from connect_core.sdk.records import Partition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUEUES = [Partition(f"orders/broker-{broker}/{number}") for broker in "ab" for number in (0, 1, 10)]

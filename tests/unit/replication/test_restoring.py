@@ -15,15 +15,16 @@ from pathlib import Path
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Floor, Lane, Outcome, Position, Range
 from connect_core.errors import ConfigError, DataError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id, upgrade
-from connect_core.records import Partition
 from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import SEEN_FILE, recognise, remember, remembered, told_restored
 from connect_core.replication.driver.task import TaskRun
 from connect_core.replication.locks import held_alone
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Floor, Position, Range
+from connect_core.work import Lane, Outcome
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import BODIES, MEMORY, World
 

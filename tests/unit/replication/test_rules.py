@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import OPEN_END, Limit, OpenRange, Outcome
-from connect_core.digest import RecordDigest
-from connect_core.found import Found, Hit
 from connect_core.pipeline import Pipeline
-from connect_core.records import Lineage, Partition, ordinals, whole_records
 from connect_core.replication.driver.lost_ranges import closed_from_target
 from connect_core.replication.worker import counts
 from connect_core.replication.worker.lane import move
+from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.records import Lineage, Partition, ordinals, whole_records
+from connect_core.sdk.scan import Hit, ScanResult
+from connect_core.sdk.values import OPEN_END, Limit, OpenRange
+from connect_core.work import Outcome
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.test_lane import receipt_of
@@ -101,7 +102,7 @@ def test_killed_between_the_outputs_of_a_record_the_others_are_delivered(there: 
     """Whichever of them the dead attempt had written, and in whatever order over the targets."""
     all_pairs = pairs(all_outputs())
     before = all_pairs[3 : 3 + there] + all_pairs[-there:]
-    found = Found().merged([Hit(*one, "memory", n) for n, one in enumerate(before)], {"memory": len(before)}, True)
+    found = ScanResult().merged([Hit(*one, "memory", n) for n, one in enumerate(before)], {"memory": len(before)}, True)
     sink = Outputs()
     receipt = receipt_of(moved(sink, open_range(0, 100, found=found)))
     assert sorted([*((one[0], one[1]) for one in sink.given), *set(before)]) == all_pairs
@@ -160,7 +161,7 @@ def test_the_bound_of_dead_letters_ends_a_range_between_records(monkeypatch: pyt
 def test_what_an_inbox_has_in_part_comes_again_and_is_told_as_possible_repeats() -> None:
     """The record at 11 has one output of two in the target: it was not acknowledged."""
     hits = [Hit(10, 0, "memory", 0, trace=7, outputs=2), Hit(10, 1, "other", 0, trace=7, outputs=2)]
-    found = Found().merged([*hits, Hit(11, 0, "memory", 1, trace=8, outputs=2)], {}, True)
+    found = ScanResult().merged([*hits, Hit(11, 0, "memory", 1, trace=8, outputs=2)], {}, True)
     (outcome,) = closed_from_target(MemoryInbox([]), [open_range(10, OPEN_END, found=found)])
     receipt = receipt_of(outcome)
     assert (receipt.begin, receipt.end, receipt.passed, receipt.emitted, receipt.already) == (10, 12, 2, 3, 3)

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connect_core.contracts import Bounds, Gap, Part, Pins, Position
 from connect_core.errors import ConfigError, Failure, OffsetGone, PartitionUnreachable
 from connect_core.ledger import SettledRange
-from connect_core.records import Partition
 from connect_core.replication.backfill.request import Moments
 from connect_core.replication.backfill.select import Selection, bounds_of, by_moments, by_ranges, by_receipts, looked_at
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Gap, Part, Pins, Position
 from tests.contract.ledger.samples import receipt
 from tests.unit.replication.memory import MemorySource
 

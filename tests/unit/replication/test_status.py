@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connect_core.contracts import LIVE
 from connect_core.errors import (
     ConfigError,
     EngineFailed,
@@ -20,6 +19,7 @@ from connect_core.errors import (
 )
 from connect_core.ledger import Run
 from connect_core.replication.driver.status import Facts, Status, status_of
+from connect_core.sdk.values import LIVE
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 AWAY = Unreachable("the broker is away", where="broker-a", next_step="Start it")

@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, Outcome
 from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.task import TaskRun
+from connect_core.work import Lane, Outcome
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from connect_core import clock
-from connect_core.contracts import OPEN_END, Lane, Outcome
 from connect_core.errors import EngineFailed, OffsetGone, Retriable
 from connect_core.observe import Step
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.values import OPEN_END
+from connect_core.work import Lane, Outcome
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, World
 

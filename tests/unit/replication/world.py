@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connect_core.config.resolving import Resolved
-from connect_core.contracts import Lane, Outcome, Receipt, Search, Side
 from connect_core.errors import EngineFailed
-from connect_core.found import Found
 from connect_core.ledger import Connector, Ledger
-from connect_core.records import Partition
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.ledger_batches import RANGES
@@ -19,6 +16,9 @@ from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
 from connect_core.replication.locks import shared
 from connect_core.replication.worker.lane import move
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.work import Lane, Outcome, Receipt, ScanTask, Side
 from tests.unit.replication.memory import MemorySink, MemorySource
 
 BODIES = [b"line %d" % n for n in range(200)]
@@ -34,7 +34,7 @@ class DirectEngine:
     sink: MemorySink
     dies_after: int | None = None
     lost_after: bool = False
-    sought: list[Search] = field(default_factory=list)
+    sought: list[ScanTask] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     described: str = "direct"
 
@@ -58,17 +58,17 @@ class DirectEngine:
             raise EngineFailed("the answer of the engine was lost")
         return outcomes
 
-    def find(self, search: Search) -> dict[int, Found]:
-        self.sought.append(search)
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        self.sought.append(task)
         seen = {}
-        for item in search.ranges:
+        for item in task.scan.ranges:
             begin = min(floor.position for floor in item.floors)
             rows = [
                 (offset, 0, "memory", position)
                 for position, (offset, _) in enumerate(self.sink.rows)
                 if position >= begin and offset >= item.range.begin
             ]
-            seen[item.id] = Found().merged(rows, {"memory": len(self.sink.rows)}, True)
+            seen[item.id] = ScanResult().merged(rows, {"memory": len(self.sink.rows)}, True)
         return seen
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from connect_core.errors import ConfigError, DataError
-from connect_core.records import encode_headers
 from connect_core.rocketmq.wire import properties
+from connect_core.sdk.records import encode_headers
 from connect_core.spark.messages import (
     check_mode,
     encoded_headers,

@@ -8,24 +8,23 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from connect_core.contracts import (
+from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import (
+    Attempt,
     Bounds,
     Delivered,
     Floor,
     Gap,
     Json,
-    Lane,
     Limit,
     OpenRange,
     Pins,
     Position,
     Range,
     Reject,
-    Side,
-    Sink,
-    Source,
 )
-from connect_core.records import RECORD_SCHEMA, Partition
 
 UID = "0123abcd"
 NO_PINS = Pins(1, "", {}, "test")
@@ -54,9 +53,8 @@ def range_of(
     )
 
 
-def lane(epoch: int = 1) -> Lane:
-    side = Side("test", {})
-    return Lane("test", UID, 0, epoch, side, side, {}, 0, (), 5.0, "boot", 0, (), "test")
+def attempt(epoch: int = 1) -> Attempt:
+    return Attempt(UID, epoch)
 
 
 def records(values: list[bytes | None], first_offset: int = 0, **columns: list[object]) -> pa.RecordBatch:
@@ -144,7 +142,7 @@ class Filler:
 
     def write(self, planned: OpenRange, values: list[bytes | None]) -> Delivered:
         """Writes and flushes; settles nothing."""
-        with self.sink.writer(lane(self.epoch), planned) as writer:
+        with self.sink.writer(attempt(self.epoch), planned) as writer:
             assert writer.write(records(values, self.next_offset), limit()) == len(values)
             return writer.flush(limit())
 

@@ -20,22 +20,21 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import BaseModel
 
-from connect_core.contracts import (
+from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan, Targets
+from connect_core.sdk.values import (
+    Attempt,
     Bounds,
     Delivered,
     Floor,
     Json,
-    Lane,
     Limit,
     OpenRange,
     Position,
     Range,
-    Search,
     SourceBatch,
-    Targets,
 )
-from connect_core.found import Found
-from connect_core.records import RECORD_SCHEMA, Partition
 from connect_core.systems import System
 
 
@@ -107,15 +106,15 @@ class Drill:
     def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
         return ()
 
-    def find(self, search: Search) -> dict[int, Found]:
+    def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         self._act()
-        return {item.id: Found({"t": os.getpid()}, complete=True) for item in search.ranges}
+        return {item.id: ScanResult({"t": os.getpid()}, complete=True) for item in wanted.ranges}
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         return []
 
     @contextmanager
-    def writer(self, lane: Lane, wanted: OpenRange) -> Iterator[Writer]:
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Writer]:
         if self.options.act == "raise":  # of the target: what a source raises concerns its partition alone
             self._act()
         yield Writer()

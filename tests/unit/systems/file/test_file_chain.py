@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import Position
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Position
 from connect_core.systems.file import birth, identity
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.patterns import Scheme

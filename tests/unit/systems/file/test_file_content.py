@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import OPEN_END, SourceBatch
 from connect_core.errors import ContentRefused, Failure
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import OPEN_END, SourceBatch
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from tests.unit.systems.driving import Follower, limit, range_of

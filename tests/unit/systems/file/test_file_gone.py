@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import OPEN_END, Gap, Position
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import OPEN_END, Gap, Position
 from connect_core.systems.file import identity
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Gap, Position
 from connect_core.ledger import PartitionState
-from connect_core.records import Partition
 from connect_core.replication.driver.lifecycle import to_be_told
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Gap, Position
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, split_points
 from connect_core.systems.file.source import FileSource

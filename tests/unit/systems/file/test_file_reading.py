@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Position, Range, SourceBatch
 from connect_core.errors import Retriable, Unreachable
-from connect_core.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.values import Position, Range, SourceBatch
 from connect_core.systems.file import reading
 from connect_core.systems.file.lines import LineRules, line_batch, line_feeds
 from connect_core.systems.file.options import FileSourceOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import ORIGIN, Gap, Json, Position
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import ORIGIN, Gap, Json, Position
 from connect_core.systems.file import birth, identity
 from connect_core.systems.file.former import Owners
 from connect_core.systems.file.identity import Former, Past

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.contracts import OPEN_END, Floor, Search, Side
 from connect_core.errors import ConfigError, Retriable, TargetChanged, Unreachable
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import OPEN_END, Attempt, Floor
 from connect_core.systems.file import aside, target
 from connect_core.systems.file.options import FileSinkOptions
 from connect_core.systems.file.sink import FileSink
-from tests.unit.systems.driving import UID, Filler, lane, limit, records
+from tests.unit.systems.driving import UID, Filler, attempt, limit, records
 
 
 def sink(path: Path, **options: object) -> FileSink:
@@ -48,7 +49,7 @@ def test_values_become_lines(out: Path, filler: Filler) -> None:
 
 def test_slices_of_batches_are_written_as_they_are(out: Path, filler: Filler) -> None:
     planned = filler.plan()
-    with filler.sink.writer(lane(), planned) as writer:
+    with filler.sink.writer(attempt(), planned) as writer:
         writer.write(records([b"a", b"b", b"c", b"d"]).slice(1, 2), limit())
         writer.write(records([]), limit())
         writer.flush(limit())
@@ -63,7 +64,7 @@ def test_ranges_of_a_lane_follow_each_other(out: Path, filler: Filler) -> None:
 
 
 def test_nothing_is_taken_when_the_quantum_is_over(out: Path, filler: Filler) -> None:
-    with filler.sink.writer(lane(), filler.plan()) as writer:
+    with filler.sink.writer(attempt(), filler.plan()) as writer:
         assert writer.write(records([b"a"]), limit(quantum_s=-1)) == 0
         delivered = writer.flush(limit())
     assert (delivered.records, delivered.behind) == (0, {str(out): 0})
@@ -90,7 +91,7 @@ def test_bytes_are_not_set_aside_before_there_is_something_to_write(out: Path, f
 def test_a_writer_left_without_flush_makes_the_next_one_begin_where_it_did(out: Path, filler: Filler) -> None:
     filler.run([b"settled"])
     planned = filler.plan()
-    with filler.sink.writer(lane(5), planned) as writer:
+    with filler.sink.writer(attempt(5), planned) as writer:
         writer.write(records([b"abandoned"]), limit())
     filler.write(planned, [b"next"])
     assert out.read_bytes() == b"settled\nnext\n"
@@ -100,7 +101,7 @@ def test_every_attempt_sets_aside_under_a_name_of_its_own(out: Path, filler: Fil
     filler.run([b"settled"])
     for text in (b"one", b"two", b"three"):
         planned = replace(Filler(sink(out), filler.floors).plan())
-        with sink(out).writer(lane(9), planned) as writer:
+        with sink(out).writer(attempt(9), planned) as writer:
             writer.write(records([text]), limit())
             writer.flush(limit())
     assert Path(f"{out}.unsettled-9").read_bytes() == b"one\n"
@@ -167,7 +168,7 @@ def test_a_replaced_file_is_begun_again_by_the_next_attempt(out: Path) -> None:
     again = Filler(sink(out, on_replaced="continue"), filler.floors, epoch=5)
     again.settle(again.write(planned, [b"never", b"settled"]), 2)
     assert out.read_bytes() == b"never\nsettled\n"
-    with sink(out).writer(lane(), again.plan()) as writer:
+    with sink(out).writer(attempt(), again.plan()) as writer:
         writer.write(records([b"more"]), limit())
         writer.flush(limit())
     assert out.read_bytes() == b"never\nsettled\nmore\n"
@@ -175,7 +176,7 @@ def test_a_replaced_file_is_begun_again_by_the_next_attempt(out: Path) -> None:
 
 def test_a_file_renamed_while_it_is_written_gets_no_receipt(out: Path, filler: Filler) -> None:
     filler.run([b"settled"])
-    with filler.sink.writer(lane(), filler.plan()) as writer:
+    with filler.sink.writer(attempt(), filler.plan()) as writer:
         writer.write(records([b"next"]), limit())
         out.rename(out.with_suffix(".1"))
         with pytest.raises(TargetChanged, match="is gone"):
@@ -201,7 +202,7 @@ def test_a_file_cut_while_it_is_written_gets_no_receipt(
     filler.run([b"settled"])
     planned = filler.plan()
     cutting_before_writes(monkeypatch, 0, 3)
-    with filler.sink.writer(lane(), planned) as writer:
+    with filler.sink.writer(attempt(), planned) as writer:
         writer.write(records([b"behind" * 1000]), limit())
         with pytest.raises(TargetChanged, match="does not hold any more what was settled"):
             writer.flush(limit())
@@ -291,19 +292,19 @@ def test_names_of_tasks_and_leases(out: Path, tmp_path: Path) -> None:
 
 def test_find_has_nothing_to_look_for(out: Path, filler: Filler) -> None:
     planned = filler.plan()
-    search = Search(UID, Side("file", {}), (planned,), 1.0, "test")
-    assert filler.sink.find(search)[planned.id].complete
+    search = Scan(Attempt(UID, 1), (planned,), 1.0)
+    assert filler.sink.scan(search)[planned.id].complete
 
 
 def test_find_tells_how_many_bytes_no_receipt_covers(out: Path, filler: Filler) -> None:
     filler.run([b"settled"])
     planned = filler.plan()
-    search = Search(UID, Side("file", {}), (planned,), 1.0, "test")
-    assert filler.sink.find(search)[planned.id].unplaced == 0
+    search = Scan(Attempt(UID, 1), (planned,), 1.0)
+    assert filler.sink.scan(search)[planned.id].unplaced == 0
     filler.write(planned, [b"unsettled"])
-    assert sink(out).find(search)[planned.id].unplaced == 10
+    assert sink(out).scan(search)[planned.id].unplaced == 10
     replaced(out)
-    assert sink(out).find(search)[planned.id].unplaced == 0
+    assert sink(out).scan(search)[planned.id].unplaced == 0
 
 
 def test_floors_of_another_file_do_not_count(out: Path, filler: Filler) -> None:
@@ -332,7 +333,7 @@ def test_nothing_is_written_behind_what_another_program_did(out: Path, deed, set
     filler = Filler(sink(out))
     if settled:
         filler.run(settled)
-    with filler.sink.writer(lane(), filler.plan()) as writer:
+    with filler.sink.writer(attempt(), filler.plan()) as writer:
         writer.write(records([b"before"]), limit())
         deed(out)
         there = out.read_bytes()
@@ -342,7 +343,7 @@ def test_nothing_is_written_behind_what_another_program_did(out: Path, deed, set
 
 
 def test_a_new_file_that_was_emptied_while_it_was_written_is_written_again(out: Path, filler: Filler) -> None:
-    with filler.sink.writer(lane(), filler.plan()) as writer:
+    with filler.sink.writer(attempt(), filler.plan()) as writer:
         writer.write(records([b"before"]), limit())
         os.truncate(out, 0)
         with pytest.raises(TargetChanged, match="the next run writes again what has no receipt"):
@@ -362,7 +363,7 @@ def test_a_cut_right_before_a_write_gets_no_receipt(
     planned = filler.plan()
     before = out.stat().st_size if settled else 0
     cutting_before_writes(monkeypatch, before, before)
-    with filler.sink.writer(lane(), planned) as writer:
+    with filler.sink.writer(attempt(), planned) as writer:
         writer.write(records([b"before"]), limit())
         writer.write(records([b"behind" * 1000]), limit())
         with pytest.raises(TargetChanged, match=f"what was written from byte {before} on"):
@@ -372,7 +373,7 @@ def test_a_cut_right_before_a_write_gets_no_receipt(
 def test_a_failed_write_takes_nothing_back_in_a_file_that_was_cut(out: Path, filler: Filler) -> None:
     """To cut at the place where it was flushed would make it longer, with zeros."""
     filler.run([b"settled" * 10])
-    with filler.sink.writer(lane(), filler.plan()) as writer:
+    with filler.sink.writer(attempt(), filler.plan()) as writer:
         writer.write(records([b"x" * 50]), limit())
         with file_size_limit(140), pytest.MonkeyPatch.context() as patched:
             cutting_before_writes(patched, 139, 3)
@@ -388,7 +389,7 @@ def test_a_failed_write_takes_nothing_back_in_a_file_that_was_cut(out: Path, fil
 def test_a_file_renamed_in_mid_range_says_what_it_holds_and_what_is_next(out: Path, policy: str, told: str) -> None:
     filler = Filler(sink(out, on_replaced=policy))
     filler.run([b"settled"])
-    with filler.sink.writer(lane(), filler.plan()) as writer:
+    with filler.sink.writer(attempt(), filler.plan()) as writer:
         writer.write(records([b"next"]), limit())
         out.rename(out.with_suffix(".1"))
         with pytest.raises(TargetChanged, match=f"is gone; the one that was written holds 5 bytes.*{told}"):
@@ -425,8 +426,8 @@ def test_lines_settled_under_a_later_name_are_not_taken_for_unsettled(out: Path,
     later.run([b"two"])
     floors = former.floors | later.floors
     again = Filler(sink(linked), floors)
-    search = Search(UID, Side("file", {}), (replace(planned, floors=tuple(floors.values())),), 1.0, "test")
-    assert again.sink.find(search)[planned.id].unplaced == 0
+    search = Scan(Attempt(UID, 1), (replace(planned, floors=tuple(floors.values())),), 1.0)
+    assert again.sink.scan(search)[planned.id].unplaced == 0
     delivered = again.write(replace(planned, floors=tuple(floors.values())), [b"three"])
     assert (out.read_bytes(), unsettled_of(out)) == (b"one\ntwo\nthree\n", [])
     assert (delivered.began, delivered.behind) == ({str(out): 8}, {str(out): 14})
@@ -569,7 +570,7 @@ def test_setting_aside_ends_when_the_lane_has_no_time_left_and_is_gone_on_with(
 
     monkeypatch.setattr(os, "fsync", fsync)
     with (
-        filler.sink.writer(lane(5), filler.plan()) as writer,
+        filler.sink.writer(attempt(5), filler.plan()) as writer,
         pytest.raises(Retriable, match=r"[1-9][\d,]+ of 68,000 bytes .* were moved to .*-5, [\d,]+ are left"),
     ):
         writer.write(records([b"next"]), limit(deadline_s=0.5))
@@ -630,15 +631,15 @@ def test_what_an_attempt_left_in_a_rotated_file_is_told_and_counted(out: Path, *
     planned = replace(planned, range=replace(planned.range, end=OPEN_END if live else planned.range.end))
     for _ in range(2):  # whoever had no receipt told nobody
         again = sink(out, on_replaced="continue")
-        with again.writer(lane(5), planned) as idle:
+        with again.writer(attempt(5), planned) as idle:
             assert idle.flush(limit()).possible_repeats == 0
-        with again.writer(lane(5), planned) as writer:
+        with again.writer(attempt(5), planned) as writer:
             writer.write(records([b"left"]), limit())
             writer.write(records([b"behind", b"and more"]), limit())
             delivered = writer.flush(limit())
         assert delivered.where["left_in"] == [[str(rotated), 12]]
         assert delivered.possible_repeats == 2
-    with again.writer(lane(5), planned) as writer:
+    with again.writer(attempt(5), planned) as writer:
         writer.write(records([b"next"]), limit())
         assert writer.flush(limit()).possible_repeats == 0
     assert rotated.read_bytes() == b"settled\nleft\nbehind\n"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import OPEN_END, SourceBatch
 from connect_core.errors import Failure, PartitionUnreachable
-from connect_core.records import Partition
 from connect_core.replication.worker.range import concerns_one
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import OPEN_END, SourceBatch
 from connect_core.systems.file import source as module
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.contracts import ORIGIN, Bounds, Delivered, Floor, OpenRange, Range
 from connect_core.errors import TargetChanged
-from connect_core.found import Found, Prefix
-from connect_core.records import Partition
 from connect_core.replication.worker.counts import next_floors
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import Prefix, ScanResult
+from connect_core.sdk.values import ORIGIN, Bounds, Delivered, Floor, OpenRange, Range
 from connect_core.systems.mqtt import progress
 from connect_core.systems.mqtt.progress import Progress
 from tests.unit.systems.driving import range_of
@@ -68,9 +68,9 @@ class World:
         for offset in range(begin, begin + count):
             self.delivered[offset] = self.delivered.get(offset, 0) + 1
 
-    def _found(self, item: OpenRange) -> Found:
+    def _found(self, item: OpenRange) -> ScanResult:
         settled = self.floor.position
-        return Found(
+        return ScanResult(
             {BROKER: max(self.kept.count if self.kept else 0, settled)},
             True,
             prefix=progress.covered(self.kept, item.range, settled, self.group),
@@ -80,7 +80,7 @@ class World:
     def _settle(self, item: OpenRange, begun: Progress, at: Progress, end: int) -> None:
         written = at.count - begun.count
         delivered = Delivered(written, 0, {BROKER: at.count}, {}, evidence={"unsure": list(at.unsure)})
-        found = item.found or Found()
+        found = item.found or ScanResult()
         already = min(max(found.prefix.through - self.settled, 0), end - self.settled)
         assert written + already == end - self.settled
         self.told += at.repeats - begun.repeats + found.possible_repeats

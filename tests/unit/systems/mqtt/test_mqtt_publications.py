@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.records import encode_headers
+from connect_core.sdk.records import encode_headers
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
 from connect_core.systems.mqtt.publications import Composer, Publication
 from connect_core.systems.mqtt.reception import Arrival

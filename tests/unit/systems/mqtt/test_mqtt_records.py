@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.records import RECORD_SCHEMA, decode_headers
+from connect_core.sdk.records import RECORD_SCHEMA, decode_headers
 from connect_core.systems.mqtt.packets import Packet, Properties
 from connect_core.systems.mqtt.reception import Arrival
 from connect_core.systems.mqtt.records import record_batch

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import Pins, Range
 from connect_core.errors import ConfigError, Failure, Refused, Unreachable, WaybillError
-from connect_core.records import Partition
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Pins, Range
 from connect_core.systems.mqtt.source import _ended, _of_some
 
 FIRST, SECOND = Partition("session-0"), Partition("session-1")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Limit
 from connect_core.errors import OffsetGone, Retriable
-from connect_core.records import Lineage
 from connect_core.rocketmq import Acknowledged, Queue, Slice, StoreStatus
+from connect_core.sdk.records import Lineage
+from connect_core.sdk.values import Limit
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.writing import QueueWriter
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue

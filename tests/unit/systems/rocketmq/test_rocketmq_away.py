@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import Position
 from connect_core.errors import Unreachable
-from connect_core.records import Partition
 from connect_core.rocketmq import NoAnswer, NoMaster, PullResult, PullStatus, Queue, QueueBounds, TopicMissing
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Position
 from connect_core.systems.rocketmq.options import RocketMQSourceOptions
 from connect_core.systems.rocketmq.source import RocketMQSource
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Limit
 from connect_core.rocketmq import Queue
+from connect_core.sdk.values import Limit
 from connect_core.systems.rocketmq.appending import uncovered
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Parcel, batch_sizes, message_bytes

@@ -8,11 +8,12 @@ from contextlib import ExitStack
 import pytest
 
 from connect_core import systems
-from connect_core.contracts import Floor, Side
 from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue
+from connect_core.sdk.values import Floor
 from connect_core.systems.rocketmq.connecting import queue_of
 from connect_core.systems.rocketmq.routing import kept_homes, pins_of
+from connect_core.work import Side
 
 
 def test_a_queue_by_its_key() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.contracts import Bounds, Gap, Position
 from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue, QueueBounds
+from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.rocketmq.continuity import (
     at_end,
     begun_at,

@@ -14,12 +14,12 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.digest import RecordDigest
-from connect_core.records import Lineage
 from connect_core.rocketmq import Entry, StoredMessage
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import decode_entries, encode_batch
 from connect_core.rocketmq.wire.stored_message import INNER_BATCH, MAGIC_V2, NEED_UNWRAP, encode_message
+from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.records import Lineage
 from connect_core.systems.rocketmq.attributes import attribute_columns
 from connect_core.systems.rocketmq.columns import FEW, columns_of
 from connect_core.systems.rocketmq.decoding import record_batch, whole_messages

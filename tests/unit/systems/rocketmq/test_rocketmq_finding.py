@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import ORIGIN, Bounds, Floor, OpenRange, Search, Side
 from connect_core.errors import TargetChanged
-from connect_core.found import Found
-from connect_core.records import Lineage, Partition
 from connect_core.rocketmq import Queue, StoredMessage
+from connect_core.sdk.records import Lineage, Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import ORIGIN, Attempt, Bounds, Floor, OpenRange
 from connect_core.systems.rocketmq import finding
-from connect_core.systems.rocketmq.finding import OnUnknown, find
+from connect_core.systems.rocketmq.finding import OnUnknown, scan
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.routing import with_rules
 from tests.unit.systems.driving import UID, range_of, records
@@ -29,7 +30,7 @@ PINS = {"topic": "out", "queues": [[queue.broker, queue.queue_id] for queue in Q
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_sends_are_under_way() -> Iterator[None]:
-    """These brokers keep no request back. test_rocketmq_visibility.py shows that `find` waits for those that do."""
+    """These brokers keep no request back. test_rocketmq_visibility.py shows that `scan` waits for those that do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finding, "SEND_QUEUE_S", 0.0)
         yield
@@ -46,15 +47,15 @@ def lineage(item: OpenRange) -> Lineage:
     return item.range.lineage(UID)
 
 
-def search(cluster: MemoryCluster, *items: OpenRange, on_unknown: OnUnknown = "fail") -> dict[int, Found]:
-    return find(cluster.client, Search(UID, Side("rocketmq", {}), items, 5.0, "test"), on_unknown)
+def search(cluster: MemoryCluster, *items: OpenRange, on_unknown: OnUnknown = "fail") -> dict[int, ScanResult]:
+    return scan(cluster.client, Scan(Attempt(UID, 1), items, 5.0), on_unknown)
 
 
 def cluster_of(*queues: list[StoredMessage], begin: int = 0) -> MemoryCluster:
     return MemoryCluster({QUEUES[i]: MemoryQueue(messages, begin) for i, messages in enumerate(queues)})
 
 
-def offsets(found: Found) -> list[int]:
+def offsets(found: ScanResult) -> list[int]:
     return [int(offset) for offset in found.hits[:, 0]]
 
 
@@ -87,7 +88,7 @@ def test_a_later_incarnation_stands_ahead_of_this_one() -> None:
     found = item.found
     assert offsets(found)[:2] == [1, 2]
     assert found.lowest_from(100) == {str(QUEUES[0]): 1}
-    assert Found.decode(found.encode()).later == found.later == {str(QUEUES[0]): 1}
+    assert ScanResult.decode(found.encode()).later == found.later == {str(QUEUES[0]): 1}
     after = found.onward(100, 200)
     assert after is not None
     assert after.lowest_from(200) == {str(QUEUES[0]): 1}
@@ -171,7 +172,7 @@ def test_expired_messages_do_not_matter_when_an_earlier_one_of_ours_is_left() ->
     assert offsets(search(cluster, item)[1]) == [10, 11, 12]
 
 
-def why_unknown(found: Found) -> str:
+def why_unknown(found: ScanResult) -> str:
     assert found.failure
     error = found.failure.as_error()
     assert isinstance(error, TargetChanged)

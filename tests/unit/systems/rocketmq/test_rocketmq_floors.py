@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from connect_core.contracts import Bounds, Floor, OpenRange, Range, Search, Side
-from connect_core.records import Partition
 from connect_core.rocketmq import Client, Queue
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange, Range
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.routing import pins_of
 from connect_core.systems.rocketmq.sink import LOOK_BACK, RocketMQSink
@@ -114,7 +115,7 @@ def test_a_floor_that_retention_passes_soon_is_moved_to_the_end(
     assert (moved.position, moved.ahead) == (moved_to, False)
     assert there.floors(item, [floor(0, stands, ahead=True)]) == (floor(0, stands, ahead=True),)
     find = OpenRange(1, item, (floor(0, moved_to),), inherited=True)
-    assert there.find(Search("uid", Side("rocketmq", {}), (find,), 5.0, "test"))[1].complete
+    assert there.scan(Scan(Attempt("uid", 1), (find,), 5.0))[1].complete
 
 
 def test_of_what_is_given_up_nobody_looks_for_what_retention_has_deleted(emptied: MemoryCluster) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from connect_core.contracts import Pins, Range
 from connect_core.errors import Failure, OffsetGone, Unreachable
-from connect_core.records import Partition
 from connect_core.rocketmq import Queue
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Pins, Range
 from connect_core.systems.rocketmq import following as module
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.reach import Reach

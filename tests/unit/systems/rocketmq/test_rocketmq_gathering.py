@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.contracts import Pins, Range
 from connect_core.errors import WireFormatError
-from connect_core.records import Partition
 from connect_core.rocketmq import MissingRange, PullStatus, StoredSlice
 from connect_core.rocketmq.reading import HOLE
 from connect_core.rocketmq.wire.stored_message import encode_message
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Pins, Range
 from connect_core.systems.rocketmq.decoding import record_batch
 from connect_core.systems.rocketmq.gathering import Gathering
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored

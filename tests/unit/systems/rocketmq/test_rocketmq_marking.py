@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.records import Coordinates, Lineage, encode_headers
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire import properties
+from connect_core.sdk.records import Coordinates, Lineage, encode_headers
 from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Elsewhere, Mark, Marker, Recogniser, ours
 from tests.unit.systems.driving import records
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored

@@ -17,13 +17,13 @@ from pydantic import ValidationError
 from connect_core.clock import now_ns
 from connect_core.config import check, create_home, load_settings
 from connect_core.config.written import Written
-from connect_core.contracts import Delivered, Limit
 from connect_core.errors import OffsetGone, TargetChanged
-from connect_core.records import RECORD_SCHEMA, Lineage
 from connect_core.rocketmq import NoAnswer, Queue, SendUnknown, StoredMessage, encode_batch
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import Entry
 from connect_core.rocketmq.wire.stored_message import COMPRESSED, MAGIC_V1
+from connect_core.sdk.records import RECORD_SCHEMA, Lineage
+from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.native import RECORDS, NativeAppender, Slices, own_properties, unsendable
 from connect_core.systems.rocketmq.native_library import NativeProducer, Place, drop_unsent, missing
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions

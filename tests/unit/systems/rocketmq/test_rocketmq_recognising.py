@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.records import Lineage
+from connect_core.sdk.records import Lineage
 from connect_core.systems.rocketmq.columns import columns_of_messages
 from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Marker, Recogniser, Torn
 from connect_core.systems.rocketmq.recognising import FEW, ColumnRecogniser, Marks, _alike

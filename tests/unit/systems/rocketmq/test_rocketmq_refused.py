@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connect_core.contracts import Refusable
 from connect_core.errors import TooManyRejects
-from connect_core.records import Lineage
 from connect_core.rocketmq import Acknowledged, Batch, MessageIllegal, Queue, StoreStatus
 from connect_core.rocketmq.wire.batch_entries import Entry, decode_entries
+from connect_core.sdk.records import Lineage
+from connect_core.sdk.sink import Refusable
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.parcels import Load

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.contracts import Bounds, Floor, Range
-from connect_core.records import Partition, encode_headers
 from connect_core.rocketmq import Queue
+from connect_core.sdk.records import Partition, encode_headers
+from connect_core.sdk.values import Bounds, Floor, Range
 from connect_core.systems.rocketmq.routing import (
     Router,
     has_rules,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Bounds, Floor, Limit, OpenRange, Search, Side
 from connect_core.errors import TargetChanged, Unreachable
-from connect_core.found import Found
 from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import Attempt, Bounds, Floor, Limit, OpenRange
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.routing import kept_homes, pins_of
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
@@ -155,7 +156,7 @@ def in_time() -> Limit:
 
 def test_a_topic_that_is_made_anew_while_a_range_is_written_ends_it() -> None:
     """What was settled before, what was found of the range, and the first of what was written: each tells."""
-    found = replace(ITEM, found=Found().merged([(0, 0, str(QUEUES[0]), 1)], {str(QUEUES[0]): 3}, True))
+    found = replace(ITEM, found=ScanResult().merged([(0, 0, str(QUEUES[0]), 1)], {str(QUEUES[0]): 3}, True))
     for item in (settled_at(ours(2)), found):
         cluster = topic(*map(ours, range(3)))
         appender = lane_of(cluster, item)
@@ -172,7 +173,7 @@ def test_an_open_range_of_a_topic_that_was_made_anew_is_not_looked_for_in_the_ne
     sink = Sink(topic(*(stored(n, b"of others") for n in range(9))))
     sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
     with pytest.raises(TargetChanged, match="another message at 2"):
-        sink.find(Search("u", Side("rocketmq", {}), (settled_at(ours(2)),), 5.0, ""))
+        sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
 
 
 def test_what_was_written_first_must_stand_when_the_range_ends() -> None:
@@ -244,7 +245,7 @@ def test_a_late_request_that_a_floor_was_moved_past_is_surplus(begin: int) -> No
     assert again.floors == floors
     assert surplus_of(cluster, again) == 60
     cluster.queues[QUEUES[0]].messages.pop()
-    found = sink.find(Search("u", Side("rocketmq", {}), (again,), 5.0, "test"))[1]
+    found = sink.scan(Scan(Attempt("u", 1), (again,), 5.0))[1]
     assert found.surplus(200) + surplus_of(cluster, replace(again, found=found)) == 60
 
 
@@ -259,7 +260,7 @@ def surplus_of(cluster: Topic, item: OpenRange) -> int:
 
 
 def test_what_was_found_is_recognised_later_too() -> None:
-    found = Found().merged([(0, 0, "a", 7), (1, 0, "a", 9), (2, 0, "b", 4)], {}, True)
+    found = ScanResult().merged([(0, 0, "a", 7), (1, 0, "a", 9), (2, 0, "b", 4)], {}, True)
     item: OpenRange = replace(ITEM, found=found)
     assert evidence_found(item) == {"a": {"at": 9}, "b": {"at": 4}}
     assert evidence_found(ITEM) == {}
@@ -302,7 +303,7 @@ def test_a_restored_ledger_looks_for_a_partition_in_every_queue_and_it_goes_on_w
     assert [floor.target for floor in sink.floors(item, ())] == [str(QUEUES[2])]
     floors = sink.floors(item, (), restored=True)
     assert {floor.target for floor in floors} == {*map(str, QUEUES)}
-    found = sink.find(Search("u", Side("rocketmq", {}), (OpenRange(1, item, floors),), 5.0, "test"))[1]
+    found = sink.scan(Scan(Attempt("u", 1), (OpenRange(1, item, floors),), 5.0))[1]
     home = sink.home_found(OpenRange(1, item, floors, found=found))
     assert home == {"home": {"out": ["broker-a", 0]}}
     again = replace(item, pins=replace(item.pins, target={**THREE, **home}))

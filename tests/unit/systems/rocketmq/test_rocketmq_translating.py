@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from connect_core.errors import Refused
-from connect_core.records import Lineage
 from connect_core.rocketmq import Client, Queue, StoredMessage
+from connect_core.sdk.records import Lineage
 from connect_core.systems.rocketmq.translating import (
     Copied,
     GroupOffset,

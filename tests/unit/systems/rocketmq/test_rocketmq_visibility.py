@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from connect_core import clock
-from connect_core.contracts import Bounds, Floor, OpenRange, Search, Side
-from connect_core.records import Partition
 from connect_core.rocketmq import Queue
-from connect_core.systems.rocketmq.finding import find, visible_ends
+from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange
+from connect_core.systems.rocketmq.finding import scan, visible_ends
 from tests.unit.systems.driving import UID, range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
@@ -55,7 +56,7 @@ def open_range() -> OpenRange:
 
 
 def search(cluster: MemoryCluster, item: OpenRange) -> list[int]:
-    found = find(cluster.client, Search(UID, Side("rocketmq", {}), (item,), 5.0, "test"))[item.id]
+    found = scan(cluster.client, Scan(Attempt(UID, 1), (item,), 5.0))[item.id]
     assert found.complete
     return [int(offset) for offset in found.hits[:, 0]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from connect_core.digest import RecordDigest, add_digests
-from connect_core.records import RECORD_SCHEMA, Lineage, encode_headers
+from connect_core.sdk.digest import RecordDigest, add_digests
+from connect_core.sdk.records import RECORD_SCHEMA, Lineage, encode_headers
 
 LINEAGE = Lineage("uid", "live", "part", 0)
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from connect_core.records import Lineage, ordinals, without_nulls
+from connect_core.sdk.records import Lineage, ordinals, without_nulls
 
 LINES = "lines:"
 """What the text of a digest of lines begins with."""

@@ -1,4 +1,4 @@
-"""What `find` has seen in a target: the coordinates that are there, and where (delivery rules 6 and 7).
+"""What `scan` has seen in a target: the coordinates that are there, and where (delivery rules 6 and 7).
 
 A set, not a position: routing by key can store one record and lose the one before it. Kept in arrays because a range
 may hold a million records. Values only; scanning is the sinks' business, storing the ledger's.
@@ -96,7 +96,7 @@ NO_PREFIX = Prefix()
 
 
 @dataclass(frozen=True)
-class Found:
+class ScanResult:
     """The records of one range that are in its targets.
 
     `hits` is an int64 array of shape (n, 4): offset, ordinal, index into `targets`, position; sorted by (offset,
@@ -136,7 +136,7 @@ class Found:
         complete: bool,
         late: int = 0,
         possible_repeats: int = 0,
-    ) -> Found:
+    ) -> ScanResult:
         """With more rows and the places reached by the slice that saw them."""
         hits = [Hit(*row) for row in rows]
         seen = {
@@ -162,7 +162,7 @@ class Found:
         late: int = 0,
         possible_repeats: int = 0,
         later: Mapping[str, int] | None = None,
-    ) -> Found:
+    ) -> ScanResult:
         """The same for many rows: `seen` are those of each target, of shape (n, 5): offset, ordinal, position, trace,
         outputs; of those behind the end of the range only the lowest, the others are `further`. Slices come in order:
         what was `later` before stays."""
@@ -192,7 +192,7 @@ class Found:
             later={**(later or {}), **self.later},
         )
 
-    def onward(self, begin: int, end: int) -> Found | None:
+    def onward(self, begin: int, end: int) -> ScanResult | None:
         """What is known of a range [begin, end) that comes behind the one that this was looked for; None when it has to
         be looked for."""
         if not self.complete or not self.further.whole or self.prefix != NO_PREFIX or self.unplaced:
@@ -207,7 +207,7 @@ class Found:
                 kept, far = np.concatenate([kept, first]), [*([Piece.of(target, rest)] if len(rest) else []), *far[1:]]
             seen[target] = kept
             pieces += [*([Piece.of(target, behind)] if len(behind) else []), *far]
-        empty = Found(dict(self.scanned), spread=self.spread, later=self.later)
+        empty = ScanResult(dict(self.scanned), spread=self.spread, later=self.later)
         return empty.joined(seen, {}, True, further=pieces)
 
     def _from(self, target: str, begin: int, end: int) -> tuple[Numbers, list[Piece]]:
@@ -329,7 +329,7 @@ class Found:
         return json.dumps(head).encode() + b"\n" + zlib.compress(columns)
 
     @classmethod
-    def decode(cls, data: bytes) -> Found:
+    def decode(cls, data: bytes) -> ScanResult:
         head, _, body = data.partition(b"\n")
         values = json.loads(head)
         traced, fanned = bool(values.get("traced")), bool(values.get("fanned"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.errors import ConfigError, Failure, Fault, OffsetGone, Retriable, WireFormatError
-from connect_core.records import (
+from connect_core.sdk.records import (
     Coordinates,
     Lineage,
     Partition,

@@ -39,7 +39,7 @@ RECORD_SCHEMA = pa.schema(
         pa.field("packed", pa.binary()),
         pa.field("packing", pa.int32()),
         # By what a source that pushes recognises this record when it is sent again: above zero, and nobody else's to
-        # read. It travels with the coordinates, so that `find` gives it back.
+        # read. It travels with the coordinates, so that `scan` gives it back.
         pa.field("trace", pa.int64()),
         # Of what rules made of a record: the target's topic that a rule names (null: where the sink's options say),
         # which of the record's outputs it is, from 0 (null: 0), and how many it has in all (null: 1). The outputs of

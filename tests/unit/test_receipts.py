@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connect_core.contracts import Receipt
+from connect_core.work import Receipt
 
 SOUND = Receipt(
     begin=0,

@@ -1,0 +1,188 @@
+"""What travels between driver, engine and worker: lanes, what comes back of them, and who runs them.
+
+No system sees any of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from connect_core.errors import Failure
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan
+from connect_core.sdk.values import (
+    Attempt,
+    FloorMove,
+    Gap,
+    Json,
+    OpenRange,
+    Reject,
+)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + already`. The first
+    are records, the second their outputs: `emitted` is more than `passed` only where rules make several of one.
+
+    A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
+    stands for a count that nobody can know, and its digests are empty.
+
+    `floors` are those of targets that were looked through or written for this range, and no others. `covered` is how
+    many positions of the range are accounted for, added up record by record while it was read: those of what was read,
+    and those that held nothing. Settle compares it with `end - begin`. None where nobody knows: in receipts that were
+    reconstructed, or settled before it was stored.
+    """
+
+    begin: int
+    end: int
+    read: int | None
+    absent: int | None
+    filtered: int | None
+    rejected: int | None
+    passed: int
+    emitted: int
+    delivered: int
+    already: int
+    surplus: int
+    possible_repeats: int
+    bytes_read: int | None
+    bytes_written: int
+    seconds: float
+    digest_read: str
+    digest_sent: str
+    where: Json
+    evidence: Json
+    floors: tuple[FloorMove, ...]
+    rejects: tuple[Reject, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    reconstructed: bool = False
+    covered: int | None = None
+
+    def identity_faults(self) -> list[str]:
+        """The identities of this receipt that do not hold; empty for a sound one."""
+        faults = []
+        if self.read is None or self.filtered is None or self.rejected is None:
+            if not self.reconstructed:
+                faults.append("a count is missing")
+        elif self.read != self.filtered + self.rejected + self.passed:
+            faults.append(
+                f"read {self.read} != filtered {self.filtered} + rejected {self.rejected} + passed {self.passed}"
+            )
+        if self.emitted != self.delivered + self.already:
+            faults.append(f"emitted {self.emitted} != delivered {self.delivered} + already {self.already}")
+        return faults + self._coverage_faults()
+
+    def _coverage_faults(self) -> list[str]:
+        """A record takes one position at least, whatever positions count."""
+        if self.end < self.begin:
+            return [f"end {self.end} is before begin {self.begin}"]
+        length, met = self.end - self.begin, (self.read or 0) + (self.absent or 0)
+        if self.covered is not None and self.covered != length:
+            return [f"{self.covered} positions are accounted for, not the {length} from {self.begin} to {self.end}"]
+        return [f"{met} records in {length} positions, {self.begin} to {self.end}"] if met > length else []
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a lane says of one range: a receipt, or why there is none. A receipt with a `failure` closes the range
+    before the record that failed. `clean` is False when something may have been written that no receipt tells of.
+    `apart` is True when the failure concerns this partition alone, whose records could not be read or shaped or were
+    rejected, so that ranges of others go on; else it is one of the target or of the lane, which ends there."""
+
+    range_id: int
+    receipt: Receipt | None
+    failure: Failure | None = None
+    clean: bool = True
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of a connector: the system's name and its options, as in the document (references not resolved)."""
+
+    system: str
+    options: Json
+
+
+class Pace(NamedTuple):
+    """How fast a lane may go, 0: as fast as it can. `saved_s` is time that went by unused before the lane began: what
+    could have been moved in it may be moved in addition."""
+
+    records_per_second: float = 0.0
+    saved_s: float = 0.0
+
+
+UNPACED = Pace()
+
+
+@dataclass(frozen=True)
+class Lane:
+    """All that a worker needs to know. Travels as bytes in a column, never in a closure or a command line.
+
+    `lock_paths` are the files that prove that somebody of this epoch is alive (delivery rule 3), one for each lease the
+    run holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
+    counts from the lane's own start and is cut by `deadline_ns`; live ranges end before it when nothing came for
+    `linger_s`, those of a source that pushes also when nothing came at all for `idle_s`. `pace` is the lane's share of
+    what its connector may move. `tolerance` is how many records of a partition a run may reject, below zero any number;
+    `rejected` how many it has, by id of the partition, in receipts that are settled.
+    """
+
+    connector: str
+    uid: str
+    task: int
+    epoch: int
+    source: Side
+    sink: Side
+    pipeline: Json
+    tolerance: int
+    ranges: tuple[OpenRange, ...]
+    quantum_s: float
+    boot_id: str
+    deadline_ns: int
+    lock_paths: tuple[str, ...]
+    code: str
+    linger_s: float = 0.0
+    idle_s: float = math.inf
+    pace: Pace = UNPACED
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def attempt(self) -> Attempt:
+        return Attempt(self.uid, self.epoch, self.deadline_ns)
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """A scan of the targets of `sink`, for the process that runs it."""
+
+    sink: Side
+    scan: Scan
+    code: str
+
+
+class Engine(Protocol):
+    """Where lanes run."""
+
+    @property
+    def described(self) -> str:
+        """Kind, Spark and Python, for the run's row: at most 64 characters."""
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        """Runs all lanes side by side. Raises EngineFailed when any did not return: what it wrote is then unknown."""
+
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        """Runs one scan."""
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """An engine that starts a process for each lane, which takes seconds on a busy machine."""
+
+    def started(self, lanes: int) -> AbstractContextManager[Engine]:
+        """Driver, before the deadline of the lanes is set: an engine that has so many processes ready, for one
+        execution. Leaving the context ends those that are left."""
