@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from connect_core.replication.worker.counts import empty_receipt, next_floors
+from connect_core.replication.worker.counts import empty_receipt
+from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import Inbox

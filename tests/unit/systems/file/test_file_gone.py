@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.values import OPEN_END, Gap, Position
 from connect_core.systems.file import identity
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import Follower, limit, range_of
 
 
 def follow(path: Path | str, **options: object) -> Follower:

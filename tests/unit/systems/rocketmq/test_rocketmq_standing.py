@@ -12,11 +12,11 @@ from connect_core.errors import TargetChanged, Unreachable
 from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, Limit, OpenRange
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.routing import kept_homes, pins_of
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
-from tests.unit.systems.driving import range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 from tests.unit.systems.rocketmq.test_rocketmq_finding import lineage, open_range
