@@ -20,12 +20,12 @@ from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
-from connect_core.config.option_models import ROLES, Role
 from connect_core.config.pairing import misfit, unfit_schedule
 from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written, read_paths
 from connect_core.errors import ConfigError, Fault
+from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
 
 _ANY_UID = "0" * 12

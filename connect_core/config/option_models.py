@@ -5,22 +5,16 @@ The only module of this room that knows the registry; it sees option models, nev
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel
 
-Role = Literal["source", "sink"]
-ROLES: tuple[Role, Role] = ("source", "sink")
+from connect_core.sdk.plugin import Role
 
 
 def find(role: Role, system: str) -> type[BaseModel] | None:
     """The option model of a system in a role; None when there is no such system or it has no such side."""
     from connect_core.systems import SYSTEMS
 
-    if system not in SYSTEMS:
-        return None
-    known = SYSTEMS[system]
-    return known.source_options if role == "source" else known.sink_options
+    return SYSTEMS[system].options(role) if system in SYSTEMS else None
 
 
 def systems(role: Role) -> list[str]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from connect_core.config import option_models
 from connect_core.config.document import check_name
 from connect_core.config.faults import nearest
-from connect_core.config.option_models import ROLES, Role
 from connect_core.config.option_pages import Option, described
 from connect_core.errors import ConfigError
+from connect_core.sdk.plugin import ROLES, Role
 
 _INDENT = "    "
 _COMMENT = f"{_INDENT}# "
