@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from connect_core.sdk.plugin import Role
+from connect_core.sdk.plugin import Plugin, Role
 
 
 def find(role: Role, system: str) -> type[BaseModel] | None:
@@ -24,17 +24,17 @@ def systems(role: Role) -> list[str]:
     return sorted(name for name in SYSTEMS if find(role, name) is not None)
 
 
+def plugin(system: str) -> Plugin | None:
+    """What is known of a system; None when there is none of that name."""
+    from connect_core.systems import SYSTEMS
+
+    return SYSTEMS.get(system)
+
+
 def title(system: str) -> str:
     from connect_core.systems import SYSTEMS
 
     return SYSTEMS[system].title
-
-
-def rule_targets(system: str) -> str:
-    """What rules may name with `to` when this is the sink: `none`, `named` or `any`."""
-    from connect_core.systems import SYSTEMS
-
-    return SYSTEMS[system].rule_targets
 
 
 def written_fields(model: type[BaseModel]) -> list[str]:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
+from connect_core.systems.file.compatibility import conflicts, files_read, files_written
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 
 
@@ -29,4 +30,7 @@ PLUGIN = Plugin(
     sink_options=FileSinkOptions,
     open_source=_source,
     open_sink=_sink,
+    conflicts=conflicts,
+    files_written=files_written,
+    files_read=files_read,
 )

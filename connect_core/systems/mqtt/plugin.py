@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
+from connect_core.systems.mqtt.compatibility import SYSTEM, conflicts, feeds, kept, rule_target
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
@@ -24,7 +25,7 @@ def _sink(options: MqttSinkOptions, resources: ExitStack | None) -> Sink:
 
 
 PLUGIN = Plugin(
-    name="mqtt",
+    name=SYSTEM,
     title="MQTT",
     source_options=MqttSourceOptions,
     sink_options=MqttSinkOptions,
@@ -32,4 +33,9 @@ PLUGIN = Plugin(
     open_sink=_sink,
     rule_targets="any",
     lasting=("source", "sink"),
+    conflicts=conflicts,
+    unseen="nobody can see whether an MQTT broker has something",
+    kept=kept,
+    feeds=feeds,
+    rule_target=rule_target,
 )

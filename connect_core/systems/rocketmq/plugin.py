@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
-from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
+from connect_core.systems.rocketmq.compatibility import against_rules, conflicts, feeds, rule_target
+from connect_core.systems.rocketmq.options import SYSTEM, RocketMQSinkOptions, RocketMQSourceOptions
 
 
 def _source(options: RocketMQSourceOptions, resources: ExitStack | None) -> Source:
@@ -23,11 +24,16 @@ def _sink(options: RocketMQSinkOptions, resources: ExitStack | None) -> Sink:
 
 
 PLUGIN = Plugin(
-    name="rocketmq",
+    name=SYSTEM,
     title="Apache RocketMQ",
     source_options=RocketMQSourceOptions,
     sink_options=RocketMQSinkOptions,
     open_source=_source,
     open_sink=_sink,
     rule_targets="named",
+    abilities=frozenset({"topics", "queues", "tells_records"}),
+    conflicts=conflicts,
+    feeds=feeds,
+    against_rules=against_rules,
+    rule_target=rule_target,
 )
