@@ -31,6 +31,13 @@ def plugin(system: str) -> Plugin | None:
     return SYSTEMS.get(system)
 
 
+def plugins() -> list[Plugin]:
+    """Of all systems."""
+    from connect_core.systems import SYSTEMS
+
+    return list(SYSTEMS.values())
+
+
 def title(system: str) -> str:
     from connect_core.systems import SYSTEMS
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
+from connect_core.sdk.flat import FlatClass, FlatHub
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
@@ -137,6 +138,13 @@ class Plugin:
     rule_target: Callable[[RuleTarget, Configured, Configured], str] = _any_target
     """What is wrong with what a rule names, between a source and a sink of this system, in words; empty for nothing.
     Only asked about what `rule_targets` allows."""
+
+    # ------------------------------------------------------------------- the flat documents of RocketMQ Connect
+
+    flat: tuple[FlatClass, ...] = ()
+    """Classes of connectors of which this system is one end."""
+    flat_hub: FlatHub | None = None
+    """Of the system that is their other end."""
 
     def options(self, role: Role) -> type[BaseModel] | None:
         """The model that describes and checks the options of one end; None where there is no such end."""

@@ -8,6 +8,7 @@ from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.systems.file.compatibility import conflicts, files_read, files_written
+from connect_core.systems.file.flat_keys import CLASSES
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 
 
@@ -33,4 +34,5 @@ PLUGIN = Plugin(
     conflicts=conflicts,
     files_written=files_written,
     files_read=files_read,
+    flat=CLASSES,
 )

@@ -8,6 +8,7 @@ from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.systems.mqtt.compatibility import SYSTEM, conflicts, feeds, kept, rule_target
+from connect_core.systems.mqtt.flat_keys import CLASSES
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
@@ -38,4 +39,5 @@ PLUGIN = Plugin(
     kept=kept,
     feeds=feeds,
     rule_target=rule_target,
+    flat=CLASSES,
 )

@@ -8,6 +8,7 @@ from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.systems.rocketmq.compatibility import against_rules, conflicts, feeds, rule_target
+from connect_core.systems.rocketmq.flat_keys import HUB
 from connect_core.systems.rocketmq.options import SYSTEM, RocketMQSinkOptions, RocketMQSourceOptions
 
 
@@ -36,4 +37,5 @@ PLUGIN = Plugin(
     feeds=feeds,
     against_rules=against_rules,
     rule_target=rule_target,
+    flat_hub=HUB,
 )
