@@ -10,9 +10,9 @@ them, checked and with absolute paths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -96,6 +96,10 @@ def _any_target(target: RuleTarget, source: Configured, sink: Configured) -> str
     return ""
 
 
+def _no_advice(role: Role, options: Json) -> Iterator[str]:
+    return iter(())
+
+
 def _nothing(options: Json) -> None:
     return None
 
@@ -138,6 +142,11 @@ class Plugin:
     rule_target: Callable[[RuleTarget, Configured, Configured], str] = _any_target
     """What is wrong with what a rule names, between a source and a sink of this system, in words; empty for nothing.
     Only asked about what `rule_targets` allows."""
+
+    advice: Callable[[Role, Json], Iterator[str]] = _no_advice
+    """What a person should know of an end that is sound, a sentence each. References are not resolved."""
+    connections: Mapping[str, Json] = field(default_factory=dict)
+    """Connections that there are without a file: their options by name."""
 
     # ------------------------------------------------------------------- the flat documents of RocketMQ Connect
 
