@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from connect_core.errors import WaybillError
 
 if TYPE_CHECKING:
-    from connect_core.config.option_models import Role
     from connect_core.rocketmq import Client
+    from connect_core.sdk.plugin import Role
     from connect_core.sdk.values import Json
     from connect_core.systems.rocketmq.options import RocketMQSourceOptions
     from connect_core.work import Side

@@ -90,7 +90,7 @@ def _messages(side: Side, last: int) -> pa.RecordBatch:
 def _lines(pattern: str, last: int) -> pa.RecordBatch:
     """The last lines of the file that was written last."""
     from connect_core.cli.peeking import last_lines
-    from connect_core.systems.file.expanding import expanded
+    from connect_core.systems.expanding import expanded
 
     paths = sorted(expanded(pattern), key=os.path.getmtime)
     return _batch([{"value": line} for line in last_lines(Path(paths[-1]), last)] if paths else [])

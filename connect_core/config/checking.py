@@ -14,18 +14,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from connect_core.config import flat
+from connect_core.config import flat, option_models
 from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
-from connect_core.config.option_models import ROLES, Role
 from connect_core.config.pairing import misfit, unfit_schedule
 from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written, read_paths
 from connect_core.errors import ConfigError, Fault
+from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
 
 _ANY_UID = "0" * 12
@@ -213,17 +213,10 @@ def _advice(document: ConnectorDocument) -> Iterator[str]:
     if document.schedule.window:
         yield "schedule.window: a run with a window holds its slot and one of the engine's for that long"
     yield from advice(document.rules)
-    if lacking := _lacking_client(document.sink):
-        yield f"{lacking.where}: {lacking.what}. {lacking.next_step}"
-
-
-def _lacking_client(sink: Endpoint) -> ConfigError | None:
-    """What the native client lacks here, when the sink wants it. Lanes may run on another host, which has it."""
-    if sink.system != "rocketmq" or sink.options.get("client") != "native":
-        return None
-    from connect_core.systems.rocketmq.native_library import missing  # documents are checked without a client
-
-    return missing()
+    for role in ROLES:
+        end: Endpoint = getattr(document, role)
+        if plugin := option_models.plugin(end.system):
+            yield from plugin.advice(role, end.options)
 
 
 def _count(number: int, noun: str) -> str:

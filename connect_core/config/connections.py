@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from connect_core.config import option_models
 from connect_core.config.faults import nearest
 from connect_core.config.home import folder_of
 from connect_core.config.written import read_file
@@ -17,7 +18,6 @@ from connect_core.errors import ConfigError
 from connect_core.sdk.values import Json
 
 KEY = "connection"
-_BUILT_IN: dict[str, Json] = {"main": {"rocketmq": {"name_servers": "${stack:name_servers}"}}}
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,8 @@ def find(name: str, folders: tuple[Path, ...]) -> Connection:
     for folder in folders:
         if (file := folder / f"{name}.yaml").is_file():
             return _load(name, file)
-    if name in _BUILT_IN:
-        system, options = next(iter(_BUILT_IN[name].items()))
-        return Connection(name, system, options, None)
+    if built_in := _built_in().get(name):
+        return built_in
     raise ConfigError(f'there is no connection "{name}" in {_shown(folders)}' + nearest(name, _known(folders)))
 
 
@@ -62,8 +61,16 @@ def _load(name: str, file: Path) -> Connection:
     return Connection(name, str(system), options, file.resolve())
 
 
+def _built_in() -> dict[str, Connection]:
+    return {
+        name: Connection(name, plugin.name, options, None)
+        for plugin in option_models.plugins()
+        for name, options in plugin.connections.items()
+    }
+
+
 def _known(folders: tuple[Path, ...]) -> set[str]:
-    return {file.stem for folder in folders for file in folder.glob("*.yaml")} | set(_BUILT_IN)
+    return {file.stem for folder in folders for file in folder.glob("*.yaml")} | _built_in().keys()
 
 
 def _shown(folders: tuple[Path, ...]) -> str:

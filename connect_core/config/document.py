@@ -17,7 +17,7 @@ from connect_core.pipeline import conditions
 from connect_core.pipeline.sql import condition
 from connect_core.pipeline.templates import template
 from connect_core.sdk.values import Json
-from connect_core.systems.mqtt import filters as mqtt_filters
+from connect_core.systems import topic_filters
 
 MAX_NAME_LENGTH = 100
 ALL = -1
@@ -52,7 +52,7 @@ def check_rule_name(name: str) -> str:
 
 def check_filter(topic_filter: str) -> str:
     """The filter itself when it is empty or legal."""
-    return mqtt_filters.check_plain(topic_filter) if topic_filter else topic_filter
+    return topic_filters.check(topic_filter) if topic_filter else topic_filter
 
 
 def check_when(when: str) -> str:

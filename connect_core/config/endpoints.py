@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 from connect_core.config import connections, option_models
 from connect_core.config.faults import fault_at, model_faults, nearest
 from connect_core.config.home import folder_of
-from connect_core.config.option_models import Role
 from connect_core.config.paths import absolute_path
 from connect_core.config.references import REFERENCE, fault_in, is_reference, is_secret_name, places
 from connect_core.config.written import Place, Written
 from connect_core.errors import ConfigError, Fault
+from connect_core.sdk.plugin import Configured, Role
 from connect_core.sdk.values import Json
 
 
@@ -49,6 +49,12 @@ class End:
     options: Json
     faults: tuple[Fault, ...]
     connection: Json | None = None
+
+    def configured(self) -> Configured:
+        """For plugins; only of a sound end."""
+        plugin = option_models.plugin(self.system)
+        assert plugin is not None
+        return Configured(plugin, self.options)
 
 
 def read_end(

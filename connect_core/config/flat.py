@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from connect_core.config import mqtt_keys
+from connect_core.config import option_models
 from connect_core.config.document import MAX_NAME_LENGTH
 from connect_core.config.faults import nearest
 from connect_core.config.written import Place, Written
 from connect_core.errors import Fault
+from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler
+from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
 
 CLASS = "connector.class"
-_PACKAGES = ("org.apache.rocketmq.connect.file.", "org.apache.rocketmq.connect.mqtt.connector.")
 _BYTES_THROUGH = ("StringConverter", "ByteArrayConverter")
-_STARTS = {"CONSUME_FROM_LAST_OFFSET": "latest", "CONSUME_FROM_FIRST_OFFSET": "earliest"}
 
 
 @dataclass
@@ -42,11 +43,47 @@ class Translated:
         holder[last] = value
         self.origins[place] = key
 
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
     def ignore(self, key: str, why: str) -> None:
         self.notices.append(f"{key}: accepted without effect: {why}")
 
     def refuse(self, key: str, why: str) -> None:
         self.faults.append(Fault(key, why))
+
+
+@dataclass(frozen=True)
+class _End:
+    """One end of a document: a `FlatWriter`."""
+
+    into: Translated
+    role: Role
+    system: str
+    known: FlatEnd
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        options: Mapping[str, Any] = self.into.data.get(self.role, {}).get(self.system, {})
+        return options
+
+    def put(self, key: str, option: str, value: Any) -> None:
+        self.into.put(key, (self.role, self.system, option), value)
+
+    def notice(self, text: str) -> None:
+        self.into.notices.append(text)
+
+    def ignore(self, key: str, why: str) -> None:
+        self.into.ignore(key, why)
+
+    def refuse(self, key: str, why: str) -> None:
+        self.into.refuse(key, why)
+
+    def handlers(self) -> dict[str, Handler]:
+        return {key: partial(self._handle, handler) for key, handler in self.known.keys.items()}
+
+    def _handle(self, handler: FlatHandler, into: Translated, key: str, value: Any) -> None:
+        handler(self, key, value)
 
 
 def is_flat(data: Mapping[str, Any]) -> bool:
@@ -65,16 +102,21 @@ def translate(flat: Mapping[str, Any], name: str) -> Translated:
     into = Translated(str(flat.get("name") or name))
     into.put("name", ("version",), 1)
     into.put("name", ("name",), into.name)
-    kind = _kind(flat, into)
-    if kind is None:
+    found = _kind(flat, into)
+    if found is None:
         return into
-    keys = {**_COMMON, **_KINDS[kind]}
+    system, kind = found
+    ends = _ends(system, kind, into)
+    keys = {**_COMMON, **{key: handler for end in ends for key, handler in end.handlers().items()}}
     for key, value in flat.items():
         if handler := keys.get(key) or _by_prefix(key):
             handler(into, key, value)
         else:
             into.refuse(key, f'unknown key "{key}"' + nearest(key, keys))
-    _complete(kind, flat, into)
+    for end in ends:
+        _require(end, flat, kind.records)
+    for end in ends:
+        end.known.complete(end)
     return into
 
 
@@ -87,42 +129,39 @@ def with_lines(translated: Translated, written: Written) -> Written:
 # ---------------------------------------------------------------------------------------------------------- the class
 
 
-def _kind(flat: Mapping[str, Any], into: Translated) -> str | None:
+def _kind(flat: Mapping[str, Any], into: Translated) -> tuple[str, FlatClass] | None:
+    """The system, and the class of its connectors."""
     if CLASS not in flat:
         into.refuse(CLASS, "is missing: the class says what is read and written")
         return None
+    known = {one.name: (plugin.name, one) for plugin in option_models.plugins() for one in plugin.flat}
     given = str(flat[CLASS]).strip()
     kind = given
-    for package in _PACKAGES:
+    for package in dict.fromkeys(one.package for _, one in known.values()):
         kind = kind.removeprefix(package)
     kind = kind if kind.endswith("Connector") else f"{kind}Connector"
-    if kind in _KINDS:
-        return kind
+    if kind in known:
+        return known[kind]
     into.refuse(
         CLASS,
-        f"there is no {given!r} here; there are {' and '.join(sorted(_KINDS))} "
+        f"there is no {given!r} here; there are {' and '.join(sorted(known))} "
         "(and any two systems in a native document: waybill init SOURCE SINK)",
     )
     return None
 
 
-def _complete(kind: str, flat: Mapping[str, Any], into: Translated) -> None:
-    """What the other side of the connector is, and which keys must be there."""
-    for key, what in _MUST[kind].items():
+def _ends(system: str, kind: FlatClass, into: Translated) -> tuple[_End, _End]:
+    """That of the class, and the hub's."""
+    hub, ends = next((one.name, one.flat_hub) for one in option_models.plugins() if one.flat_hub)
+    if kind.role == "source":
+        return _End(into, "source", system, kind.end), _End(into, "sink", hub, ends.sink)
+    return _End(into, "sink", system, kind.end), _End(into, "source", hub, ends.source)
+
+
+def _require(end: _End, flat: Mapping[str, Any], records: str) -> None:
+    for key, what in end.known.must.items():
         if not any(one in flat for one in key.split("|")):
-            into.refuse(key.split("|")[0], f"is missing: {what}")
-    if kind.endswith("SourceConnector"):
-        into.put("name", ("sink", "rocketmq", "connection"), "main")
-        return
-    _complete_start(flat, into)
-
-
-def _complete_start(flat: Mapping[str, Any], into: Translated) -> None:
-    if "connect.topicnames" not in flat:
-        into.refuse("connect.topicnames", "is missing: the topics to read, separated by ;")
-    into.put("name", ("source", "rocketmq", "connection"), "main")
-    if "consume.from.where" not in flat:
-        into.put("name", ("source", "rocketmq", "start"), "latest")
+            end.refuse(key.split("|")[0], f"is missing: {what.format(records=records)}")
 
 
 # ------------------------------------------------------------------------------------------------------- the flat keys
@@ -146,63 +185,6 @@ def _only(expected: str, why: str) -> Handler:
             into.refuse(key, why)
 
     return handle
-
-
-def _filename(role: str) -> Handler:
-    return lambda into, key, value: into.put(key, (role, "file", "path"), value)
-
-
-def _file(role: str) -> Handler:
-    def handle(into: Translated, key: str, value: Any) -> None:
-        into.put(key, (role, "file", "path"), value)
-        into.notices.append("file: taken as filename, which is RocketMQ Connect's name for it")
-
-    return handle
-
-
-def _topic(into: Translated, key: str, value: Any) -> None:
-    """`topic` sets the topic of each record, and so wins over `connect.topicname` as it does there."""
-    place = ("sink", "rocketmq", "topic")
-    if place in into.origins:
-        if into.data["sink"]["rocketmq"]["topic"] != value:
-            into.notices.append("topic and connect.topicname differ: topic is used")
-        if key != "topic":
-            return
-    into.put(key, place, value)
-
-
-def _topics(into: Translated, key: str, value: Any) -> None:
-    names = [name.strip() for name in re.split("[;,]", str(value)) if name.strip()]
-    into.put(key, ("source", "rocketmq", "topics"), names)
-
-
-def _start(into: Translated, key: str, value: Any) -> None:
-    if value in _STARTS:
-        into.put(key, ("source", "rocketmq", "start"), _STARTS[value])
-    else:
-        into.refuse(key, f"{value!r} is not one of {', '.join(_STARTS)}")
-
-
-def _mqtt(role: str) -> dict[str, Handler]:
-    """The keys that say which broker it is, and who we are to it."""
-
-    def url(into: Translated, key: str, value: Any) -> None:
-        try:
-            options = mqtt_keys.of_url(str(value))
-        except ValueError as wrong:
-            into.refuse(key, str(wrong))
-            return
-        for name, option in options.items():
-            into.put(key, (role, "mqtt", name), option)
-
-    def user(into: Translated, key: str, value: Any) -> None:
-        into.put(key, (role, "mqtt", "user"), value)
-
-    def secret(into: Translated, key: str, value: Any) -> None:
-        into.put(key, (role, "mqtt", "password"), value)
-        into.put(key, (role, "mqtt", "signature"), True)
-
-    return {"mqttBrokerUrl": url, "mqttAccessKey": user, "mqttSecretKey": secret}
 
 
 def _max_tasks(into: Translated, key: str, value: Any) -> None:
@@ -263,49 +245,4 @@ _COMMON: dict[str, Handler] = {
     "errors.deadletterqueue.write.queue.nums": _ignored(_REJECTS),
     "errors.deadletterqueue.context.properties.enable": _ignored(_REJECTS),
     "connector.direct.enable": _only("false", "direct mode is written as a native document: waybill init SOURCE SINK"),
-}
-_MUST: dict[str, dict[str, str]] = {
-    "FileSourceConnector": {
-        "filename|file": "the file to read or write",
-        "connect.topicname|topic": "the topic that lines are sent to",
-    },
-    "FileSinkConnector": {"filename|file": "the file to read or write"},
-    "MqttSourceConnector": {
-        **mqtt_keys.MUST,
-        "sourceTopic": "the topic filter to subscribe to",
-        "connect.topicname|topic": "the topic that messages are sent to",
-    },
-    "MqttSinkConnector": {**mqtt_keys.MUST, "sinkTopic": "the topic to publish to"},
-}
-"""By kind the keys of which one must be there, and what for."""
-_KINDS: dict[str, dict[str, Handler]] = {
-    "MqttSourceConnector": {
-        **_mqtt("source"),
-        "sourceTopic": lambda into, key, value: into.put(key, ("source", "mqtt", "filters"), [str(value)]),
-        "topic": _topic,
-        "connect.topicname": _topic,
-        "ordering.msg.enable": _ignored("messages keep the order in which they arrive"),
-    },
-    "MqttSinkConnector": {
-        **_mqtt("sink"),
-        "sinkTopic": lambda into, key, value: into.put(key, ("sink", "mqtt", "topic"), value),
-        "connect.topicnames": _topics,
-        "task.group.id": _ignored("offsets are kept in the ledger; each connector has a group of its own"),
-        "consume.from.where": _start,
-    },
-    "FileSourceConnector": {
-        "filename": _filename("source"),
-        "file": _file("source"),
-        "topic": _topic,
-        "connect.topicname": _topic,
-        "batch.size": _ignored("how much is read at a time follows limits and time; RocketMQ Connect ignores it too"),
-        "ordering.msg.enable": _ignored("the lines of a file always keep their order"),
-    },
-    "FileSinkConnector": {
-        "filename": _filename("sink"),
-        "file": _file("sink"),
-        "connect.topicnames": _topics,
-        "task.group.id": _ignored("offsets are kept in the ledger; each connector has a group of its own"),
-        "consume.from.where": _start,
-    },
 }

@@ -12,18 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from connect_core.config.endpoints import End
-from connect_core.config.pairing import (
-    files_of,
-    files_read,
-    filters_of,
-    read_by,
-    reads_one_of,
-    same_broker,
-    same_cluster,
-)
 from connect_core.config.written import Place, Written
+from connect_core.sdk.plugin import FilesRead, FilesWritten
 from connect_core.sdk.values import Json
-from connect_core.systems.mqtt.filters import overlap
 
 Wrong = tuple["Neighbour", Place, str]
 """In which document, where in it, and what is wrong."""
@@ -40,14 +31,15 @@ class Neighbour:
     selects: bool
 
     @cached_property
-    def files(self) -> list[str]:
-        """That it writes."""
-        return files_of(self.sink) if self.sink.system == "file" else []
+    def writes(self) -> FilesWritten:
+        end = self.sink.configured()
+        return end.plugin.files_written(end.options) or FilesWritten("", ())
 
     @cached_property
-    def found(self) -> frozenset[str]:
-        """The files that it reads now."""
-        return files_read(self.source)
+    def reads(self) -> FilesRead:
+        """Looks for files."""
+        end = self.source.configured()
+        return end.plugin.files_read(end.options) or FilesRead("", lambda written: False)
 
     def told(self) -> str:
         """Who it is, for the fault of another one."""
@@ -83,18 +75,18 @@ def _system(end: object) -> str:
 
 
 def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
-    writers = {key: one for one in others for path in one.files for key in _keys(path)}
+    writers = {key: one for one in others for path in one.writes.paths for key in _keys(path)}
     for one in given:
-        for path in one.files:
+        for path in one.writes.paths:
             other = next((writers[key] for key in _keys(path) if key in writers), None)
             if other is not None and other is not one:
                 yield (
                     one,
-                    ("sink", "file", "path"),
+                    ("sink", one.sink.system, one.writes.option),
                     f"{path} is written by {other.told()} too, and a file has one writer: give one of them another",
                 )
                 break
-        for path in one.files:
+        for path in one.writes.paths:
             for key in _keys(path):
                 writers.setdefault(key, one)
 
@@ -105,16 +97,16 @@ def _files_handed_over(given: Sequence[Neighbour], others: Sequence[Neighbour]) 
     why = "lines there may still be moved and written anew. Let them share a topic, or read the same source"
     for one in given:
         if writer := next((other for other in [*given, *others] if _hands_over(other, one)), None):
-            yield one, ("source", "file", "path"), f"it names a file that {writer.told()} writes: {why}"
+            place = ("source", one.source.system, one.reads.option)
+            yield one, place, f"it names a file that {writer.told()} writes: {why}"
         if reader := next((other for other in others if _hands_over(one, other)), None):
-            yield one, ("sink", "file", "path"), f"{reader.told()} reads this file: {why}"
+            place = ("sink", one.sink.system, one.writes.option)
+            yield one, place, f"{reader.told()} reads this file: {why}"
 
 
 def _hands_over(writer: Neighbour, reader: Neighbour) -> bool:
     """Whether one reads a file that the other writes. A document that reads its own target has that fault by itself."""
-    if writer is reader or not writer.files or reader.source.system != "file":
-        return False  # before the files are looked for that it reads
-    return reads_one_of(str(reader.source.options.get("path")), reader.found, writer.files)
+    return writer is not reader and bool(writer.writes.paths) and reader.reads.reads(writer.writes.paths)
 
 
 def _keys(path: str) -> Iterator[str | tuple[int, int]]:
@@ -166,17 +158,6 @@ def _way_back(start: Neighbour, every: Sequence[Neighbour]) -> list[Neighbour]:
 
 
 def _feeds(writer: Neighbour, reader: Neighbour) -> bool:
-    """Whether one reads what the other writes, and does not leave out copies, as far as its name is fixed. No file is
-    handed over."""
-    sink, source = writer.sink, reader.source
-    if sink.system != source.system:
-        return False
-    topic = str(sink.options.get("topic"))
-    if "{" in topic:
-        return False
-    if sink.system == "rocketmq":
-        passed_on = source.options.get("copies") != "leave_out"
-        return passed_on and same_cluster(source, sink) and read_by(source).reads(topic)
-    return (
-        sink.system == "mqtt" and same_broker(source, sink) and any(overlap(one, topic) for one in filters_of(source))
-    )
+    """Whether one reads what the other writes, and passes it on. No file is handed over."""
+    sink, source = writer.sink.configured(), reader.source.configured()
+    return sink.name == source.name and sink.plugin.feeds(sink.options, source.options)

@@ -5,22 +5,16 @@ The only module of this room that knows the registry; it sees option models, nev
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel
 
-Role = Literal["source", "sink"]
-ROLES: tuple[Role, Role] = ("source", "sink")
+from connect_core.sdk.plugin import Plugin, Role
 
 
 def find(role: Role, system: str) -> type[BaseModel] | None:
     """The option model of a system in a role; None when there is no such system or it has no such side."""
     from connect_core.systems import SYSTEMS
 
-    if system not in SYSTEMS:
-        return None
-    known = SYSTEMS[system]
-    return known.source_options if role == "source" else known.sink_options
+    return SYSTEMS[system].options(role) if system in SYSTEMS else None
 
 
 def systems(role: Role) -> list[str]:
@@ -30,17 +24,24 @@ def systems(role: Role) -> list[str]:
     return sorted(name for name in SYSTEMS if find(role, name) is not None)
 
 
+def plugin(system: str) -> Plugin | None:
+    """What is known of a system; None when there is none of that name."""
+    from connect_core.systems import SYSTEMS
+
+    return SYSTEMS.get(system)
+
+
+def plugins() -> list[Plugin]:
+    """Of all systems."""
+    from connect_core.systems import SYSTEMS
+
+    return list(SYSTEMS.values())
+
+
 def title(system: str) -> str:
     from connect_core.systems import SYSTEMS
 
     return SYSTEMS[system].title
-
-
-def rule_targets(system: str) -> str:
-    """What rules may name with `to` when this is the sink: `none`, `named` or `any`."""
-    from connect_core.systems import SYSTEMS
-
-    return SYSTEMS[system].rule_targets
 
 
 def written_fields(model: type[BaseModel]) -> list[str]:

@@ -17,10 +17,10 @@ from pydantic.fields import FieldInfo
 
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Endpoint, parse_tolerance
-from connect_core.config.option_models import ROLES
 from connect_core.config.references import is_secret_name
 from connect_core.config.units import parse_bytes, parse_seconds, show_bytes, show_seconds
 from connect_core.errors import ConfigError
+from connect_core.sdk.plugin import ROLES
 
 DOCUMENT = "connector"
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from connect_core.systems.file.expanding import expanded
+from connect_core.systems.expanding import expanded
 
 
 def absolute_path(text: str, roots: tuple[Path, ...]) -> str:

@@ -13,12 +13,13 @@ from pathlib import Path
 from connect_core.config.checking import injected_values
 from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
-from connect_core.config.option_models import ROLES, Role, find, policy_fields
+from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
 from connect_core.config.ruling import are_all_elsewhere, enabled, rule_topics
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
 from connect_core.errors import ConfigError, Fault, Unreachable
+from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
 from connect_core.work import Side
 

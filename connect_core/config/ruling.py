@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from connect_core.config import option_models
 from connect_core.config.document import Rule
 from connect_core.config.endpoints import End
-from connect_core.config.pairing import filters_of, read_by, same_broker, same_cluster
 from connect_core.config.written import Place
 from connect_core.pipeline.references import Reference
 from connect_core.pipeline.templates import template
+from connect_core.sdk.plugin import RuleTarget
 from connect_core.sdk.values import Json
-from connect_core.systems.mqtt.filters import overlap
-from connect_core.systems.mqtt.templates import Named, Unfit
-from connect_core.systems.mqtt.templates import Template as MqttTopic
-from connect_core.systems.rocketmq.options import check_target
-
-_NOTHING_NAMED = Named(None, None, None, {})
 
 
 def enabled(rules: Sequence[Rule]) -> list[Json]:
@@ -38,70 +31,35 @@ def are_all_elsewhere(rules: Sequence[Rule]) -> bool:
 
 def unfit_rules(rules: Sequence[Rule], source: End, sink: End) -> Iterator[tuple[Place, str]]:
     """Place and words of what is wrong with rules that are sound by themselves, between ends that fit."""
-    if rules and sink.options.get("groups"):
-        yield (
-            ("sink", sink.system, "groups"),
-            "cannot be kept in step through rules, which give messages other places; leave one of them out",
-        )
-    allowed = option_models.rule_targets(sink.system)
+    ends = source.configured(), sink.configured()
+    plugin = ends[1].plugin
+    if rules and (wrong := plugin.against_rules(sink.options)):
+        yield wrong
     for place, rule in enumerate(rules):
         if rule.to is None:
             continue
-        if allowed == "none":
+        if plugin.rule_targets == "none":
             yield ("rules", place, "to"), f"names a topic, and {sink.system} has none: leave it out"
-        elif allowed == "named" and template(rule.to).fixed is None:
+        elif plugin.rule_targets == "named" and template(rule.to).fixed is None:
             yield (
                 ("rules", place, "to"),
                 "must be the name of one topic: where a record can be is known before it is read",
             )
-        elif words := _NO_TARGET.get(sink.system, _any_target)(rule.to, source, sink):
+        elif words := plugin.rule_target(_target(rule.to), *ends):
             yield ("rules", place, "to"), words
 
 
-def _any_target(to: str, source: End, sink: End) -> str:
-    return ""
-
-
-def _no_mqtt_target(to: str, source: End, sink: End) -> str:
-    """By a topic for each filter of a source at the same broker."""
-    feeds_itself = source.system == sink.system and same_broker(source, sink)
-    filters = filters_of(source) if feeds_itself else []
-    for one in filters or ["x"]:
-        made = _sample(to, one.replace("+", "x").replace("#", "x"))
-        target = MqttTopic("", (made,)).fill(_NOTHING_NAMED)
-        if isinstance(target, Unfit):
-            return target.message.replace("The topic made of the record", "makes a topic that")
-        if any(overlap(another, made) for another in filters):
-            return "is a topic that the source reads, at the same broker"
-    return ""
-
-
-def _sample(to: str, topic: str) -> str:
-    """What a template makes of a record of that topic; `x` stands for whatever else a record has."""
-    return "".join(piece if isinstance(piece, str) else _known(piece, topic) for piece in template(to).pieces)
+def _target(to: str) -> RuleTarget:
+    pieces = template(to).pieces
+    return RuleTarget(to, lambda topic: "".join(one if isinstance(one, str) else _known(one, topic) for one in pieces))
 
 
 def _known(piece: Reference, topic: str) -> str:
+    """What it stands for in a record of that topic."""
     if piece.kind == "topic":
         return topic
     levels = topic.split("/") if piece.kind == "level" else []
     return levels[piece.level - 1] if 0 < piece.level <= len(levels) else "x"
-
-
-def _no_rocketmq_target(to: str, source: End, sink: End) -> str:
-    """What is wrong with the name of a topic; empty for one that may be written."""
-    try:
-        check_target(to)
-    except ValueError as error:
-        return str(error)
-    read_too = source.system == sink.system and same_cluster(source, sink) and read_by(source).reads(to)
-    return "is a topic that the source reads, in the same cluster" if read_too else ""
-
-
-_NO_TARGET: Mapping[str, Callable[[str, End, End], str]] = {
-    "rocketmq": _no_rocketmq_target,
-    "mqtt": _no_mqtt_target,
-}
 
 
 def advice(rules: Sequence[Rule]) -> Iterator[str]:

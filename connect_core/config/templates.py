@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from connect_core.config import option_models
 from connect_core.config.document import check_name
 from connect_core.config.faults import nearest
-from connect_core.config.option_models import ROLES, Role
 from connect_core.config.option_pages import Option, described
 from connect_core.errors import ConfigError
+from connect_core.sdk.plugin import ROLES, Role
 
 _INDENT = "    "
 _COMMENT = f"{_INDENT}# "
@@ -51,11 +51,12 @@ def _end(role: Role, system: str) -> Iterator[str]:
     yield f"{role}:"
     yield f"  {system}:"
     options = [option for option in described(system) if option.role == role]
-    names = {option.name for option in options}
-    if "name_servers" in names:
-        yield f"{_INDENT}connection: main         # conf/connections/main.yaml, else the local stack"
+    plugin = option_models.plugin(system)
+    name, said = next(iter(plugin.connections.items()), ("", {})) if plugin else ("", {})
+    if name:
+        yield f"{_INDENT}connection: {name}         # conf/connections/{name}.yaml, else the local stack"
     for option in options:
-        if option.name == "name_servers":
+        if option.name in said:
             continue
         yield from textwrap.wrap(option.description, 110, initial_indent=_COMMENT, subsequent_indent=_COMMENT)
         yield f"{_INDENT}{'' if option.required else '# '}{option.name}: {_value(option)}"

@@ -17,9 +17,9 @@ from pydantic import BaseModel, Field, HttpUrl
 
 from connect_core.errors import Refused, Retriable, Unreachable
 from connect_core.sdk.kits.polled import Polled, PolledSource
+from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.records import Record
 from connect_core.sdk.values import Json
-from connect_core.systems import System
 
 
 class Options(BaseModel):
@@ -54,4 +54,4 @@ class Pages(PolledSource):
             raise Unreachable(f"The service does not answer: {error}", where=str(self._options.url)) from None
 
 
-SYSTEM = System("pages", "Pages of events", source_options=Options, open_source=Pages)
+PLUGIN = Plugin("pages", "Pages of events", source_options=Options, open_source=Pages)

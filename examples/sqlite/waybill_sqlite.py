@@ -13,7 +13,7 @@ from pydantic import BaseModel, StringConstraints
 
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.sdk.kits.transactions import RowsRefused, TransactionSink
-from connect_core.systems import System
+from connect_core.sdk.plugin import Plugin
 
 MARKERS = "waybill_markers"
 
@@ -93,4 +93,4 @@ def reached(where: str) -> Iterator[None]:
         raise Unreachable(f"The database does not answer: {error}", where=where) from None
 
 
-SYSTEM = System("sqlite", "SQLite table", sink_options=Options, open_sink=Table)
+PLUGIN = Plugin("sqlite", "SQLite table", sink_options=Options, open_sink=Table)

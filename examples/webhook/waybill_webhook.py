@@ -13,7 +13,7 @@ from pydantic import BaseModel, HttpUrl
 
 from connect_core.errors import Refused, Unreachable
 from connect_core.sdk.kits.simple import SimpleSink
-from connect_core.systems import System
+from connect_core.sdk.plugin import Plugin
 
 
 class Options(BaseModel):
@@ -42,4 +42,4 @@ class Webhook(SimpleSink):
             raise Unreachable(f"The address does not answer: {error}", where=self.target) from None
 
 
-SYSTEM = System("webhook", "Webhook", sink_options=Options, open_sink=Webhook)
+PLUGIN = Plugin("webhook", "Webhook", sink_options=Options, open_sink=Webhook)

@@ -15,13 +15,14 @@ from connect_core.errors import LeaseHeld
 from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.prepare import holder, resolved, times
+from connect_core.sdk.plugin import Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Lasting, Source
 from connect_core.sdk.values import LIVE
 from connect_core.work import Side
 
 _AGAIN_S = 0.5
-_OPENED: Mapping[systems.End, Callable[[Side, ExitStack], Source | Sink]] = {
+_OPENED: Mapping[Role, Callable[[Side, ExitStack], Source | Sink]] = {
     "sink": systems.sink,
     "source": systems.source,
 }
@@ -29,7 +30,7 @@ _OPENED: Mapping[systems.End, Callable[[Side, ExitStack], Source | Sink]] = {
 that has lost its progress repeats, and says so; a source's session would be lost."""
 
 
-def ends_with_remote_state(connector: Connector) -> list[systems.End]:
+def ends_with_remote_state(connector: Connector) -> list[Role]:
     """Its ends whose other side may keep something for it. Also of a document that this version does not take any
     more."""
     by_end = {end: systems.SYSTEMS.get(next(iter(connector.document.get(end) or {}), "")) for end in _OPENED}

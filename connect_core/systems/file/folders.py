@@ -16,7 +16,7 @@ from pathlib import Path
 
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.records import Partition
-from connect_core.systems.file.expanding import expanded
+from connect_core.systems.expanding import expanded
 from connect_core.systems.file.failures import file_error, telling
 from connect_core.systems.file.identity import Former, OpenFile, open_if_there
 from connect_core.systems.file.patterns import matches, without_links

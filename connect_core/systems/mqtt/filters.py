@@ -1,22 +1,19 @@
-"""Topic filters: which are legal, which overlap, and how they are shared out among sessions. Pure.
+"""Topic filters of subscriptions: which are legal, and how they are shared out among sessions. Pure.
 
 Two sessions whose filters overlap would both get a message that matches both, so filters that overlap stay together.
 Those of a shared subscription (`$share/NAME/FILTER`) are in every session: the broker gives each message to one of
-them. Rules: MQTT 5, sections 4.7 (3.1.1: the same) and 4.8.2.
+them. Rules: MQTT 5, section 4.8.2, and `systems.topic_filters`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-MAX_BYTES = 65_535
-"""A string of MQTT has two bytes for its length."""
-_ANY_LEVEL, _ANY_LEVELS = "+", "#"
-_SHARED = "$share/"
+from connect_core.systems.topic_filters import ANY_LEVEL, ANY_LEVELS, SHARED, check_levels, check_text, overlap
 
 
 def is_shared(topic_filter: str) -> bool:
-    return topic_filter.startswith(_SHARED)
+    return topic_filter.startswith(SHARED)
 
 
 def plain_of(topic_filter: str) -> str:
@@ -26,50 +23,13 @@ def plain_of(topic_filter: str) -> str:
 
 def check(topic_filter: str) -> str:
     """The filter itself. Raises ValueError for one that a broker would refuse, or that means something else here."""
-    if not topic_filter or len(topic_filter.encode()) > MAX_BYTES or "\0" in topic_filter:
-        raise ValueError(f"must have 1 to {MAX_BYTES} bytes and no NUL")
+    check_text(topic_filter)
     if is_shared(topic_filter):
-        name, _, plain = topic_filter.removeprefix(_SHARED).partition("/")
-        if not name or not plain or {*name} & {_ANY_LEVEL, _ANY_LEVELS}:
-            raise ValueError(f"a shared subscription is {_SHARED}NAME/FILTER, without + and # in its name")
-    levels = plain_of(topic_filter).split("/")
-    if _ANY_LEVELS in levels[:-1]:
-        raise ValueError("# may be the last level only")
-    if any(len(level) > 1 and {*level} & {_ANY_LEVEL, _ANY_LEVELS} for level in levels):
-        raise ValueError("+ and # stand for whole levels")
+        name, _, plain = topic_filter.removeprefix(SHARED).partition("/")
+        if not name or not plain or {*name} & {ANY_LEVEL, ANY_LEVELS}:
+            raise ValueError(f"a shared subscription is {SHARED}NAME/FILTER, without + and # in its name")
+    check_levels(plain_of(topic_filter))
     return topic_filter
-
-
-def check_plain(topic_filter: str) -> str:
-    """As `check`, for a filter that only says which topics are meant."""
-    if is_shared(topic_filter):
-        raise ValueError("is a shared subscription; give the filter alone")
-    return check(topic_filter)
-
-
-def matches(topic_filter: str, topic: str) -> bool:
-    """Whether a message with this topic name comes to who subscribed to the filter."""
-    return overlap(topic_filter, topic)
-
-
-def overlap(first: str, second: str) -> bool:
-    """Whether there is a topic that both match."""
-    if (first[0] == "$") != (second[0] == "$") and (first[0] in "+#" or second[0] in "+#"):
-        return False  # wildcards at the beginning do not match topics of the broker's own (4.7.2)
-    return _overlap(first.split("/"), second.split("/"))
-
-
-def _overlap(first: Sequence[str], second: Sequence[str]) -> bool:
-    for level, (one, other) in enumerate(zip(first, second, strict=False)):
-        if _ANY_LEVELS in (one, other):
-            return True
-        if one != other and _ANY_LEVEL not in (one, other):
-            return False
-        last = level + 1
-    if len(first) == len(second):
-        return True
-    longer = max(first, second, key=len)
-    return len(longer) == last + 1 and longer[-1] == _ANY_LEVELS  # `a/#` matches `a` as well
 
 
 def together(filters: Sequence[str]) -> list[tuple[str, ...]]:

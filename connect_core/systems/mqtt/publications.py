@@ -16,9 +16,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from connect_core.sdk.records import decode_headers
-from connect_core.systems.mqtt.filters import MAX_BYTES
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.templates import Named, Template, Unfit
+from connect_core.systems.topic_filters import MAX_BYTES
 
 MAX_PACKET_BYTES = 268_435_455 + 5
 """What four bytes of length allow, and the fixed header (MQTT 5, section 2.1.4)."""

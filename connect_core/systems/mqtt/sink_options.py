@@ -9,10 +9,10 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, ByteSize, Field
 
 from connect_core.sdk.values import LIVE
-from connect_core.systems.mqtt.filters import MAX_BYTES
 from connect_core.systems.mqtt.options import MqttBrokerOptions
 from connect_core.systems.mqtt.publications import MAX_PACKET_BYTES, Composer
 from connect_core.systems.mqtt.templates import Template
+from connect_core.systems.topic_filters import MAX_BYTES
 
 RECORD: Final = "record"
 """Each record says itself."""

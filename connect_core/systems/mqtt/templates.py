@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connect_core.systems.mqtt.filters import MAX_BYTES
+from connect_core.systems.topic_filters import MAX_BYTES
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _COLUMNS = ("topic", "tags", "key")

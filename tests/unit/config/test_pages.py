@@ -9,10 +9,10 @@ import pytest
 
 from connect_core.config import Settings, check, check_paths, load_settings, read_paths, read_text, resolve
 from connect_core.config import option_models as models
-from connect_core.config.option_models import ROLES
 from connect_core.config.option_pages import DOCUMENT, described, page
 from connect_core.config.templates import template
 from connect_core.errors import ConfigError
+from connect_core.sdk.plugin import ROLES
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "conf" / "connectors").iterdir())

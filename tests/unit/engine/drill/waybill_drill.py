@@ -20,6 +20,7 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import BaseModel
 
+from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.records import RECORD_SCHEMA, Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets
@@ -35,7 +36,6 @@ from connect_core.sdk.values import (
     Range,
     SourceBatch,
 )
-from connect_core.systems import System
 
 
 class Options(BaseModel):
@@ -172,4 +172,4 @@ def _block_every_signal() -> None:
     ctypes.CDLL(None).sigprocmask(signal.SIG_BLOCK, every, None)
 
 
-SYSTEM = System("drill", "Drill", Options, Options, Drill, Drill)
+SYSTEM = Plugin("drill", "Drill", Options, Options, Drill, Drill)

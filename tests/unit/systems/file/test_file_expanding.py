@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.systems.file.expanding import expanded
+from connect_core.systems.expanding import expanded
 
 
 @pytest.fixture

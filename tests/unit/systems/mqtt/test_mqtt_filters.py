@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.systems.mqtt.filters import check, matches, overlap, shared_out, together, twice
+from connect_core.systems.mqtt.filters import check, shared_out, together, twice
+from connect_core.systems.topic_filters import matches, overlap
 
 LEVELS = st.sampled_from(["a", "b", "", "$SYS", "+"])
 TOPICS = st.lists(st.sampled_from(["a", "b", "", "$SYS"]), min_size=1, max_size=4).map("/".join).filter(bool)

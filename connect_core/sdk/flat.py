@@ -1,0 +1,80 @@
+"""What a plugin says of the flat documents of RocketMQ Connect (`connector.class`, `max.tasks`, …): which classes of
+its connectors mean this system, and which options their keys are.
+
+    FlatClass("FileSinkConnector", "org.apache.rocketmq.connect.file.", "sink", FlatEnd({"filename": option("path")}))
+
+Each of these classes moves records from its system to one other, the hub, or back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+
+class FlatWriter(Protocol):
+    """Takes what the flat keys of one end mean."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What was put so far."""
+
+    def put(self, key: str, option: str, value: Any) -> None:
+        """`key` is where it comes from."""
+
+    def notice(self, text: str) -> None:
+        """Something that a person should know, and that stops nobody."""
+
+    def ignore(self, key: str, why: str) -> None:
+        """The key has no effect here."""
+
+    def refuse(self, key: str, why: str) -> None:
+        """A fault at that key."""
+
+
+FlatHandler = Callable[[FlatWriter, str, Any], None]
+"""Takes a key and its value, which may be text whatever it means."""
+
+
+def option(name: str) -> FlatHandler:
+    """The key is an option of ours as it is."""
+    return lambda into, key, value: into.put(key, name, value)
+
+
+def ignored(why: str) -> FlatHandler:
+    return lambda into, key, value: into.ignore(key, why)
+
+
+def _complete(into: FlatWriter) -> None:
+    """Nothing is missing."""
+
+
+@dataclass(frozen=True)
+class FlatEnd:
+    """The keys of one end. `must` are those that have to be there, with what for: one of several as `filename|file`;
+    `{records}` in the words stands for what the class moves. `complete` puts what no key says."""
+
+    keys: Mapping[str, FlatHandler]
+    must: Mapping[str, str] = field(default_factory=dict)
+    complete: Callable[[FlatWriter], None] = _complete
+
+
+@dataclass(frozen=True)
+class FlatClass:
+    """A class of connectors. `package` may stand before its `name` in a document. `role` says which end this system is;
+    `records` is what its records are called."""
+
+    name: str
+    package: str
+    role: Literal["source", "sink"]
+    end: FlatEnd
+    records: str = "records"
+
+
+@dataclass(frozen=True)
+class FlatHub:
+    """Both ends of the system that is the other end of every class."""
+
+    source: FlatEnd
+    sink: FlatEnd

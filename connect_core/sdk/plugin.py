@@ -1,0 +1,160 @@
+"""What Waybill has to know of a system: a `Plugin`, filled in by the package that brings the system.
+
+    PLUGIN = Plugin("file", "Files of lines", FileSourceOptions, FileSinkOptions, _source, _sink)
+
+Only the name is needed, and one of the two ends. Everything else has a default: what a plugin does not say, its system
+does not have, or nobody can ask it. A plugin is loaded with the options of its system and before any driver: its
+functions import what they need when they are called. Options are given to them as a document and its connection have
+them, checked and with absolute paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel
+
+from connect_core.sdk.flat import FlatClass, FlatHub
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Json
+
+Role = Literal["source", "sink"]
+"""Which end of a connector."""
+ROLES: tuple[Role, Role] = ("source", "sink")
+
+Ability = Literal["topics", "queues", "tells_records"]
+"""What the system at the other end may have to rely on. A source of `topics`: each partition is of one. Of `queues`:
+they have numbers. A sink that `tells_records`: it says of each record whether it holds it (`sdk.sink.Sink`)."""
+
+RuleTargets = Literal["none", "named", "any"]
+
+
+@dataclass(frozen=True)
+class Configured:
+    """One end of a connector: which system it is, and its options. References in these are not resolved."""
+
+    plugin: Plugin
+    options: Json
+
+    @property
+    def name(self) -> str:
+        return self.plugin.name
+
+
+class Misfit(NamedTuple):
+    """What is wrong between parts of a document that are sound by themselves: at which place, as
+    `("sink", "file", "path")`, and the words behind it."""
+
+    place: tuple[str | int, ...]
+    words: str
+
+
+class FilesWritten(NamedTuple):
+    """Every file that a sink writes, symbolic links resolved. `option` is what names them in a document."""
+
+    option: str
+    paths: Sequence[str]
+
+
+class FilesRead(NamedTuple):
+    """`reads` says whether one of these files, symbolic links resolved, is read now or will be when it is there."""
+
+    option: str
+    reads: Callable[[Sequence[str]], bool]
+
+
+class Kept(NamedTuple):
+    """The other side keeps what waits for a source that is not connected for so long, as `option` says; then it `drops`
+    it: "the broker drops a session"."""
+
+    option: str
+    seconds: float
+    drops: str
+
+
+class RuleTarget(NamedTuple):
+    """What a rule names with `to`. `for_topic` is what that becomes for a record of a topic; `x` stands for whatever
+    else a record has."""
+
+    text: str
+    for_topic: Callable[[str], str]
+
+
+def _fits(source: Configured, sink: Configured) -> Misfit | None:
+    return None
+
+
+def _is_fed(sink: Json, source: Json) -> bool:
+    return False
+
+
+def _any_target(target: RuleTarget, source: Configured, sink: Configured) -> str:
+    return ""
+
+
+def _no_advice(role: Role, options: Json) -> Iterator[str]:
+    return iter(())
+
+
+def _nothing(options: Json) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One kind of thing on the other side. A system without a source has no `source_options`; likewise for sinks."""
+
+    name: str
+    title: str
+    source_options: type[BaseModel] | None = None
+    sink_options: type[BaseModel] | None = None
+    open_source: Callable[[Any, ExitStack | None], Source] | None = None
+    """Takes an instance of the options and the caller's resources; so does `open_sink`."""
+    open_sink: Callable[[Any, ExitStack | None], Sink] | None = None
+    rule_targets: RuleTargets = "none"
+    """What a rule may name with `to`: nothing; topics by name, which the sink is told of before a range is planned (an
+    injected option `rule_topics`); or any text for each record (its column `to`)."""
+    lasting: tuple[Role, ...] = ()
+    """Which of its two ends are a `sdk.source.Lasting`."""
+    abilities: frozenset[Ability] = frozenset()
+
+    # ---------------------------------------------------------------------------- what goes together, before any run
+
+    conflicts: Callable[[Configured, Configured], Misfit | None] = _fits
+    """What is wrong between a source and a sink of which one, or each, is of this system."""
+    unseen: str = ""
+    """Why nobody can look whether the source has something, in words; empty where one can."""
+    kept: Callable[[Json], Kept | None] = _nothing
+    """By the options of a source; None where nothing is dropped, or nobody knows."""
+    files_written: Callable[[Json], FilesWritten | None] = _nothing
+    """By the options of a sink; None for what writes no files."""
+    files_read: Callable[[Json], FilesRead | None] = _nothing
+    """By the options of a source; None for what reads no files."""
+    feeds: Callable[[Json, Json], bool] = _is_fed
+    """Whether a sink with these options writes, under a name that is fixed, what a source of this system with those
+    reads and passes on. Files are asked for by `files_written` and `files_read`."""
+    against_rules: Callable[[Json], Misfit | None] = _nothing
+    """What of a sink's options does not go with rules."""
+    rule_target: Callable[[RuleTarget, Configured, Configured], str] = _any_target
+    """What is wrong with what a rule names, between a source and a sink of this system, in words; empty for nothing.
+    Only asked about what `rule_targets` allows."""
+
+    advice: Callable[[Role, Json], Iterator[str]] = _no_advice
+    """What a person should know of an end that is sound, a sentence each. References are not resolved."""
+    connections: Mapping[str, Json] = field(default_factory=dict)
+    """Connections that there are without a file: their options by name."""
+
+    # ------------------------------------------------------------------- the flat documents of RocketMQ Connect
+
+    flat: tuple[FlatClass, ...] = ()
+    """Classes of connectors of which this system is one end."""
+    flat_hub: FlatHub | None = None
+    """Of the system that is their other end."""
+
+    def options(self, role: Role) -> type[BaseModel] | None:
+        """The model that describes and checks the options of one end; None where there is no such end."""
+        return self.source_options if role == "source" else self.sink_options

@@ -1,0 +1,43 @@
+"""What a file source and a file sink, of one connector or of two, can do to each other. Looks at nothing but which
+files there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+
+from connect_core.sdk.plugin import Configured, FilesRead, FilesWritten, Misfit
+from connect_core.sdk.values import Json
+from connect_core.systems.expanding import expanded
+from connect_core.systems.file.options import path_of_task
+from connect_core.systems.file.patterns import matches, without_links
+
+_OPTION = "path"
+
+
+def conflicts(source: Configured, sink: Configured) -> Misfit | None:
+    """A connector that reads what it writes feeds itself and never ends."""
+    written, read = sink.plugin.files_written(sink.options), source.plugin.files_read(source.options)
+    if written is None or read is None or not read.reads(written.paths):
+        return None
+    words = f"is one of the files that the source reads ({source.options[read.option]})"
+    return Misfit(("sink", sink.name, written.option), words)
+
+
+def files_written(sink: Json) -> FilesWritten:
+    """By every task."""
+    path, tasks = str(sink.get(_OPTION)), sink.get("tasks") or 1
+    return FilesWritten(_OPTION, [os.path.realpath(path_of_task(path, task, tasks)) for task in range(tasks)])
+
+
+def files_read(source: Json) -> FilesRead:
+    """The files that are found now, and those that will be by their names."""
+    pattern = str(source.get(_OPTION))
+    found = frozenset(map(os.path.realpath, expanded(pattern)))
+    return FilesRead(_OPTION, lambda written: _reads_one_of(pattern, found, written))
+
+
+def _reads_one_of(pattern: str, found: Collection[str], written: Sequence[str]) -> bool:
+    """The pattern may hold symbolic links."""
+    forms = (pattern, without_links(pattern))
+    return any(path in found or any(matches(path, form) for form in forms) for path in written)

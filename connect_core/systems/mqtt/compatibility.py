@@ -1,0 +1,98 @@
+"""What the two ends of a connector may be when one of them, or each, is MQTT; two connectors; and rules. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from connect_core.sdk.plugin import Configured, Kept, Misfit, RuleTarget
+from connect_core.sdk.values import Json
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
+from connect_core.systems.mqtt.templates import Named, Template, Unfit
+from connect_core.systems.topic_filters import overlap
+
+SYSTEM = "mqtt"
+"""What documents call this one."""
+_SHARED = re.compile(r"^\$share/[^/]+/")
+"""What stands before the filter of a shared subscription."""
+_NOTHING_NAMED = Named(None, None, None, {})
+_OWN_TOPIC = "is a topic that the source reads, at the same broker"
+
+
+def conflicts(source: Configured, sink: Configured) -> Misfit | None:
+    if source.name != SYSTEM:
+        return None
+    if wrong := _needs_acknowledging(source, sink):
+        return wrong
+    return _own_messages(source.options, sink.options) if sink.name == SYSTEM else None
+
+
+def _needs_acknowledging(source: Configured, sink: Configured) -> Misfit | None:
+    """What a member has not acknowledged goes to another one, again and again where that waits for a settle."""
+    filters = source.options.get("filters")
+    named = [filters] if isinstance(filters, str) else filters or ()
+    if "tells_records" in sink.plugin.abilities or not any(str(one).startswith("$share/") for one in named):
+        return None
+    return Misfit(
+        ("source", SYSTEM, "filters"),
+        f"shared subscriptions need a sink that tells which records it holds, as rocketmq does, and {sink.name} does"
+        " not: give plain filters, and sessions: N to work side by side",
+    )
+
+
+def _own_messages(source: Json, sink: Json) -> Misfit | None:
+    """By a topic for each filter; what the sink keeps for itself is one too."""
+    if not _same_broker(source, sink):
+        return None
+    given = {name: str(sink[name]) for name in ("topic", "progress_topic") if name in sink}
+    options, filters = MqttSinkOptions.model_construct(None, **given), _filters_of(source)
+    for one in filters:
+        name = _sample(one)
+        target = Template.parse(options.topic).fill(Named(name, "x", name, {"MQTT_TOPIC": name}))
+        if any(isinstance(target, str) and overlap(another, target) for another in filters):
+            return Misfit(("sink", SYSTEM, "topic"), _OWN_TOPIC)
+        if overlap(one, f"{options.progress_topic}/x/x"):
+            words = "begins a topic that the source reads, at the same broker"
+            return Misfit(("sink", SYSTEM, "progress_topic"), words)
+    return None
+
+
+def kept(source: Json) -> Kept | None:
+    """A session; None as long as nobody knows for how long."""
+    seconds = source.get("session_expiry_s") or MqttSourceOptions.model_fields["session_expiry_s"].default
+    return Kept("session_expiry_s", seconds, "the broker drops a session") if isinstance(seconds, int) else None
+
+
+def feeds(sink: Json, source: Json) -> bool:
+    topic = str(sink.get("topic"))
+    if "{" in topic or not _same_broker(source, sink):
+        return False
+    return any(overlap(one, topic) for one in _filters_of(source))
+
+
+def rule_target(target: RuleTarget, source: Configured, sink: Configured) -> str:
+    """By a topic for each filter of a source at the same broker."""
+    feeds_itself = source.name == sink.name and _same_broker(source.options, sink.options)
+    filters = _filters_of(source.options) if feeds_itself else []
+    for one in filters or ["x"]:
+        made = target.for_topic(_sample(one))
+        topic = Template("", (made,)).fill(_NOTHING_NAMED)
+        if isinstance(topic, Unfit):
+            return topic.message.replace("The topic made of the record", "makes a topic that")
+        if any(overlap(another, made) for another in filters):
+            return _OWN_TOPIC
+    return ""
+
+
+def _sample(topic_filter: str) -> str:
+    """A topic that matches."""
+    return topic_filter.replace("+", "x").replace("#", "x")
+
+
+def _same_broker(source: Json, sink: Json) -> bool:
+    return all(source.get(name) == sink.get(name) for name in ("host", "port"))
+
+
+def _filters_of(source: Json) -> list[str]:
+    read = source.get("filters") or ()
+    return [_SHARED.sub("", str(one)) for one in ([read] if isinstance(read, str) else read)]

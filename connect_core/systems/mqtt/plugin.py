@@ -1,0 +1,43 @@
+"""What Waybill knows of MQTT: see `sdk.plugin`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from connect_core.sdk.plugin import Plugin
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.systems.mqtt.compatibility import SYSTEM, conflicts, feeds, kept, rule_target
+from connect_core.systems.mqtt.flat_keys import CLASSES
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
+
+
+def _source(options: MqttSourceOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.mqtt.source import MqttSource
+
+    return MqttSource(options, resources)
+
+
+def _sink(options: MqttSinkOptions, resources: ExitStack | None) -> Sink:
+    from connect_core.systems.mqtt.sink import MqttSink
+
+    return MqttSink(options, resources)
+
+
+PLUGIN = Plugin(
+    name=SYSTEM,
+    title="MQTT",
+    source_options=MqttSourceOptions,
+    sink_options=MqttSinkOptions,
+    open_source=_source,
+    open_sink=_sink,
+    rule_targets="any",
+    lasting=("source", "sink"),
+    conflicts=conflicts,
+    unseen="nobody can see whether an MQTT broker has something",
+    kept=kept,
+    feeds=feeds,
+    rule_target=rule_target,
+    flat=CLASSES,
+)

@@ -1,0 +1,38 @@
+"""The systems there are, by name: our own, one row each, and those of other packages, found by the entry point group
+`waybill.systems`, each entry a `sdk.plugin.Plugin`.
+
+Importing this module imports option models only; entry points are looked up at the first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import entry_points
+
+from connect_core.sdk.plugin import Plugin
+from connect_core.systems.file.plugin import PLUGIN as FILE
+from connect_core.systems.mqtt.plugin import PLUGIN as MQTT
+from connect_core.systems.rocketmq.plugin import PLUGIN as ROCKETMQ
+
+ENTRY_POINTS = "waybill.systems"
+_OWN = (FILE, MQTT, ROCKETMQ)
+
+
+class _Registry(Mapping[str, Plugin]):
+    @cached_property
+    def _plugins(self) -> dict[str, Plugin]:
+        outside = {entry.name: entry.load() for entry in entry_points(group=ENTRY_POINTS)}
+        return {**outside, **{one.name: one for one in _OWN}}
+
+    def __getitem__(self, name: str) -> Plugin:
+        return self._plugins[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plugins)
+
+    def __len__(self) -> int:
+        return len(self._plugins)
+
+
+SYSTEMS: Mapping[str, Plugin] = _Registry()

@@ -1,0 +1,97 @@
+"""What the two ends of a connector may be when one of them, or each, is RocketMQ; two connectors; and rules. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from connect_core.sdk.plugin import Configured, Misfit, RuleTarget
+from connect_core.sdk.values import Json
+from connect_core.systems.rocketmq.options import (
+    SYSTEM,
+    TOPIC,
+    RocketMQSinkOptions,
+    RocketMQSourceOptions,
+    check_target,
+    is_pattern,
+)
+
+_OWN_TOPIC = "is a topic that the source reads, in the same cluster"
+
+
+def conflicts(source: Configured, sink: Configured) -> Misfit | None:
+    if sink.name != SYSTEM:
+        return None
+    if source.name != SYSTEM:
+        return _needs_more(source, sink.options)
+    return _unfit_target(source.options, sink.options)
+
+
+def _needs_more(source: Configured, sink: Json) -> Misfit | None:
+    """Options that mean something only with what not every source has."""
+    able = source.plugin.abilities
+    if "topics" not in able and TOPIC in str(sink.get("topic")):
+        return Misfit(("sink", SYSTEM, "topic"), f"{TOPIC} needs a source of topics, and {source.name} is none")
+    if "queues" not in able and sink.get("order") == "queue":
+        return Misfit(("sink", SYSTEM, "order"), f"queue needs a source of queues, and {source.name} is none")
+    if sink.get("groups"):
+        return Misfit(("sink", SYSTEM, "groups"), f"are those of a RocketMQ source, and {source.name} is none")
+    return None
+
+
+def _unfit_target(source: Json, sink: Json) -> Misfit | None:
+    """By the topics that are named, and one topic for each pattern."""
+    place = ("sink", SYSTEM, "topic")
+    read = _read_by(source)
+    written = RocketMQSinkOptions.model_construct(topic=str(sink.get("topic")), rename=dict(sink.get("rename") or {}))
+    for topic in read.topics:
+        sample = topic.replace("*", "x").replace("?", "x")
+        try:
+            target = written.target_for(sample)
+        except ValueError as error:
+            if is_pattern(topic):  # told when there is such a topic
+                continue
+            return Misfit(place, f"makes a name of {topic} that {error}; give that one a name with `rename`")
+        if _same_cluster(source, sink) and read.reads(sample) and read.reads(target):
+            return Misfit(place, _OWN_TOPIC)
+    return None
+
+
+def feeds(sink: Json, source: Json) -> bool:
+    """Not where the source leaves out copies."""
+    topic = str(sink.get("topic"))
+    if "{" in topic or source.get("copies") == "leave_out":
+        return False
+    return _same_cluster(source, sink) and _read_by(source).reads(topic)
+
+
+def against_rules(sink: Json) -> Misfit | None:
+    if not sink.get("groups"):
+        return None
+    words = "cannot be kept in step through rules, which give messages other places; leave one of them out"
+    return Misfit(("sink", SYSTEM, "groups"), words)
+
+
+def rule_target(target: RuleTarget, source: Configured, sink: Configured) -> str:
+    """What is wrong with the name of a topic; empty for one that may be written."""
+    try:
+        check_target(target.text)
+    except ValueError as error:
+        return str(error)
+    same = source.name == sink.name and _same_cluster(source.options, sink.options)
+    return _OWN_TOPIC if same and _read_by(source.options).reads(target.text) else ""
+
+
+def _same_cluster(source: Json, sink: Json) -> bool:
+    return bool(source.get("name_servers") == sink.get("name_servers"))
+
+
+def _read_by(source: Json) -> RocketMQSourceOptions:
+    """What it says of topics, unchecked: other options may hold references."""
+    return RocketMQSourceOptions.model_construct(
+        topics=_names(source.get("topics")), exclude=_names(source.get("exclude"))
+    )
+
+
+def _names(written: Any) -> tuple[str, ...]:
+    return tuple(re.split("[;, ]+", written) if isinstance(written, str) else written or ())

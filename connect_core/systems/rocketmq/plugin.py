@@ -1,0 +1,54 @@
+"""What Waybill knows of Apache RocketMQ: see `sdk.plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from connect_core.sdk.plugin import Plugin, Role
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Json
+from connect_core.systems.rocketmq.compatibility import against_rules, conflicts, feeds, rule_target
+from connect_core.systems.rocketmq.flat_keys import HUB
+from connect_core.systems.rocketmq.options import NATIVE, SYSTEM, RocketMQSinkOptions, RocketMQSourceOptions
+
+
+def _source(options: RocketMQSourceOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.rocketmq.source import RocketMQSource
+
+    return RocketMQSource(options, resources)
+
+
+def _sink(options: RocketMQSinkOptions, resources: ExitStack | None) -> Sink:
+    from connect_core.systems.rocketmq.sink import RocketMQSink
+
+    return RocketMQSink(options, resources)
+
+
+def _advice(role: Role, options: Json) -> Iterator[str]:
+    """What the native client lacks here, when the sink wants it. Lanes may run on another host, which has it."""
+    if role == "sink" and options.get("client") == NATIVE:
+        from connect_core.systems.rocketmq.native_library import missing
+
+        if lacking := missing():
+            yield f"{lacking.where}: {lacking.what}. {lacking.next_step}"
+
+
+PLUGIN = Plugin(
+    name=SYSTEM,
+    title="Apache RocketMQ",
+    source_options=RocketMQSourceOptions,
+    sink_options=RocketMQSinkOptions,
+    open_source=_source,
+    open_sink=_sink,
+    rule_targets="named",
+    connections={"main": {"name_servers": "${stack:name_servers}"}},
+    advice=_advice,
+    abilities=frozenset({"topics", "queues", "tells_records"}),
+    conflicts=conflicts,
+    feeds=feeds,
+    against_rules=against_rules,
+    rule_target=rule_target,
+    flat_hub=HUB,
+)
