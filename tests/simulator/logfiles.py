@@ -55,6 +55,8 @@ class LogFile:
     hidden: bool = False
     """It came behind one that was renamed, or between two runs, and was gone before anybody had looked into it; or the
     ledger has forgotten its log."""
+    hasty: bool = False
+    """It was thrown away before any run had seen that its writer had left it: it may have grown before it went."""
 
 
 _COPY = re.compile(r"\.(202612|9)\d\d$")
