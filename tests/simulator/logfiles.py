@@ -247,6 +247,10 @@ class LogFolder:
         if program.linked:
             program.path.unlink()
 
+    def is_younger(self, program: Program, other: Program) -> bool:
+        """Whether its first file was made after the last one of the `other`."""
+        return self._births[program.files[0].number] > self._births[other.files[-1].number]
+
     def delete_former(self, program: Program) -> None:
         """Rotation throws the oldest file away."""
         former = [file for file in program.files[:-1] if file.path is not None]

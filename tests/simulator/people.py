@@ -52,6 +52,7 @@ class Person:
             or any(one.lost for one in journey.given())
             or self._moved_back_into_nothing(error)
             or self._thrown_away_in_haste(error)
+            or self._may_have_come_next(error)
         )
         if not explained:
             journey.problems.append(f"called though nothing is lost: {error}")
@@ -77,6 +78,18 @@ class Person:
             for program in self.journey.folder.programs
             for file in program.files
             if file.hasty
+        )
+
+    def _may_have_come_next(self, error: OffsetGone) -> bool:
+        """A log was cleared away, and another program's file beside it was made since, and has a name that rotation
+        gives: only a person knows whose it is."""
+        folder = self.journey.folder
+        cleared = [one for one in folder.programs if one.closed and str(one.path) in error.where]
+        beside = [one for one in folder.programs if one.foreign]
+        return any(
+            f"{other.path} may be the file that came next" in error.what and folder.is_younger(other, log)
+            for log in cleared
+            for other in beside
         )
 
     def _target_changed(self, error: TargetChanged) -> bool:

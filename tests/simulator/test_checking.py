@@ -74,6 +74,27 @@ def test_a_file_thrown_away_before_it_was_seen_to_be_left_may_have_grown(
     assert person._thrown_away_in_haste(error) is excused
 
 
+@pytest.mark.parametrize(
+    ("closed", "younger", "asked_about", "excused"),
+    [
+        (True, True, "a-1.log", True),
+        (False, True, "a-1.log", False),
+        (True, False, "a-1.log", False),
+        (True, True, "a.log.1", False),
+    ],
+)
+def test_a_log_of_another_program_may_have_come_after_one_that_is_gone(
+    closed: bool, younger: bool, asked_about: str, excused: bool
+) -> None:
+    """One that has such a name and was made since; and only where all that the log's own program wrote is gone."""
+    log = Program("a", PATH, closed=closed)
+    other = Program("other-a", PATH.with_name("a-1.log"), foreign=True)
+    folder = SimpleNamespace(programs=[log, other], is_younger=lambda *both: both == (other, log) and younger)
+    person = Person(cast(Any, SimpleNamespace(folder=folder)), 0)
+    what = f"records are gone ({PATH.with_name(asked_about)} may be the file that came next, or not)"
+    assert person._may_have_come_next(OffsetGone(what, where=f"partition {PATH}")) is excused
+
+
 def test_a_record_that_comes_after_it_was_told_as_a_gap_is_a_repeat_that_was_looked_at() -> None:
     """Of [2, 4) one record was there when the receipt told both as a gap, and one has come since."""
     gap = Gap(0, 2, 4, "expired")
