@@ -72,6 +72,19 @@ def test_bytes_that_were_seen_since_are_lost(log: Path) -> None:
     assert gaps(follower, Partition(str(log))) == (Gap(0, 8, None, "deleted"),)
 
 
+@pytest.mark.parametrize(("unread", "end"), [(b"", 8), (b"no line feed", None)])
+def test_what_was_planned_and_taken_back_tells_how_much_there_was(log: Path, unread: bytes, end: int | None) -> None:
+    """A run keeps what its plan saw when nobody could read it: by then the file may have gone."""
+    first = follow(log)
+    first.run()
+    with log.open("ab") as file:
+        file.write(unread)
+    settled(first, log)
+    second = Follower(follow(log).source, first.positions)
+    log.unlink()
+    assert gaps(second, Partition(str(log))) == (Gap(0, 8, end, "deleted" if end is None else "ended"),)
+
+
 @pytest.mark.parametrize("how", ["deleted", "moved"])
 @pytest.mark.parametrize("lines", [1, 2])
 def test_bytes_that_were_there_when_it_went_while_it_was_read_are_lost(

@@ -176,6 +176,26 @@ def test_an_open_range_of_a_topic_that_was_made_anew_is_not_looked_for_in_the_ne
         sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
 
 
+class FilledMeanwhile(Topic):
+    """Others write to it while somebody waits for what is under way."""
+
+    def barrier(self, broker: str, *, deadline: float) -> None:
+        there = self.queues[QUEUES[0]]
+        there.messages += [stored(n, b"of others") for n in range(there.end, 9)]
+
+
+@pytest.mark.parametrize("on_replaced", ["fail", "continue"])
+def test_a_topic_that_was_made_anew_is_told_though_others_fill_it_only_while_it_is_looked_into(
+    on_replaced: str,
+) -> None:
+    """What a former attempt wrote to it stands before the floor, where nobody looks."""
+    cluster = FilledMeanwhile({QUEUES[0]: MemoryQueue([stored(0, b"of others"), ours(1, log=1)])})
+    sink = Sink(cluster)
+    sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
+    with pytest.raises(TargetChanged, match="another message at 2"):
+        sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
+
+
 def test_what_was_written_first_must_stand_when_the_range_ends() -> None:
     cluster = topic(*map(ours, range(3)))
     appender = lane_of(cluster, replace(ITEM, found=None))
