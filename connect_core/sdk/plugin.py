@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
@@ -21,6 +21,9 @@ from connect_core.sdk.flat import FlatClass, FlatHub
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Role = Literal["source", "sink"]
 """Which end of a connector."""
@@ -84,6 +87,23 @@ class RuleTarget(NamedTuple):
     for_topic: Callable[[str], str]
 
 
+class Finding(NamedTuple):
+    """Whether something is as it should be, and what was seen."""
+
+    ok: bool
+    what: str
+
+
+class TypedRecord(NamedTuple):
+    """A record typed by hand."""
+
+    value: bytes
+    topic: str | None
+    tags: str | None
+    key: str | None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 def _fits(source: Configured, sink: Configured) -> Misfit | None:
     return None
 
@@ -98,6 +118,14 @@ def _any_target(target: RuleTarget, source: Configured, sink: Configured) -> str
 
 def _no_advice(role: Role, options: Json) -> Iterator[str]:
     return iter(())
+
+
+def _no_findings(role: Role, options: Json) -> Iterator[Finding]:
+    return iter(())
+
+
+def _as_typed(record: TypedRecord) -> TypedRecord:
+    return record
 
 
 def _nothing(options: Json) -> None:
@@ -147,6 +175,22 @@ class Plugin:
     """What a person should know of an end that is sound, a sentence each. References are not resolved."""
     connections: Mapping[str, Json] = field(default_factory=dict)
     """Connections that there are without a file: their options by name."""
+
+    # --------------------------------------------------- looking, for people: options with their references resolved
+
+    probe: Callable[[Role, Json], Iterator[Finding]] = _no_findings
+    """Whether what an end needs is there, for `check --probe`. May raise a `WaybillError` when it is not. Writes
+    nothing that anybody would notice."""
+    peek: Callable[[Json, int], list[Json]] | None = None
+    """What stands last in the target of a sink, so many, oldest first: of each its `value` as bytes, and whatever else
+    there is to say. None where nobody can look."""
+    peek_topic: Callable[[Json, str, int], list[Json]] | None = None
+    """The same of a topic, by the options of a connection."""
+    newest: Callable[[Any, int], pa.Table] | None = None
+    """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. None
+    where they cannot be looked at without taking them."""
+    typed: Callable[[TypedRecord], TypedRecord] = _as_typed
+    """A record typed by hand, as the source would make it."""
 
     # ------------------------------------------------------------------- the flat documents of RocketMQ Connect
 

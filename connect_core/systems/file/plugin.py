@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 
-from connect_core.sdk.plugin import Plugin
+import pyarrow as pa
+
+from connect_core.sdk.plugin import Finding, Plugin, Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
+from connect_core.sdk.values import Json
 from connect_core.systems.file.compatibility import conflicts, files_read, files_written
 from connect_core.systems.file.flat_keys import CLASSES
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
@@ -24,6 +28,24 @@ def _sink(options: FileSinkOptions, resources: ExitStack | None) -> Sink:
     return FileSink(options)
 
 
+def _probe(role: Role, options: Json) -> Iterator[Finding]:
+    from connect_core.systems.file.probing import probe
+
+    return probe(role, options)
+
+
+def _peek(sink: Json, last: int) -> list[Json]:
+    from connect_core.systems.file.peeking import peek
+
+    return peek(sink, last)
+
+
+def _newest(options: FileSourceOptions, last: int) -> pa.Table:
+    from connect_core.systems.file.peeking import newest
+
+    return newest(options, last)
+
+
 PLUGIN = Plugin(
     name="file",
     title="Files of lines",
@@ -35,4 +57,7 @@ PLUGIN = Plugin(
     files_written=files_written,
     files_read=files_read,
     flat=CLASSES,
+    probe=_probe,
+    peek=_peek,
+    newest=_newest,
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from connect_core.sdk.plugin import Plugin, Role
+import pyarrow as pa
+
+from connect_core.sdk.plugin import Finding, Plugin, Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
@@ -35,6 +37,28 @@ def _advice(role: Role, options: Json) -> Iterator[str]:
             yield f"{lacking.where}: {lacking.what}. {lacking.next_step}"
 
 
+def _probe(role: Role, options: Json) -> Iterator[Finding]:
+    from connect_core.systems.rocketmq.probing import probe
+
+    return probe(role, options)
+
+
+def _peek(sink: Json, last: int) -> list[Json]:
+    return _peek_topic(sink, sink["topic"], last)
+
+
+def _peek_topic(cluster: Json, topic: str, last: int) -> list[Json]:
+    from connect_core.systems.rocketmq.peeking import in_topic
+
+    return in_topic(cluster, topic, last)
+
+
+def _newest(options: RocketMQSourceOptions, last: int) -> pa.Table:
+    from connect_core.systems.rocketmq.peeking import newest
+
+    return newest(options, last)
+
+
 PLUGIN = Plugin(
     name=SYSTEM,
     title="Apache RocketMQ",
@@ -51,4 +75,8 @@ PLUGIN = Plugin(
     against_rules=against_rules,
     rule_target=rule_target,
     flat_hub=HUB,
+    probe=_probe,
+    peek=_peek,
+    peek_topic=_peek_topic,
+    newest=_newest,
 )
