@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import BaseModel
 
 from connect_core.sdk.flat import FlatClass, FlatHub
+from connect_core.sdk.groups import ConsumerGroups
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
@@ -191,6 +192,9 @@ class Plugin:
     where they cannot be looked at without taking them."""
     typed: Callable[[TypedRecord], TypedRecord] = _as_typed
     """A record typed by hand, as the source would make it."""
+
+    groups: ConsumerGroups | None = None
+    """None where there are no consumer groups."""
 
     # ------------------------------------------------------------------- the flat documents of RocketMQ Connect
 

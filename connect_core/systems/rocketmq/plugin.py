@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
 import pyarrow as pa
 
+from connect_core.sdk.groups import ConsumerGroups, GroupTranslator, ReplicatedAt
 from connect_core.sdk.plugin import Finding, Plugin, Role
+from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
@@ -59,6 +61,18 @@ def _newest(options: RocketMQSourceOptions, last: int) -> pa.Table:
     return newest(options, last)
 
 
+def _in_step(sink: Json) -> Sequence[str]:
+    return sink.get("groups") or ()
+
+
+def _between(
+    source: Json, sink: Json, partitions: Sequence[Partition], replicated_at: ReplicatedAt
+) -> AbstractContextManager[GroupTranslator]:
+    from connect_core.systems.rocketmq.groups import between
+
+    return between(source, sink, partitions, replicated_at)
+
+
 PLUGIN = Plugin(
     name=SYSTEM,
     title="Apache RocketMQ",
@@ -79,4 +93,5 @@ PLUGIN = Plugin(
     peek=_peek,
     peek_topic=_peek_topic,
     newest=_newest,
+    groups=ConsumerGroups("RocketMQ", _in_step, _between),
 )
