@@ -150,6 +150,9 @@ class Plugin:
     lasting: tuple[Role, ...] = ()
     """Which of its two ends are a `sdk.source.Lasting`."""
     abilities: frozenset[Ability] = frozenset()
+    preload: tuple[str, ...] = ()
+    """Modules that nearly every run needs and that take long to load: Airflow's workers load them before they are
+    forked. They connect to nothing and start no thread."""
 
     # ---------------------------------------------------------------------------- what goes together, before any run
 

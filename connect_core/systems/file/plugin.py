@@ -53,6 +53,7 @@ PLUGIN = Plugin(
     sink_options=FileSinkOptions,
     open_source=_source,
     open_sink=_sink,
+    preload=("connect_core.systems.file.sink", "connect_core.systems.file.source"),
     conflicts=conflicts,
     files_written=files_written,
     files_read=files_read,

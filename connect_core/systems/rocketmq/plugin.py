@@ -80,6 +80,7 @@ PLUGIN = Plugin(
     sink_options=RocketMQSinkOptions,
     open_source=_source,
     open_sink=_sink,
+    preload=("connect_core.systems.rocketmq.sink", "connect_core.systems.rocketmq.source"),
     rule_targets="named",
     connections={"main": {"name_servers": "${stack:name_servers}"}},
     advice=_advice,
