@@ -129,6 +129,10 @@ def _as_typed(record: TypedRecord) -> TypedRecord:
     return record
 
 
+def _none_aside(sink: Json) -> Sequence[tuple[str, int]]:
+    return ()
+
+
 def _nothing(options: Json) -> None:
     return None
 
@@ -179,6 +183,14 @@ class Plugin:
     """What a person should know of an end that is sound, a sentence each. References are not resolved."""
     connections: Mapping[str, Json] = field(default_factory=dict)
     """Connections that there are without a file: their options by name."""
+
+    # --------------------------------------------------------------------------------- what is shown of a connector
+
+    unit: str = "records"
+    """What the positions of its sources count."""
+    set_aside: Callable[[Json], Sequence[tuple[str, int]]] = _none_aside
+    """By the options of a sink: files beside its target with bytes that no receipt covered, and how many, as far as
+    they are on this machine."""
 
     # --------------------------------------------------- looking, for people: options with their references resolved
 

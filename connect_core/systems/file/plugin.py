@@ -13,7 +13,7 @@ from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.file.compatibility import conflicts, files_read, files_written
 from connect_core.systems.file.flat_keys import CLASSES
-from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
+from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions, path_of_task
 
 
 def _source(options: FileSourceOptions, resources: ExitStack | None) -> Source:
@@ -26,6 +26,13 @@ def _sink(options: FileSinkOptions, resources: ExitStack | None) -> Sink:
     from connect_core.systems.file.sink import FileSink
 
     return FileSink(options)
+
+
+def _set_aside(sink: Json) -> list[tuple[str, int]]:
+    from connect_core.systems.file.aside import set_aside_beside
+
+    tasks = sink.get("tasks", 1)
+    return [found for task in range(tasks) for found in set_aside_beside(path_of_task(sink["path"], task, tasks))]
 
 
 def _probe(role: Role, options: Json) -> Iterator[Finding]:
@@ -58,6 +65,8 @@ PLUGIN = Plugin(
     files_written=files_written,
     files_read=files_read,
     flat=CLASSES,
+    unit="bytes",
+    set_aside=_set_aside,
     probe=_probe,
     peek=_peek,
     newest=_newest,

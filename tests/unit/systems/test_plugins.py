@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,13 @@ def test_one_system_is_the_hub_of_flat_documents_and_has_the_connection_main() -
     assert [name for name, plugin in SYSTEMS.items() if plugin.flat_hub] == [
         name for name, plugin in SYSTEMS.items() if "main" in plugin.connections
     ]
+
+
+def test_bytes_that_a_file_sink_has_set_aside_are_found(tmp_path: Path) -> None:
+    (tmp_path / "out.task1.txt.unsettled-3").write_bytes(b"four")
+    options = {"path": str(tmp_path / "out.txt"), "tasks": 2}
+    assert SYSTEMS["file"].set_aside(options) == [(str(tmp_path / "out.task1.txt.unsettled-3"), 4)]
+    assert not SYSTEMS["rocketmq"].set_aside({"topic": "t"})
 
 
 def test_a_plugin_that_says_nothing_stands_in_nobodys_way() -> None:
