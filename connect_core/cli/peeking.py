@@ -67,9 +67,9 @@ def _in_target(side: Side, last: int) -> list[Json]:
     from connect_core.config import reveal
     from connect_core.systems import SYSTEMS
 
-    look = SYSTEMS[side.system].peek
+    look = SYSTEMS[side.system].peek_target
     if look is None:
-        raise _cannot_look(side, [one for one in SYSTEMS.values() if one.peek])
+        raise _cannot_look(side, [one for one in SYSTEMS.values() if one.peek_target])
     return look(reveal(side.options), last)
 
 

@@ -65,9 +65,9 @@ def _newest(side: Side, last: int) -> pa.RecordBatch:
     from connect_core.systems import SYSTEMS, checked
 
     plugin = SYSTEMS[side.system]
-    if plugin.newest is None or plugin.source_options is None:
+    if plugin.peek_source is None or plugin.source_options is None:
         raise ConfigError(f"the records of {side.system} cannot be looked at without taking them", next_step=_BY_HAND)
-    return _one_batch(plugin.newest(checked(plugin.source_options, revealed(side)), last))
+    return _one_batch(plugin.peek_source(checked(plugin.source_options, revealed(side)), last))
 
 
 def _typed(record: TypedRecord, headers: list[str], document: ConnectorDocument) -> pa.RecordBatch:

@@ -2,8 +2,8 @@
 
     PLUGIN = Plugin("file", "Files of lines", FileSourceOptions, FileSinkOptions, _source, _sink)
 
-Only the name is needed, and one of the two ends. Everything else has a default: what a plugin does not say, its system
-does not have, or nobody can ask it. A plugin is loaded with the options of its system and before any driver: its
+Only name and title are needed, and one of the two ends. Everything else has a default: what a plugin does not say, its
+system does not have, or nobody can ask it. A plugin is loaded with the options of its system and before any driver: its
 functions import what they need when they are called. Options are given to them as a document and its connection have
 them, checked and with absolute paths.
 """
@@ -38,7 +38,7 @@ RuleTargets = Literal["none", "named", "any"]
 
 
 @dataclass(frozen=True)
-class Configured:
+class ConfiguredEnd:
     """One end of a connector: which system it is, and its options. References in these are not resolved."""
 
     plugin: Plugin
@@ -49,7 +49,7 @@ class Configured:
         return self.plugin.name
 
 
-class Misfit(NamedTuple):
+class Conflict(NamedTuple):
     """What is wrong between parts of a document that are sound by themselves: at which place, as
     `("sink", "file", "path")`, and the words behind it."""
 
@@ -71,7 +71,7 @@ class FilesRead(NamedTuple):
     reads: Callable[[Sequence[str]], bool]
 
 
-class Kept(NamedTuple):
+class Expiry(NamedTuple):
     """The other side keeps what waits for a source that is not connected for so long, as `option` says; then it `drops`
     it: "the broker drops a session"."""
 
@@ -88,7 +88,7 @@ class RuleTarget(NamedTuple):
     for_topic: Callable[[str], str]
 
 
-class Finding(NamedTuple):
+class ProbeResult(NamedTuple):
     """Whether something is as it should be, and what was seen."""
 
     ok: bool
@@ -105,7 +105,7 @@ class TypedRecord(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def _fits(source: Configured, sink: Configured) -> Misfit | None:
+def _fits(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
     return None
 
 
@@ -113,7 +113,7 @@ def _is_fed(sink: Json, source: Json) -> bool:
     return False
 
 
-def _any_target(target: RuleTarget, source: Configured, sink: Configured) -> str:
+def _any_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
     return ""
 
 
@@ -121,7 +121,7 @@ def _no_advice(role: Role, options: Json) -> Iterator[str]:
     return iter(())
 
 
-def _no_findings(role: Role, options: Json) -> Iterator[Finding]:
+def _no_findings(role: Role, options: Json) -> Iterator[ProbeResult]:
     return iter(())
 
 
@@ -160,11 +160,11 @@ class Plugin:
 
     # ---------------------------------------------------------------------------- what goes together, before any run
 
-    conflicts: Callable[[Configured, Configured], Misfit | None] = _fits
+    conflict: Callable[[ConfiguredEnd, ConfiguredEnd], Conflict | None] = _fits
     """What is wrong between a source and a sink of which one, or each, is of this system."""
-    unseen: str = ""
+    unwatchable: str = ""
     """Why nobody can look whether the source has something, in words; empty where one can."""
-    kept: Callable[[Json], Kept | None] = _nothing
+    expiry: Callable[[Json], Expiry | None] = _nothing
     """By the options of a source; None where nothing is dropped, or nobody knows."""
     files_written: Callable[[Json], FilesWritten | None] = _nothing
     """By the options of a sink; None for what writes no files."""
@@ -173,12 +173,11 @@ class Plugin:
     feeds: Callable[[Json, Json], bool] = _is_fed
     """Whether a sink with these options writes, under a name that is fixed, what a source of this system with those
     reads and passes on. Files are asked for by `files_written` and `files_read`."""
-    against_rules: Callable[[Json], Misfit | None] = _nothing
+    rules_conflict: Callable[[Json], Conflict | None] = _nothing
     """What of a sink's options does not go with rules."""
-    rule_target: Callable[[RuleTarget, Configured, Configured], str] = _any_target
+    rule_target: Callable[[RuleTarget, ConfiguredEnd, ConfiguredEnd], str] = _any_target
     """What is wrong with what a rule names, between a source and a sink of this system, in words; empty for nothing.
     Only asked about what `rule_targets` allows."""
-
     advice: Callable[[Role, Json], Iterator[str]] = _no_advice
     """What a person should know of an end that is sound, a sentence each. References are not resolved."""
     connections: Mapping[str, Json] = field(default_factory=dict)
@@ -194,15 +193,15 @@ class Plugin:
 
     # --------------------------------------------------- looking, for people: options with their references resolved
 
-    probe: Callable[[Role, Json], Iterator[Finding]] = _no_findings
+    probe: Callable[[Role, Json], Iterator[ProbeResult]] = _no_findings
     """Whether what an end needs is there, for `check --probe`. May raise a `WaybillError` when it is not. Writes
     nothing that anybody would notice."""
-    peek: Callable[[Json, int], list[Json]] | None = None
+    peek_target: Callable[[Json, int], list[Json]] | None = None
     """What stands last in the target of a sink, so many, oldest first: of each its `value` as bytes, and whatever else
     there is to say. None where nobody can look."""
     peek_topic: Callable[[Json, str, int], list[Json]] | None = None
     """The same of a topic, by the options of a connection."""
-    newest: Callable[[Any, int], pa.Table] | None = None
+    peek_source: Callable[[Any, int], pa.Table] | None = None
     """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. None
     where they cannot be looked at without taking them."""
     typed: Callable[[TypedRecord], TypedRecord] = _as_typed

@@ -1,4 +1,4 @@
-"""What Waybill knows of Files of lines: see `sdk.plugin`."""
+"""What Waybill knows of files of lines: see `sdk.plugin`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from connect_core.sdk.plugin import Finding, Plugin, Role
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
-from connect_core.systems.file.compatibility import conflicts, files_read, files_written
+from connect_core.systems.file.compatibility import conflict, files_read, files_written
 from connect_core.systems.file.flat_keys import CLASSES
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions, path_of_task
 
@@ -35,19 +35,19 @@ def _set_aside(sink: Json) -> list[tuple[str, int]]:
     return [found for task in range(tasks) for found in set_aside_beside(path_of_task(sink["path"], task, tasks))]
 
 
-def _probe(role: Role, options: Json) -> Iterator[Finding]:
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     from connect_core.systems.file.probing import probe
 
     return probe(role, options)
 
 
-def _peek(sink: Json, last: int) -> list[Json]:
+def _peek_target(sink: Json, last: int) -> list[Json]:
     from connect_core.systems.file.peeking import peek
 
     return peek(sink, last)
 
 
-def _newest(options: FileSourceOptions, last: int) -> pa.Table:
+def _peek_source(options: FileSourceOptions, last: int) -> pa.Table:
     from connect_core.systems.file.peeking import newest
 
     return newest(options, last)
@@ -61,13 +61,13 @@ PLUGIN = Plugin(
     open_source=_source,
     open_sink=_sink,
     preload=("connect_core.systems.file.sink", "connect_core.systems.file.source"),
-    conflicts=conflicts,
+    conflict=conflict,
     files_written=files_written,
     files_read=files_read,
     flat=CLASSES,
     unit="bytes",
     set_aside=_set_aside,
     probe=_probe,
-    peek=_peek,
-    newest=_newest,
+    peek_target=_peek_target,
+    peek_source=_peek_source,
 )

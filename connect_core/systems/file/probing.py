@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from connect_core.sdk.plugin import Finding, Role
+from connect_core.sdk.plugin import ProbeResult, Role
 from connect_core.sdk.values import Json
 from connect_core.systems.file.content import refusal
 from connect_core.systems.file.folders import matching_files
@@ -23,7 +23,7 @@ _KINDS = {
 }
 
 
-def probe(role: Role, options: Json) -> Iterator[Finding]:
+def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     if role == "source":
         yield from _read(options["path"], binary=bool(options.get("binary")))
         return
@@ -31,19 +31,19 @@ def probe(role: Role, options: Json) -> Iterator[Finding]:
     for task in range(tasks):
         written = path_of_task(options["path"], task, tasks)
         why = hindrance(written)
-        yield Finding(not why, f"{written} " + (f"cannot be written: {why}" if why else "can be written"))
+        yield ProbeResult(not why, f"{written} " + (f"cannot be written: {why}" if why else "can be written"))
 
 
-def _read(pattern: str, *, binary: bool) -> Iterator[Finding]:
+def _read(pattern: str, *, binary: bool) -> Iterator[ProbeResult]:
     found = [match for match in matching_files(pattern) if os.path.isfile(match)]
-    yield Finding(bool(found), f"{len(found):,} files match {pattern}")
+    yield ProbeResult(bool(found), f"{len(found):,} files match {pattern}")
     for match in found:
         if not os.access(match, os.R_OK):
-            yield Finding(False, f"{match} cannot be read")
+            yield ProbeResult(False, f"{match} cannot be read")
             continue
         with OpenFile(match) as file:
             if why := refusal(file, binary=binary):
-                yield Finding(False, f"{match} is {why} and will be refused")
+                yield ProbeResult(False, f"{match} is {why} and will be refused")
 
 
 def hindrance(path: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from uuid import uuid4
 
-from connect_core.sdk.plugin import Finding, Role
+from connect_core.sdk.plugin import ProbeResult, Role
 from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.asking import seen_by
 from connect_core.systems.mqtt.grants import Grants
@@ -18,14 +18,14 @@ from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 NOT_KEPT = "the broker keeps no retained messages, and how far the sink has come is kept as one"
 
 
-def probe(role: Role, options: Json) -> Iterator[Finding]:
+def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     if role == "source":
-        yield from (Finding(*seen) for seen in seen_by(MqttSourceOptions.model_validate(options)))
+        yield from (ProbeResult(*seen) for seen in seen_by(MqttSourceOptions.model_validate(options)))
         return
     given = MqttSinkOptions.model_validate(options)
     grants = granted(given)
-    yield Finding(True, f"the broker {given.where} answers; {grants.told()}")
-    yield from (Finding(False, what) for what in missing(given, grants))
+    yield ProbeResult(True, f"the broker {given.where} answers; {grants.told()}")
+    yield from (ProbeResult(False, what) for what in missing(given, grants))
 
 
 def looking_as(options: MqttSinkOptions) -> str:

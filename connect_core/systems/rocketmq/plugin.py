@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, ExitStack
 import pyarrow as pa
 
 from connect_core.sdk.groups import ConsumerGroups, GroupTranslator, ReplicatedAt
-from connect_core.sdk.plugin import Finding, Plugin, Role
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
-from connect_core.systems.rocketmq.compatibility import against_rules, conflicts, feeds, rule_target
+from connect_core.systems.rocketmq.compatibility import conflict, feeds, rule_target, rules_conflict
 from connect_core.systems.rocketmq.flat_keys import HUB
 from connect_core.systems.rocketmq.options import NATIVE, SYSTEM, RocketMQSinkOptions, RocketMQSourceOptions
 
@@ -39,13 +39,13 @@ def _advice(role: Role, options: Json) -> Iterator[str]:
             yield f"{lacking.where}: {lacking.what}. {lacking.next_step}"
 
 
-def _probe(role: Role, options: Json) -> Iterator[Finding]:
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     from connect_core.systems.rocketmq.probing import probe
 
     return probe(role, options)
 
 
-def _peek(sink: Json, last: int) -> list[Json]:
+def _peek_target(sink: Json, last: int) -> list[Json]:
     return _peek_topic(sink, sink["topic"], last)
 
 
@@ -55,7 +55,7 @@ def _peek_topic(cluster: Json, topic: str, last: int) -> list[Json]:
     return in_topic(cluster, topic, last)
 
 
-def _newest(options: RocketMQSourceOptions, last: int) -> pa.Table:
+def _peek_source(options: RocketMQSourceOptions, last: int) -> pa.Table:
     from connect_core.systems.rocketmq.peeking import newest
 
     return newest(options, last)
@@ -85,14 +85,14 @@ PLUGIN = Plugin(
     connections={"main": {"name_servers": "${stack:name_servers}"}},
     advice=_advice,
     abilities=frozenset({"topics", "queues", "tells_records"}),
-    conflicts=conflicts,
+    conflict=conflict,
     feeds=feeds,
-    against_rules=against_rules,
+    rules_conflict=rules_conflict,
     rule_target=rule_target,
     flat_hub=HUB,
     probe=_probe,
-    peek=_peek,
+    peek_target=_peek_target,
     peek_topic=_peek_topic,
-    newest=_newest,
+    peek_source=_peek_source,
     groups=ConsumerGroups("RocketMQ", _in_step, _between),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.sdk.plugin import ROLES, Configured, Plugin, RuleTarget, TypedRecord
+from connect_core.sdk.plugin import ROLES, ConfiguredEnd, Plugin, RuleTarget, TypedRecord
 from connect_core.systems import SYSTEMS
 
 
@@ -39,10 +39,12 @@ def test_bytes_that_a_file_sink_has_set_aside_are_found(tmp_path: Path) -> None:
 
 def test_a_plugin_that_says_nothing_stands_in_nobodys_way() -> None:
     plugin = Plugin("silent", "Silent")
-    end = Configured(plugin, {})
+    end = ConfiguredEnd(plugin, {})
     assert [plugin.options(role) for role in ROLES] == [None, None]
-    assert plugin.conflicts(end, end) is None
-    assert (plugin.kept({}), plugin.files_written({}), plugin.files_read({}), plugin.against_rules({})) == (None,) * 4
+    assert plugin.conflict(end, end) is None
+    assert (plugin.expiry({}), plugin.files_written({}), plugin.files_read({}), plugin.rules_conflict({})) == (
+        None,
+    ) * 4
     assert not plugin.feeds({}, {})
     assert not plugin.rule_target(RuleTarget("t", lambda topic: topic), end, end)
     assert not [*plugin.advice("sink", {}), *plugin.probe("sink", {})]
