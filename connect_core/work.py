@@ -129,7 +129,7 @@ class Lane:
     counts from the lane's own start and is cut by `deadline_ns`; live ranges end before it when nothing came for
     `linger_s`, those of a source that pushes also when nothing came at all for `idle_s`. `pace` is the lane's share of
     what its connector may move. `tolerance` is how many records of a partition a run may reject, below zero any number;
-    `rejected` how many it has, by id of the partition, in receipts that are settled.
+    `rejected` how many it has, by id of the partition, in receipts that are settled. `holder` is who has the lease.
     """
 
     connector: str
@@ -150,10 +150,11 @@ class Lane:
     idle_s: float = math.inf
     pace: Pace = UNPACED
     rejected: Mapping[str, int] = field(default_factory=dict)
+    holder: str = ""
 
     @property
     def attempt(self) -> Attempt:
-        return Attempt(self.uid, self.epoch, self.deadline_ns)
+        return Attempt(self.uid, self.epoch, self.deadline_ns, self.holder)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ Values only; nothing here reads or writes. Used by every room.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
@@ -152,6 +153,29 @@ def value_lengths(column: pa.Array) -> NDArray[np.int64]:
 def whole_records(offsets: NDArray[np.int64], rows: int) -> int:
     """The first of the places at or behind `rows` at which no record is left with some of its outputs before it."""
     return int(np.searchsorted(offsets, offsets[rows - 1], side="right")) if 0 < rows < len(offsets) else rows
+
+
+class Record(NamedTuple):
+    """One record as a person would write it down. Without a value it says that what had its key is gone."""
+
+    value: bytes | None
+    key: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    timestamp: datetime | None = None
+
+
+def record_batch(records: Sequence[Record], first_offset: int) -> pa.RecordBatch:
+    """Records of RECORD_SCHEMA, numbered from `first_offset` on."""
+    given: dict[str, list[object]] = {
+        "value": [one.value for one in records],
+        "key": [one.key for one in records],
+        "headers": [encode_headers(one.headers) if one.headers else None for one in records],
+        "timestamp": [one.timestamp for one in records],
+        "offset": list(range(first_offset, first_offset + len(records))),
+        "operation": [OPERATION_NONE] * len(records),
+    }
+    columns = [pa.array(given.get(field.name, [None] * len(records)), field.type) for field in RECORD_SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
 
 
 def empty_records() -> pa.RecordBatch:

@@ -203,11 +203,17 @@ class OpenRange:
 class Attempt:
     """Who looks into a target or writes to it. `uid` is the connector's, a part of the coordinates of its records. Of
     two attempts at one task the one with the higher `epoch` is the later, and the only one that may write.
-    `deadline_ns`: see `Limit`; 0 for none, which no run has."""
+    `deadline_ns`: see `Limit`; 0 for none, which no run has. `holder` is who has the lease: a process, and a nonce."""
 
     uid: str
     epoch: int
     deadline_ns: int = 0
+    holder: str = ""
+
+    @property
+    def id(self) -> str:
+        """Of this attempt and no other: a task that has another number counts its epochs for itself."""
+        return f"{self.holder} epoch {self.epoch}".strip()
 
 
 class Limit(NamedTuple):

@@ -65,15 +65,28 @@ def apply(guard: Guard, folder: Path, *options: str) -> str:
 
 
 def is_there(test: str, root: Path = ROOT) -> bool:
-    """Whether the named test function stands in its file."""
+    """Whether the named test stands in its file, or in the suite that its class inherits (connect_core.sdk.testing)."""
     file, _, rest = test.partition("::")
-    name = rest.partition("[")[0]
-    return name in _functions(root / file)
+    owner, _, name = rest.partition("[")[0].rpartition("::")
+    names = _tests(root / file)
+    inherited = [base for one, base in names if one == owner and base]
+    suites = [_tests(path) for path in (root / "connect_core" / "sdk" / "testing").glob("*.py")] if inherited else []
+    return f"{owner}.{name}".lstrip(".") in dict(names) or any(
+        f"{base}.{name}" in dict(suite) for base in inherited for suite in suites
+    )
 
 
 @cache
-def _functions(path: Path) -> frozenset[str]:
-    """The names of a file's functions; none where there is no file. Read once a process: many guards name one file."""
+def _tests(path: Path) -> tuple[tuple[str, str], ...]:
+    """A file's functions and classes, and `class.function`; with a class the first one that it inherits. None where
+    there is no file. Read once a process: many guards name one file."""
     if not path.is_file():
-        return frozenset()
-    return frozenset(node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef))
+        return ()
+    found: list[tuple[str, str]] = []
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            found.append((node.name, ""))
+        elif isinstance(node, ast.ClassDef):
+            found.append((node.name, ast.unparse(node.bases[0]) if node.bases else ""))
+            found += [(f"{node.name}.{one.name}", "") for one in node.body if isinstance(one, ast.FunctionDef)]
+    return tuple(found)

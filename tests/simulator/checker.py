@@ -38,7 +38,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Told:
-    """What the ledger says to people. Gaps are (partition, begin, end or None); moves (partition, from, to)."""
+    """What the ledger says to people. Gaps are (partition, begin, end or None); moves (partition, from, to). A person
+    who goes on in a later file leaves the rest of the one before, as a gap without an end does."""
 
     gaps: frozenset[tuple[str, int, int | None]] = frozenset()
     letters: frozenset[tuple[str, int]] = frozenset()
@@ -54,12 +55,14 @@ class Told:
         def rows(query: str) -> list[tuple[Any, ...]]:
             return ledger.execute(query).fetchall()
 
-        moves = rows("SELECT partition_key, before, after FROM offset_changes ORDER BY id")
+        changes = rows("SELECT partition_key, before, after FROM offset_changes ORDER BY id")
+        places = [(key, *_place(before), *_place(after)) for key, before, after in changes]
+        left = {(key, offset, None) for key, number, offset, later, _ in places if later > number}
         ((repeats, possible),) = rows("SELECT SUM(surplus), SUM(possible_repeats) FROM ranges")
         return cls(
-            frozenset(rows("SELECT partition_key, begin_offset, end_offset FROM gaps")),
+            frozenset(rows("SELECT partition_key, begin_offset, end_offset FROM gaps")) | left,
             frozenset(rows("SELECT partition_key, record_offset FROM dead_letters")),
-            tuple((key, _offset(before), _offset(after)) for key, before, after in moves),
+            tuple((key, begin, end) for key, number, begin, later, end in places if later <= number),
             tuple(rows("SELECT partition_key, begin_offset, planned_end FROM ranges WHERE state = 'abandoned'")),
             repeats or 0,
             possible or 0,
@@ -107,8 +110,10 @@ def _covers(begin: int, end: int | None, one: Given) -> bool:
     return begin <= one.offset < end or (begin == end <= one.offset and one.unseen)
 
 
-def _offset(position: str | None) -> int:
-    return int(json.loads(position)["offset"]) if position and position != "null" else 0
+def _place(position: str | None) -> tuple[int, int]:
+    """The number of the file, and the offset in it."""
+    place = json.loads(position) if position and position != "null" else {"incarnation": 0, "offset": 0}
+    return int(place["incarnation"]), int(place["offset"])
 
 
 @dataclass

@@ -71,6 +71,22 @@ class Story:
         """Copies that came under the stated condition."""
         return Counter(one.offset for _, one in self.stored if one.held)
 
+    @cached_property
+    def late(self) -> set[int]:
+        """Records that a receipt told as a gap, among others that it found, and that came after that: they are there,
+        and it did not count them."""
+        found: set[int] = set()
+        for receipt in (one.receipt for one in self.receipts if one.receipt.reconstructed):
+            came: dict[int, int] = {}
+            for _, one in self.stored:
+                if receipt.begin <= one.offset < receipt.end:
+                    came[one.offset] = min(one.visible_ns, came.get(one.offset, one.visible_ns))
+            gaps = [(gap.begin, gap.end) for gap in receipt.gaps if gap.end is not None]
+            told = [offset for offset in came if any(begin <= offset < end for begin, end in gaps)]
+            uncounted = max(len(came) - receipt.already, 0)
+            found.update(sorted(told, key=came.__getitem__, reverse=True)[:uncounted])
+        return found
+
     def is_gap(self, offset: int) -> bool:
         """Whether it is within one that was told: also in a receipt, of records that neither side has any more."""
         return any(begin <= offset < end for begin, end in self.gaps if end is not None)
@@ -206,7 +222,7 @@ def repeats_looked_at(story: Story) -> int:
     seen: set[int] = set()
     repeated = 0
     for queue, one in story.stored:
-        too_many = one.offset in seen or not story.settled[one.offset]
+        too_many = one.offset in seen or not story.settled[one.offset] or one.offset in story.late
         repeated += too_many and one.message.queue_offset < story.floors[queue]
         seen.add(one.offset)
     return repeated

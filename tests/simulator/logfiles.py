@@ -55,6 +55,8 @@ class LogFile:
     hidden: bool = False
     """It came behind one that was renamed, or between two runs, and was gone before anybody had looked into it; or the
     ledger has forgotten its log."""
+    hasty: bool = False
+    """It was thrown away before any run had seen that its writer had left it: it may have grown before it went."""
 
 
 _COPY = re.compile(r"\.(202612|9)\d\d$")
@@ -244,6 +246,10 @@ class LogFolder:
             self._delete(file)
         if program.linked:
             program.path.unlink()
+
+    def is_younger(self, program: Program, other: Program) -> bool:
+        """Whether its first file was made after the last one of the `other`."""
+        return self._births[program.files[0].number] > self._births[other.files[-1].number]
 
     def delete_former(self, program: Program) -> None:
         """Rotation throws the oldest file away."""

@@ -10,6 +10,7 @@ from connect_core.errors import OffsetGone, TargetChanged, TooManyRejects, Waybi
 from connect_core.sdk.records import Partition
 from tests.simulator.checker import Told
 from tests.simulator.ledger import UID
+from tests.simulator.logfiles import LogFile
 from tests.simulator.offsets import set_offset
 
 if TYPE_CHECKING:
@@ -46,7 +47,13 @@ class Person:
 
     def _records_gone(self, error: OffsetGone) -> bool:
         journey = self.journey
-        explained = journey.restored or any(one.lost for one in journey.given()) or self._moved_back_into_nothing(error)
+        explained = (
+            journey.restored
+            or any(one.lost for one in journey.given())
+            or self._moved_back_into_nothing(error)
+            or self._thrown_away_in_haste(error)
+            or self._may_have_come_next(error)
+        )
         if not explained:
             journey.problems.append(f"called though nothing is lost: {error}")
         if journey.document["on_gap"] == "fail":
@@ -62,6 +69,28 @@ class Person:
         moved_back = {key for key, before, after in moves if after < before}
         cleared = {str(one.path) for one in self.journey.folder.programs if one.closed}
         return any(key in error.where for key in moved_back & cleared)
+
+    def _thrown_away_in_haste(self, error: OffsetGone) -> bool:
+        """Rotation threw a file away that was read completely, and that no run had seen to be left: with another one at
+        its path nobody knows whether it had grown by then."""
+        return any(
+            str(program.path) in error.where and f"replaced: from {_size(file)} to an unknown end" in error.what
+            for program in self.journey.folder.programs
+            for file in program.files
+            if file.hasty
+        )
+
+    def _may_have_come_next(self, error: OffsetGone) -> bool:
+        """A log was cleared away, and another program's file beside it was made since, and has a name that rotation
+        gives: only a person knows whose it is."""
+        folder = self.journey.folder
+        cleared = [one for one in folder.programs if one.closed and str(one.path) in error.where]
+        beside = [one for one in folder.programs if one.foreign]
+        return any(
+            f"{other.path} may be the file that came next" in error.what and folder.is_younger(other, log)
+            for log in cleared
+            for other in beside
+        )
 
     def _target_changed(self, error: TargetChanged) -> bool:
         journey = self.journey
@@ -115,7 +144,9 @@ class Person:
             with suppress(WaybillError):
                 at = max(place, self._behind_what_arrived(partition)) if behind else place
                 source, sink = journey.source_now(), journey.sink_now()
-                set_offset(journey, source, assignment, partition, at, abandon=True, sink=sink)
+                there = set_offset(journey, source, assignment, partition, at, abandon=True, sink=sink)
+                if not there and at == place:  # another file is at the path by now: from its begin
+                    set_offset(journey, source, assignment, partition, 0, abandon=True, sink=sink)
 
     def _behind_what_arrived(self, partition: Partition) -> int:
         journey = self.journey
@@ -124,3 +155,8 @@ class Person:
         if last is None:
             return 0
         return last.offset + (1 if partition in journey.logs else len(last.message.body) + 1)
+
+
+def _size(file: LogFile) -> int:
+    last = file.lines[-1]
+    return last.begin + len(last.text) + last.whole

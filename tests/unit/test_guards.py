@@ -40,6 +40,9 @@ def test_a_test_that_is_not_there_is_noticed() -> None:
     assert is_there(f"{RED}[choice]")
     assert not is_there("tests/unit/sdk/test_scan.py::test_of_nothing")
     assert not is_there("tests/unit/no_file.py::test_nothing_found_is_small")
+    inherited = "tests/contract/systems/test_sink_contract.py::TestEverySink"
+    assert is_there(f"{inherited}::test_floors_that_stand_are_kept[file]")
+    assert not is_there(f"{inherited}::test_of_nothing")
 
 
 def test_one_failed_choice_is_red_and_green_is_all_of_them() -> None:

@@ -74,9 +74,9 @@ class HeldLeases:
         self.renewed = clock.monotonic()
         return deadline
 
-    def attempt(self, uid: str, deadline_ns: int = 0) -> Attempt:
+    def attempt(self, uid: str) -> Attempt:
         """The attempt that is made under these leases."""
-        return Attempt(uid, self.leases[0].epoch, deadline_ns)
+        return Attempt(uid, self.leases[0].epoch, holder=self.leases[0].holder)
 
     def release(self) -> None:
         """Ends the epochs: releases what nobody works under any more, leaves the rest to expire.

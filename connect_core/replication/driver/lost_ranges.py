@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from connect_core.replication.worker.counts import empty_receipt, next_floors
+from connect_core.replication.worker.counts import empty_receipt
+from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import Inbox
@@ -47,7 +48,10 @@ class LostRange:
         return (Gap(wanted.incarnation, begin, end, self._reason()),) if begin < end else ()
 
     def _reason(self) -> str:
-        return self.seen.gaps[-1].reason if self.seen.gaps else "gone"
+        """Where all that the plan saw was read, the attempt may have seen more of it."""
+        if not self.seen.gaps:
+            return "gone"
+        return self.seen.gaps[-1].reason if self.seen.gaps[-1].loses else "deleted"
 
     def _closes_at(self) -> int:
         """Where the receipt ends."""

@@ -406,6 +406,7 @@ class TaskRun(TaskContext):
             idle_s=self.idle_s,
             pace=pace,
             rejected={item.range.partition.id: self._rejected[item.range.partition.id] for item in items},
+            holder=self.held.leases[0].holder,
         )
 
     def _with_current_floors(self, items: tuple[OpenRange, ...]) -> tuple[OpenRange, ...]:

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Lineage, ordinals, value_lengths
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.values import Delivered, Floor, FloorMove, Gap, Json, OpenRange, Reject, SourceBatch
+from connect_core.sdk.values import Delivered, Gap, Json, OpenRange, Reject, SourceBatch
 from connect_core.work import Receipt
 
 MAX_REJECTS_OF_A_RANGE = 1_000
@@ -136,27 +137,6 @@ def empty_receipt(item: OpenRange) -> Receipt:
     nothing = Delivered(records=0, bytes=0, behind={}, where={})
     counts = RangeCounts(item.range.begin, item.range.lineage(""))
     return counts.receipt(item, nothing, item.range.evidence, item.range.gaps, seconds=0.0)
-
-
-def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 0) -> tuple[FloorMove, ...]:
-    """Delivery rule 6: for each target that was looked through or written the lowest position of a record of ours at or
-    behind `end` that stands there already; where there is none, behind everything that was scanned and written. Targets
-    that keep progress count records: of one that is ahead of `end` the `already` ones before it are settled. Of a
-    target that was neither nothing is known that the ledger does not know."""
-    found = item.found or ScanResult()
-    known = {floor.target: floor for floor in item.floors}
-    ahead = found.lowest_from(end)
-    if found.prefix.through > end:
-        ahead = {name: floor.position + already for name, floor in known.items()}
-    moves = []
-    for target in sorted((known.keys() & found.scanned.keys()) | delivered.behind.keys()):
-        floor = known.get(target, Floor(item.range.partition.id, target, 0))
-        behind = max(floor.position, found.scanned.get(target, 0), delivered.behind.get(target, 0))
-        position = ahead.get(target, behind)
-        written = delivered.stands.get(target) or (delivered.evidence if target in delivered.behind else {})
-        after = Floor(floor.partition_id, target, position, target in ahead, written or floor.evidence)
-        moves.append(FloorMove(delivered.began.get(target, floor.position), after))
-    return tuple(moves)
 
 
 def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:

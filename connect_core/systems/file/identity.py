@@ -72,8 +72,8 @@ class Evidence:
     `planned_tail` one at `planned_end`: a range that is read again must find what was planned.
 
     `finished` files were renamed and left alone: their last line is whole even without a line feed. `born` is when the
-    file was made, 0 where nobody tells; `size` the most it was seen to hold when this was settled, -1 where nobody
-    looked. `origin` is what `sdk.values.ORIGIN` names.
+    file was made, 0 where nobody tells; `size` the most it was seen to hold when this was planned or settled, -1 where
+    nobody looked. `origin` is what `sdk.values.ORIGIN` names.
     """
 
     path: str
@@ -221,8 +221,11 @@ class OpenFile:
         end = seen.planned_end
         return not end or self.tail(end, min(TAIL_BYTES, end)) == seen.planned_tail
 
-    def evidence(self, offset: int, end: int = 0, *, finished: bool = False, past: Past = NO_PAST) -> Evidence:
-        """What is seen of it at `offset`. `end` is behind the lines that are whole and so will not change any more."""
+    def evidence(
+        self, offset: int, end: int = 0, *, size: int = -1, finished: bool = False, past: Past = NO_PAST
+    ) -> Evidence:
+        """What is seen of it at `offset`. `end` is behind the lines that are whole and so will not change any more,
+        `size` what it holds, if somebody has looked."""
         head, tail_bytes = self.bytes_at(0, min(HEAD_BYTES, max(offset, end))), min(TAIL_BYTES, offset)
         ahead = end > offset
         return Evidence(
@@ -236,6 +239,7 @@ class OpenFile:
             tail=self.tail(offset, tail_bytes),
             finished=finished,
             born=self.born,
+            size=size,
             origin=origin_of(self, head),
             past=past,
             planned_end=end if ahead else 0,

@@ -216,7 +216,8 @@ class PartBounds:
         finished = renamed and part.end is None and self._rotation.quiet(file)
         end = part.end or (size if finished else whole)
         seen = _seen(place)
-        evidence = file.evidence(place.offset, end, finished=finished, past=seen.past if seen else NO_PAST)
+        past = seen.past if seen else NO_PAST
+        evidence = file.evidence(place.offset, end, size=size, finished=finished, past=past)
         grows = part.end is None and not renamed
         waiting = max(size - end, 0) if part.end is None else 0
         oldest = min(part.begin, place.offset)

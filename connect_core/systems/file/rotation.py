@@ -152,7 +152,7 @@ class Rotation:
         quiet = self.quiet(file)
         size, whole = self.whole_lines(file, begin)
         end = size if quiet else whole
-        evidence = file.evidence(begin, end, finished=quiet, past=past)
+        evidence = file.evidence(begin, end, size=size, finished=quiet, past=past)
         return Bounds(incarnation, begin, 0, end, evidence.as_json(), grows=False, waiting=max(size - end, 0))
 
     def _unidentified(self, partition: Partition, place: Position, current: OpenFile | None, past: Past) -> Bounds:
@@ -172,7 +172,7 @@ class Rotation:
 
     def _growing(self, place: Position, current: OpenFile, past: Past) -> Bounds:
         size, end = self.whole_lines(current, place.offset)
-        evidence = current.evidence(place.offset, end, past=past)
+        evidence = current.evidence(place.offset, end, size=size, past=past)
         named = bool(end or not current.born)  # what is followed before it has a name would be written without
         return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), grows=named, waiting=size - end)
 

@@ -32,6 +32,7 @@ from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Torn
 from connect_core.systems.rocketmq.recognising import ColumnRecogniser
 from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
+from connect_core.systems.rocketmq.standing import anchors, oldest_gone, target_replaced
 
 BARRIER_S = 5.0
 SEND_QUEUE_S = 0.25
@@ -123,12 +124,13 @@ class _Sought:
 def scan(client: Client, wanted: Scan, on_unknown: OnUnknown = "fail") -> dict[int, ScanResult]:
     """See the module. A range of which not every queue was reached to its end is not `complete`.
 
-    Raises TargetChanged where a queue ends before a place that was there. What a queue has lost, so that nobody can
-    know, is a failure of the ranges that it concerns.
+    Raises TargetChanged where a queue ends before a place that was there, or holds something else where ours stood.
+    What a queue has lost, so that nobody can know, is a failure of the ranges that it concerns.
     """
     by_queue = _by_queue(wanted)
     clock.sleep(SEND_QUEUE_S)
     ends = visible_ends(client, by_queue)
+    _check_anchors(client, wanted)
     deadline = clock.monotonic() + wanted.limit_s  # of the scan alone, so that every slice gets on
     looked: dict[int, list[_Looked]] = {item.id: [] for item in wanted.ranges}
     for queue, sought in by_queue.items():
@@ -209,6 +211,15 @@ def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, deadlin
     reader = client.read(queue, max(min(one.begin for one in sought), oldest), end, deadline=deadline)
     _sift(_parts(reader, queue), sought, str(queue))
     return reader.position
+
+
+def _check_anchors(client: Client, wanted: Scan) -> None:
+    """Places of a topic that is gone say nothing of the one that is there now, whatever is tolerated: a range that was
+    planned with them is not finished. Asked when the ends are known: a moment before, the new topic may still have
+    ended before these places, and nobody could tell."""
+    known = [one for item in wanted.ranges for queue in queues_of(item.range) for one in anchors(item, queue)]
+    for floor in oldest_gone(client, known):
+        raise target_replaced(floor)
 
 
 def _parts(reader: QueueReader, queue: Queue) -> Iterator[Columns]:

@@ -55,7 +55,6 @@ from connect_core.systems.rocketmq.standing import (
     evidence_found,
     gone,
     moved,
-    oldest_gone,
     passed_over,
     replaced,
     target_replaced,
@@ -226,12 +225,7 @@ class RocketMQSink:
         return floor
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
-        """Places of a topic that is gone say nothing of the one that is there now, whatever is tolerated: a range that
-        was planned with them is not finished."""
-        known = [one for item in wanted.ranges for queue in queues_of(item.range) for one in anchors(item, queue)]
         with self._connecting.client() as client:
-            for floor in oldest_gone(client, known):
-                raise target_replaced(floor)
             return scan(client, wanted, self._options.on_unknown)
 
     def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:

@@ -15,6 +15,7 @@ from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, e
 from connect_core.rocketmq.wire.properties import KEYS, value_of
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
+from connect_core.sdk.testing.sinks import Repeats
 from connect_core.systems import sink, source
 from connect_core.work import Side
 from tests.mqtt_brokers import MqttBroker
@@ -24,8 +25,7 @@ from tests.mqtt_devices import listening
 class SystemCase(ABC):
     """A fresh place in one system. `source` and `sink` build anew each time, as driver and worker do."""
 
-    exactly_once = True
-    """Else what an attempt wrote that was neither flushed nor settled may be there twice."""
+    repeats: Repeats = "nothing"
 
     @abstractmethod
     def source(self) -> Source: ...
@@ -163,7 +163,7 @@ class RocketMQByRulesCase(RocketMQCase):
 class MqttCase(SystemCase):
     """Of the sink alone: a source that pushes has a suite of its own."""
 
-    exactly_once = False
+    repeats: Repeats = "unflushed"
 
     def __init__(self, broker: MqttBroker, resources: ExitStack) -> None:
         self._topic = f"contract/{uuid.uuid4().hex[:12]}"

@@ -18,6 +18,7 @@ from connect_core.errors import Fenced, Unreachable
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from connect_core.sdk.scan import Prefix
 from connect_core.sdk.sink import Scan, Writer
+from connect_core.sdk.testing.driving import UID, attempt, limit, records
 from connect_core.sdk.values import Attempt
 from connect_core.work import Side
 from tests.faults.kit.mqtt_proxy import MqttProxy
@@ -26,7 +27,7 @@ from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_devices import devices, listening
 from tests.pages import example_done
 from tests.site import Site
-from tests.unit.systems.driving import UID, Filler, attempt, limit, records
+from tests.unit.systems.driving import Filler
 
 pytestmark = pytest.mark.server
 

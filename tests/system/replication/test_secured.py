@@ -18,6 +18,7 @@ from connect_core.cli.probing import probe_side
 from connect_core.errors import Refused
 from connect_core.rocketmq import Client, encode_batch
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.testing.driving import UID, Follower
 from connect_core.sdk.values import Attempt
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
 from connect_core.systems.rocketmq.sink import RocketMQSink
@@ -25,7 +26,7 @@ from connect_core.systems.rocketmq.source import RocketMQSource
 from connect_core.work import Side
 from tests.site import Site
 from tests.system.replication.secured import ADMIN, ADMIN_SECRET, USER, USER_SECRET, Secured, password_of, started
-from tests.unit.systems.driving import UID, Filler, Follower
+from tests.unit.systems.driving import Filler
 
 pytestmark = pytest.mark.server
 

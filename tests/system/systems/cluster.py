@@ -19,11 +19,11 @@ from connect_core.rocketmq import (
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Scan, Sink
 from connect_core.sdk.source import Source
+from connect_core.sdk.testing.driving import UID, Follower, attempt, limit, range_of
 from connect_core.sdk.values import Attempt, Bounds, OpenRange
 from connect_core.systems import sink, source
 from connect_core.work import Side
 from tests.servers import RocketMQ
-from tests.unit.systems.driving import UID, Follower, attempt, limit, range_of
 
 
 @dataclass

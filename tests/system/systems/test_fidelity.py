@@ -27,11 +27,11 @@ from connect_core.rocketmq.wire.fields import from_fields
 from connect_core.rocketmq.wire.header import Command
 from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.records import Lineage
+from connect_core.sdk.testing.driving import UID, limit, range_of
 from connect_core.sdk.values import OpenRange
 from connect_core.systems import sink, source
 from connect_core.work import Lane, Outcome, Receipt, Side
 from tests.servers import RocketMQ
-from tests.unit.systems.driving import UID, limit, range_of
 
 pytestmark = pytest.mark.server
 

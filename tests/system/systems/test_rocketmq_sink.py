@@ -19,12 +19,12 @@ from connect_core.rocketmq import (
     TopicMissing,
 )
 from connect_core.sdk.records import Coordinates
+from connect_core.sdk.testing.driving import UID, attempt, limit, records
 from connect_core.systems import sink
 from connect_core.systems.rocketmq.routing import Router, queues_of
 from connect_core.work import Side
 from tests.servers import RocketMQ
 from tests.system.systems.cluster import Cluster, found_in, write
-from tests.unit.systems.driving import UID, attempt, limit, records
 
 pytestmark = pytest.mark.server
 

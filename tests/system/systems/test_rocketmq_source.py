@@ -14,11 +14,11 @@ from connect_core.rocketmq import (
 )
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Source
+from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.values import Bounds, Gap, Position, Range
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 from connect_core.systems.rocketmq.peeking import peek
 from tests.system.systems.cluster import Cluster
-from tests.unit.systems.driving import Follower, limit, range_of
 
 pytestmark = pytest.mark.server
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from connect_core.sdk.records import Partition, encode_headers
+from connect_core.sdk.testing.driving import Follower, limit, range_of, records
 from tests.system.systems.cluster import Cluster, cluster_on, write
-from tests.unit.systems.driving import Follower, limit, range_of, records
 
 pytestmark = pytest.mark.server
 

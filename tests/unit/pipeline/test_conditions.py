@@ -14,7 +14,7 @@ from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.references import WRITTEN, Reference, reference
 from connect_core.sdk.records import encode_headers
-from tests.unit.systems.driving import records
+from connect_core.sdk.testing.driving import records
 
 NAMES = ["$.a", "$.b[0]", "$['a b']", "topic", "topic[2]", "header:x-1", "plain", "TAGS", "KEYS"]
 SCALARS = st.one_of(

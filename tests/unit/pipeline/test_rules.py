@@ -15,7 +15,7 @@ from connect_core.pipeline import Pipeline, rules
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.rules import Rules
 from connect_core.sdk.records import RECORD_SCHEMA, encode_headers
-from tests.unit.systems.driving import records
+from connect_core.sdk.testing.driving import records
 
 LEVELS = st.sampled_from(["a", "b", "", "$SYS", "1"])
 TOPICS = st.lists(LEVELS, min_size=1, max_size=4).map("/".join)

@@ -8,7 +8,7 @@ import pytest
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.templates import template
 from connect_core.sdk.records import encode_headers
-from tests.unit.systems.driving import records
+from connect_core.sdk.testing.driving import records
 
 ROWS = records(
     [b'{"id": 7, "t": 21.50, "on": true, "o": {"a": [1]}, "a}b": "z"}', b"no json"],

@@ -14,13 +14,13 @@ from connect_core.errors import DataError
 from connect_core.replication.worker.counts import covered, cut, split_at
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Bounds, Limit, Range, SourceBatch
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from connect_core.work import Receipt
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 from tests.unit.replication.world import World
-from tests.unit.systems.driving import range_of
 
 BODIES = [b"line %d" % n for n in range(100)]
 Change = Callable[[SourceBatch], SourceBatch]

@@ -8,13 +8,15 @@ import pytest
 
 from connect_core.errors import EngineFailed, OffsetGone
 from connect_core.observe import Step
+from connect_core.replication.driver.lost_ranges import lost_ranges
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.values import Bounds, Gap, Position
+from connect_core.sdk.values import OPEN_END, Bounds, Gap, OpenRange, Position
 from connect_core.work import Receipt, ScanTask
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.world import BODIES, MEMORY, World
+from tests.unit.systems.driving import range_of
 
 
 @pytest.fixture
@@ -208,3 +210,11 @@ def test_bytes_that_nobody_can_place_are_a_persons_to_decide_on(world: World) ->
     world.accept_gaps = True
     world.run()
     assert told(world) == [Gap(0, 0, 100, "expired")]
+
+
+def test_the_attempt_that_left_a_range_open_may_have_seen_more_than_its_plan() -> None:
+    """All that was there when it was planned was settled; what came into it since nobody knows."""
+    left = OpenRange(1, range_of(Partition("p"), Bounds(0, 50, 0, OPEN_END)), (), inherited=True)
+    ended = Bounds(1, 0, 0, 0, gaps=(Gap(0, 50, 50, "ended"),))
+    [loss] = lost_ranges([left], {Partition("p"): ended})
+    assert loss.gaps() == (Gap(0, 50, None, "deleted"),)

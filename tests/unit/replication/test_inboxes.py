@@ -11,10 +11,10 @@ from connect_core.errors import EngineFailed, OffsetGone, TooManyRejects
 from connect_core.replication.driver.lost_ranges import closed_from_target
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import Prefix, ScanResult
+from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import OPEN_END, Bounds, Gap, OpenRange
 from tests.unit.replication.memory_inbox import MemoryInbox
 from tests.unit.replication.world import World
-from tests.unit.systems.driving import range_of
 
 
 def test_a_batch_is_acknowledged_when_it_is_durable(world: World, inbox: MemoryInbox) -> None:

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connect_core.replication.worker.counts import empty_receipt, next_floors
+from connect_core.replication.worker.counts import empty_receipt
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.digest import RecordDigest, add_digests
+from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import Delivered, Floor, FloorMove, Limit, Range, SourceBatch

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connect_core.replication.driver.lost_ranges import lost_ranges
-from connect_core.replication.worker.counts import next_floors
+from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import Prefix, ScanResult
+from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Bounds, Delivered, Floor, OpenRange
-from tests.unit.systems.driving import range_of
 
 PARTITION = Partition("p")
 FOUND = ScanResult({"broker": 130}, True, prefix=Prefix(through=60, records=30, unsure=8), possible_repeats=4)

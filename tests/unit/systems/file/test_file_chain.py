@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.values import Position
 from connect_core.systems.file import birth, identity
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.patterns import Scheme
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import Follower
 
 
 def follow(path: Path | str, **options: object) -> Follower:

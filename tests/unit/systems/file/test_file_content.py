@@ -12,10 +12,10 @@ import pytest
 
 from connect_core.errors import ContentRefused, Failure
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.values import OPEN_END, SourceBatch
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import Follower, limit, range_of
 
 LINES = b"".join(b"line %d of many\n" % number for number in range(600))
 

@@ -14,13 +14,13 @@ from connect_core.errors import Failure, Retriable
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.digest import LinesDigest
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import OPEN_END, OpenRange, Position, Range, SourceBatch
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
 from connect_core.systems.file.sink import FileSink
 from connect_core.systems.file.source import FileSource
 from connect_core.work import Outcome
 from tests.unit.replication.memory import lane_of
-from tests.unit.systems.driving import limit, range_of
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.values import OPEN_END, Gap, Position
 from connect_core.systems.file import identity
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import Follower, limit, range_of
 
 
 def follow(path: Path | str, **options: object) -> Follower:
@@ -70,6 +70,19 @@ def test_bytes_that_were_seen_since_are_lost(log: Path) -> None:
     assert gaps(follower, Partition(str(log))) == ()
     log.unlink()
     assert gaps(follower, Partition(str(log))) == (Gap(0, 8, None, "deleted"),)
+
+
+@pytest.mark.parametrize(("unread", "end"), [(b"", 8), (b"no line feed", None)])
+def test_what_was_planned_and_taken_back_tells_how_much_there_was(log: Path, unread: bytes, end: int | None) -> None:
+    """A run keeps what its plan saw when nobody could read it: by then the file may have gone."""
+    first = follow(log)
+    first.run()
+    with log.open("ab") as file:
+        file.write(unread)
+    settled(first, log)
+    second = Follower(follow(log).source, first.positions)
+    log.unlink()
+    assert gaps(second, Partition(str(log))) == (Gap(0, 8, end, "deleted" if end is None else "ended"),)
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved"])

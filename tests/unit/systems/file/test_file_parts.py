@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from connect_core.ledger import PartitionState
 from connect_core.replication.driver.lifecycle import to_be_told
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.values import Gap, Position
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, split_points
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import Follower
 
 
 def follow(path: Path | str, step: int = 20, **options: object) -> Follower:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from connect_core.errors import Retriable, Unreachable
 from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.values import Position, Range, SourceBatch
 from connect_core.systems.file import reading
 from connect_core.systems.file.lines import LineRules, line_batch, line_feeds
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import Follower, limit, range_of
 
 
 def source(path: Path | str, **options: object) -> FileSource:

@@ -15,11 +15,12 @@ import pytest
 
 from connect_core.errors import ConfigError, Retriable, TargetChanged, Unreachable
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.testing.driving import UID, attempt, limit, records
 from connect_core.sdk.values import OPEN_END, Attempt, Floor
 from connect_core.systems.file import aside, target
 from connect_core.systems.file.options import FileSinkOptions
 from connect_core.systems.file.sink import FileSink
-from tests.unit.systems.driving import UID, Filler, attempt, limit, records
+from tests.unit.systems.driving import Filler
 
 
 def sink(path: Path, **options: object) -> FileSink:

@@ -14,11 +14,11 @@ import pytest
 from connect_core.errors import Failure, PartitionUnreachable
 from connect_core.replication.worker.range import concerns_one
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import OPEN_END, SourceBatch
 from connect_core.systems.file import source as module
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
-from tests.unit.systems.driving import limit, range_of
 
 
 def source(folder: Path, **options: object) -> FileSource:

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_core.errors import TargetChanged
-from connect_core.replication.worker.counts import next_floors
+from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import Prefix, ScanResult
+from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import ORIGIN, Bounds, Delivered, Floor, OpenRange, Range
 from connect_core.systems.mqtt import progress
 from connect_core.systems.mqtt.progress import Progress
-from tests.unit.systems.driving import range_of
 
 PARTITION = Partition("p")
 BROKER = "h:1883"

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.sdk.records import encode_headers
+from connect_core.sdk.testing.driving import records
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
 from connect_core.systems.mqtt.publications import Composer, Publication
 from connect_core.systems.mqtt.reception import Arrival
 from connect_core.systems.mqtt.records import record_batch
 from connect_core.systems.mqtt.templates import Template, Unfit
-from tests.unit.systems.driving import records
 
 COMPOSER = Composer(Template.parse("{header:MQTT_TOPIC|topic}"), "waybill/u/")
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from connect_core.errors import DataError, TooManyRejects
+from connect_core.sdk.testing.driving import limit, records
 from connect_core.systems.mqtt.progress import Progress
 from connect_core.systems.mqtt.publications import Composer, Publication
 from connect_core.systems.mqtt.refusals import RefusedPublish
 from connect_core.systems.mqtt.templates import Template
 from connect_core.systems.mqtt.writing import PublishWriter
-from tests.unit.systems.driving import limit, records
 
 OURS = "waybill/u/p"
 GROUP = 10

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.rocketmq import Queue
+from connect_core.sdk.testing.driving import records
 from connect_core.sdk.values import Limit
 from connect_core.systems.rocketmq.appending import uncovered
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
@@ -17,7 +18,6 @@ from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Parcel, batch_siz
 from connect_core.systems.rocketmq.routing import Router
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from connect_core.systems.rocketmq.writing import SpreadWriter
-from tests.unit.systems.driving import records
 from tests.unit.systems.rocketmq.test_rocketmq_routing import with_alarms
 
 

@@ -20,6 +20,7 @@ from connect_core.rocketmq.wire.batch_entries import decode_entries, encode_batc
 from connect_core.rocketmq.wire.stored_message import INNER_BATCH, MAGIC_V2, NEED_UNWRAP, encode_message
 from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.records import Lineage
+from connect_core.sdk.testing.driving import records
 from connect_core.systems.rocketmq.attributes import attribute_columns
 from connect_core.systems.rocketmq.columns import FEW, columns_of
 from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
@@ -27,7 +28,6 @@ from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, Parcel
 from connect_core.systems.rocketmq.sink import RocketMQSink, unfit
-from tests.unit.systems.driving import records
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)

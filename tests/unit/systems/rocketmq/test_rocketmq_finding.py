@@ -14,12 +14,12 @@ from connect_core.rocketmq import Queue, StoredMessage
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.testing.driving import UID, range_of, records
 from connect_core.sdk.values import ORIGIN, Attempt, Bounds, Floor, OpenRange
 from connect_core.systems.rocketmq import finding
 from connect_core.systems.rocketmq.finding import OnUnknown, scan
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.routing import with_rules
-from tests.unit.systems.driving import UID, range_of, records
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked

@@ -10,11 +10,11 @@ import pytest
 from connect_core.rocketmq import Client, Queue
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange, Range
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.routing import pins_of
 from connect_core.systems.rocketmq.sink import LOOK_BACK, RocketMQSink
-from tests.unit.systems.driving import range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 

@@ -15,11 +15,11 @@ from connect_core.rocketmq import Acknowledged, Batch, MessageIllegal, Queue, St
 from connect_core.rocketmq.wire.batch_entries import Entry, decode_entries
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.sink import Refusable
+from connect_core.sdk.testing.driving import limit, records
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.parcels import Load
 from connect_core.systems.rocketmq.writing import QueueWriter
-from tests.unit.systems.driving import limit, records
 
 OUT = Queue("out", "broker-a", 0)
 LINEAGE = Lineage("u", "live", "p", 0)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from connect_core.rocketmq import Queue
 from connect_core.sdk.records import Partition, encode_headers
+from connect_core.sdk.testing.driving import range_of, records
 from connect_core.sdk.values import Bounds, Floor, Range
 from connect_core.systems.rocketmq.routing import (
     Router,
@@ -29,7 +30,6 @@ from connect_core.systems.rocketmq.routing import (
     with_homes,
     with_rules,
 )
-from tests.unit.systems.driving import range_of, records
 
 QUEUES = [Queue("out", f"broker-{name}", number) for name in "ab" for number in range(2)]
 

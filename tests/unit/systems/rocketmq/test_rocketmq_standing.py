@@ -12,11 +12,11 @@ from connect_core.errors import TargetChanged, Unreachable
 from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, Limit, OpenRange
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.routing import kept_homes, pins_of
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
-from tests.unit.systems.driving import range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 from tests.unit.systems.rocketmq.test_rocketmq_finding import lineage, open_range
@@ -171,6 +171,26 @@ def test_a_topic_that_is_made_anew_while_a_range_is_written_ends_it() -> None:
 def test_an_open_range_of_a_topic_that_was_made_anew_is_not_looked_for_in_the_new_one(on_replaced: str) -> None:
     """Its floor is a place of the former topic: what was written since may stand before it."""
     sink = Sink(topic(*(stored(n, b"of others") for n in range(9))))
+    sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
+    with pytest.raises(TargetChanged, match="another message at 2"):
+        sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
+
+
+class FilledMeanwhile(Topic):
+    """Others write to it while somebody waits for what is under way."""
+
+    def barrier(self, broker: str, *, deadline: float) -> None:
+        there = self.queues[QUEUES[0]]
+        there.messages += [stored(n, b"of others") for n in range(there.end, 9)]
+
+
+@pytest.mark.parametrize("on_replaced", ["fail", "continue"])
+def test_a_topic_that_was_made_anew_is_told_though_others_fill_it_only_while_it_is_looked_into(
+    on_replaced: str,
+) -> None:
+    """What a former attempt wrote to it stands before the floor, where nobody looks."""
+    cluster = FilledMeanwhile({QUEUES[0]: MemoryQueue([stored(0, b"of others"), ours(1, log=1)])})
+    sink = Sink(cluster)
     sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
     with pytest.raises(TargetChanged, match="another message at 2"):
         sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))

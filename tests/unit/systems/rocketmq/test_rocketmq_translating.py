@@ -10,6 +10,7 @@ import pytest
 from connect_core.errors import Refused
 from connect_core.rocketmq import Client, Queue, StoredMessage
 from connect_core.sdk.records import Lineage
+from connect_core.sdk.testing.driving import UID
 from connect_core.systems.rocketmq.translating import (
     Copied,
     GroupOffset,
@@ -19,7 +20,6 @@ from connect_core.systems.rocketmq.translating import (
     group_offsets,
     written,
 )
-from tests.unit.systems.driving import UID
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked

@@ -8,9 +8,9 @@ from connect_core import clock
 from connect_core.rocketmq import Queue
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.testing.driving import UID, range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange
 from connect_core.systems.rocketmq.finding import scan, visible_ends
-from tests.unit.systems.driving import UID, range_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
 

@@ -1,0 +1,27 @@
+"""Where the floors of a range go when it is settled. Pure."""
+
+from __future__ import annotations
+
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import Delivered, Floor, FloorMove, OpenRange
+
+
+def next_floors(item: OpenRange, delivered: Delivered, end: int, already: int = 0) -> tuple[FloorMove, ...]:
+    """Delivery rule 6: for each target that was looked through or written the lowest position of a record of ours at or
+    behind `end` that stands there already; where there is none, behind everything that was scanned and written. Targets
+    that keep progress count records: of one that is ahead of `end` the `already` ones before it are settled. Of a
+    target that was neither nothing is known that the ledger does not know."""
+    found = item.found or ScanResult()
+    known = {floor.target: floor for floor in item.floors}
+    ahead = found.lowest_from(end)
+    if found.prefix.through > end:
+        ahead = {name: floor.position + already for name, floor in known.items()}
+    moves = []
+    for target in sorted((known.keys() & found.scanned.keys()) | delivered.behind.keys()):
+        floor = known.get(target, Floor(item.range.partition.id, target, 0))
+        behind = max(floor.position, found.scanned.get(target, 0), delivered.behind.get(target, 0))
+        position = ahead.get(target, behind)
+        written = delivered.stands.get(target) or (delivered.evidence if target in delivered.behind else {})
+        after = Floor(floor.partition_id, target, position, target in ahead, written or floor.evidence)
+        moves.append(FloorMove(delivered.began.get(target, floor.position), after))
+    return tuple(moves)

@@ -1,0 +1,7 @@
+"""Bases for systems: the mechanism is inside, and the author writes what is particular.
+
+SimpleSink         writes, at least once
+KeyedSink          stores rows by their identity: what is stored again changes nothing
+TransactionSink    writes rows and a marker in one transaction, exactly once
+PolledSource       is asked for what comes behind a checkpoint
+"""

@@ -1,0 +1,153 @@
+"""A sink that stores rows by their identity: what is stored again changes nothing, and what is old is not stored."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from connect_core import clock
+from connect_core.errors import DataError, Retriable
+from connect_core.sdk.kits.one_target import OneTarget, settled, spans
+from connect_core.sdk.records import Lineage, ordinals, value_lengths
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import OnRefused, Scan
+from connect_core.sdk.values import Attempt, Delivered, Floor, Limit, OpenRange, Range
+
+_MARGIN_S = 0.5
+"""So long before the deadline nothing is sent any more."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+"""Between two puts of which the target took nothing."""
+_OFFSETS = 1 << 40
+"""Versions of one incarnation; the next one begins behind them."""
+
+
+class Answer(NamedTuple):
+    """What the target says to one row. `refused` is the class of a refusal for good; its message says nothing of
+    what is in the record."""
+
+    stored: bool
+    refused: str = ""
+    message: str = ""
+
+
+STORED = Answer(True)
+"""It is there, in this version or a later one."""
+AGAIN = Answer(False)
+"""Not now: the target is busy. The row is sent again."""
+
+
+class Connection(Protocol):
+    """The author's way into the target."""
+
+    def put(self, ids: Sequence[str], versions: Sequence[int], records: pa.RecordBatch) -> Sequence[Answer]:
+        """Stores each row under its id unless what is stored there has a higher version; answers row by row, when what
+        it says is durable. A row without a value deletes what has its id."""
+
+
+class KeyedSink(OneTarget, ABC):
+    """A row's id is its record's key (`by_key`), or else its coordinates; its version grows within a partition.
+
+    Guarantee: what is written again changes nothing, so each record counts once. By key it needs all records of a key
+    to come from one partition: versions of two partitions say nothing of each other.
+    """
+
+    by_key = False
+
+    @abstractmethod
+    def connect(self) -> AbstractContextManager[Connection]:
+        """Worker: opens the target for one range. Raises Unreachable when it does not answer."""
+
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        """The position of a floor counts settled rows, for people: there is nothing to look for."""
+        standing = tuple(floor for floor in known if floor.target == self.target)
+        return standing or (Floor(wanted.partition.id, self.target, 0),)
+
+    def scan(self, wanted: Scan) -> dict[int, ScanResult]:
+        return {item.id: ScanResult(complete=True) for item in wanted.ranges}
+
+    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        if not self.by_key or not records.column("key").null_count:
+            return []
+        rows = records.column("key").is_null().to_numpy(zero_copy_only=False).nonzero()[0]
+        return [(int(row), "NoKey", "The record has no key, and the target stores records by key") for row in rows]
+
+    @contextmanager
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:
+        with self.connect() as connection:
+            lineage = None if self.by_key else wanted.range.lineage(attempt.uid)
+            yield _Writer(connection, self.target, settled(wanted, self.target), lineage, wanted.range.incarnation)
+
+
+class _Writer:
+    """A `sdk.sink.Writer`, and `Refusable`. Without a `lineage` rows are stored by key."""
+
+    def __init__(
+        self, connection: Connection, target: str, known: int, lineage: Lineage | None, incarnation: int
+    ) -> None:
+        self._connection, self._target, self._known = connection, target, known
+        self._prefix = lineage.prefix() if lineage else None
+        self._first_version = incarnation * _OFFSETS
+        self._rows = self._bytes = 0
+        self.on_refused: OnRefused | None = None
+
+    def write(self, records: pa.RecordBatch, limit: Limit) -> int:
+        if limit.quantum_left_s() <= 0:
+            return 0
+        rest, pause_s = records, _FIRST_PAUSE_S
+        while len(rest):
+            again = self._put(rest)
+            if len(again) == len(rest):
+                self._pause(pause_s, limit)
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            rest = rest.take(pa.array(again, pa.int64()))
+        return len(records)
+
+    def flush(self, limit: Limit) -> Delivered:
+        behind = self._known + self._rows
+        return Delivered(self._rows, self._bytes, {self._target: behind}, spans(self._target, self._known, behind))
+
+    def _put(self, records: pa.RecordBatch) -> list[int]:
+        """The rows that are to be sent again."""
+        answers = self._connection.put(self._ids(records), self._versions(records).tolist(), records)
+        if len(answers) != len(records):
+            raise Retriable(f"The target has answered {len(answers)} of {len(records)} rows", where=self._target)
+        stored = [row for row, answer in enumerate(answers) if answer.stored]
+        self._rows += len(stored)
+        self._bytes += int(value_lengths(records.column("value"))[stored].sum())
+        for row, answer in enumerate(answers):
+            if answer.refused:
+                self._refuse(records.slice(row, 1), answer)
+        return [row for row, answer in enumerate(answers) if answer == AGAIN]
+
+    def _refuse(self, row: pa.RecordBatch, answer: Answer) -> None:
+        if self.on_refused is None:
+            raise DataError(answer.message, where=f"{self._target}, offset {row.column('offset')[0].as_py()}")
+        self.on_refused(row, answer.refused, answer.message)
+
+    def _ids(self, records: pa.RecordBatch) -> list[str]:
+        if self._prefix is None:
+            keys: list[str] = records.column("key").to_pylist()
+            return keys
+        numbers = ordinals(records)
+        offsets = records.column("offset").to_pylist()
+        outputs = numbers.tolist() if numbers is not None else [0] * len(offsets)
+        return [f"{self._prefix}{offset}:{one}" for offset, one in zip(offsets, outputs, strict=True)]
+
+    def _versions(self, records: pa.RecordBatch) -> NDArray[np.int64]:
+        offsets: NDArray[np.int64] = records.column("offset").to_numpy()
+        return self._first_version + offsets
+
+    def _pause(self, seconds: float, limit: Limit) -> None:
+        if limit.left_s() - seconds <= _MARGIN_S:
+            raise Retriable(
+                "The target was busy until no time was left",
+                where=self._target,
+                next_step="The next attempt sends these rows again. Give the target more room, or the connector less",
+            )
+        clock.sleep(seconds)

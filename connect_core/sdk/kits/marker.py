@@ -1,0 +1,130 @@
+"""What a transaction leaves in the target beside its rows, and what follows from it (delivery rules 6, 7, 19). Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from connect_core.errors import Fenced, TargetChanged
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import NO_PREFIX, Prefix
+from connect_core.sdk.values import LIVE, Attempt, OpenRange, Range
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Every record of `incarnation` with an offset in [since, position) is in the target, but for those that a receipt
+    says are not; `count` rows of the partition in all. `owner` is the attempt that may go on (`Attempt.id`); `origin`
+    names what was read as this incarnation (`sdk.values.ORIGIN`).
+
+    Rows are told by `count`, not by position alone: positions go back when a person sets them back, and begin anew
+    with an incarnation. The count of the ledger (a floor's position) and this one differ by what is there and not
+    settled.
+    """
+
+    owner: str
+    incarnation: int
+    since: int
+    position: int
+    count: int = 0
+    origin: str = ""
+
+    def encode(self) -> str:
+        return json.dumps({"version": 1, **asdict(self)})
+
+    @classmethod
+    def decode(cls, text: str, where: str) -> Marker:
+        """Raises TargetChanged for anything that `encode` has not made."""
+        try:
+            given = json.loads(text)
+            return cls(**{name: given[name] for name in cls.__dataclass_fields__})
+        except (ValueError, TypeError, KeyError):
+            raise TargetChanged(
+                "What stands there is not the marker of a connector",
+                where=where,
+                next_step="Find out who writes to the table of markers",
+            ) from None
+
+    def advanced(self, rows: int, position: int) -> Marker:
+        """After so many rows more, which end at `position`."""
+        return replace(self, position=position, count=self.count + rows)
+
+    def owned_by(self, attempt: Attempt) -> Marker:
+        return replace(self, owner=attempt.id)
+
+
+def name_of(uid: str, stream: str, partition: Partition) -> str:
+    """Of a partition's marker. Backfills and replays have one of their own."""
+    return f"{uid}/{partition.id}" + ("" if stream == LIVE else f"/{stream}")
+
+
+def there(marker: Marker | None, wanted: Range, settled: int) -> Prefix:
+    """What of a range is in the target behind the `settled` rows."""
+    if marker is None or marker.count <= settled or not _reaches(marker, wanted):
+        return NO_PREFIX
+    return Prefix(max(marker.position, wanted.begin), marker.count - settled)
+
+
+def elsewhere(marker: Marker | None, wanted: Range, settled: int) -> int:
+    """How many rows that are not settled are in the target and were read from another place than this range: a person
+    has set the offset since, or the ledger was restored and counts the files of a log otherwise."""
+    if marker is None or marker.count <= settled or _reaches(marker, wanted):
+        return 0
+    return marker.count - settled
+
+
+def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt) -> Marker:
+    """The marker with which an attempt begins to write a range. Raises TargetChanged where the target has lost rows
+    that were settled, or holds rows of which the ledger knows nothing and for which nobody has looked."""
+    wanted = item.range
+    check_kept(marker, wanted, settled)
+    if marker is not None and marker.count > settled and not item.inherited and item.found is None:
+        raise TargetChanged(
+            f"The target holds {marker.count - settled:,} rows more than the ledger knows of: it was restored from a "
+            "backup, or somebody else writes under this connector's id",
+            where=_where(wanted),
+            next_step="After a restore say so: waybill db restored. The next run then looks before it writes",
+        )
+    seen = there(marker, wanted, settled)
+    return Marker(
+        owner=attempt.id,
+        incarnation=wanted.incarnation,
+        since=marker.since if marker is not None and _adjoins(marker, wanted, settled) else wanted.begin,
+        position=max(seen.through, wanted.begin),
+        count=marker.count if marker is not None else settled,
+        origin=wanted.origin,
+    )
+
+
+def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
+    """Raises TargetChanged where the target has lost rows that were settled."""
+    count = marker.count if marker is not None else 0
+    if count < settled:
+        raise TargetChanged(
+            f"The target holds {count:,} rows of this partition, and {settled:,} were settled: it was restored from a "
+            "backup, emptied, or is another one",
+            where=_where(wanted),
+            next_step="Bring back what was lost, with waybill replay or from the target's own backup, and then say so: "
+            "waybill db restored",
+        )
+
+
+def check_owner(marker: Marker | None, attempt: Attempt, wanted: Range) -> None:
+    """Raises Fenced when another attempt has taken over."""
+    if marker is None or marker.owner != attempt.id:
+        raise Fenced("Another attempt has taken over in the target", where=_where(wanted))
+
+
+def _reaches(marker: Marker, wanted: Range) -> bool:
+    """Whether what was written without a hole begins at or before the range."""
+    other = marker.origin and wanted.origin and marker.origin != wanted.origin
+    return not other and marker.incarnation == wanted.incarnation and marker.since <= wanted.begin
+
+
+def _adjoins(marker: Marker, wanted: Range, settled: int) -> bool:
+    """Whether the range goes on behind what was written: not where a person has set the offset back."""
+    return _reaches(marker, wanted) and (marker.count > settled or marker.position <= wanted.begin)
+
+
+def _where(wanted: Range) -> str:
+    return f"partition {wanted.partition.key}, stream {wanted.stream}"

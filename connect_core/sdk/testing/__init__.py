@@ -1,0 +1,12 @@
+"""Contract suites for the authors of systems; they need pytest and hypothesis.
+
+class TestMySink(SinkContract):
+    @pytest.fixture
+    def target(self, tmp_path): return MyCase(tmp_path)
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    "connect_core.sdk.testing.sinks", "connect_core.sdk.testing.sources", "connect_core.sdk.testing.kits"
+)

@@ -1,0 +1,196 @@
+"""What a sink that is made with a kit promises beyond the contract of every sink: inherit the suite of your kit.
+
+A sink is killed by making its connection fail: before or after any of its calls has done its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+import pytest
+
+from connect_core.errors import Fenced, TargetChanged, Unreachable
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Refusable, Scan, Sink, Writer
+from connect_core.sdk.testing.driving import attempt, limit, range_of, records
+from connect_core.sdk.testing.sinks import PARTITION, Ledger, SinkCase, SinkContract, numbers, once
+from connect_core.sdk.values import Bounds, OpenRange
+
+ROWS = 40
+
+
+class KitCase(SinkCase, Protocol):
+    """`refused` is a value that the target refuses for good; None where it refuses nothing."""
+
+    refused: bytes | None
+
+
+class Dying:
+    """A connection that is lost at a call of its methods: the first `calls` work, and the next one fails, before or
+    after it has done its work."""
+
+    def __init__(self, connection: Any, calls: int, *, after: bool) -> None:
+        self._connection, self._left, self._after = connection, calls, after
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._connection, name)
+
+        def called(*values: object) -> object:
+            self._left -= 1
+            if self._left < 0 and not self._after:
+                raise Unreachable("The connection was lost before the call")
+            answer = method(*values)
+            if self._left < 0:
+                raise Unreachable("The connection was lost after the call")
+            return answer
+
+        return called
+
+
+class DyingCase:
+    """A case whose sinks have connections that are lost."""
+
+    def __init__(self, case: SinkCase, calls: int, *, after: bool) -> None:
+        self._case, self._calls, self._after = case, calls, after
+        self.repeats = case.repeats
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._case, name)
+
+    def sink(self) -> Sink:
+        sink: Any = self._case.sink()
+        connect = sink.connect
+
+        @contextmanager
+        def dying() -> Iterator[Dying]:
+            with connect() as connection:
+                yield Dying(connection, self._calls, after=self._after)
+
+        sink.connect = dying
+        return sink  # type: ignore[no-any-return]
+
+
+class KitContract(SinkContract):
+    """What the suites of all kits have in common."""
+
+    @pytest.mark.parametrize("after", [False, True])
+    def test_an_attempt_that_dies_at_any_call_loses_nothing(self, target: KitCase, after: bool) -> None:
+        for calls in range(8):
+            before, ledger = target.count(), Ledger(target)
+            ledger.attempt(5, settle_at=5)
+            ledger.system = DyingCase(target, calls, after=after)
+            with suppress(Unreachable):
+                ledger.attempt(ROWS, settle_at=None)
+            ledger.system = target
+            ledger.attempt(ROWS, settle_at=ROWS)
+            assert sorted(once(target, before), key=int) == numbers(ROWS)
+
+
+class RefusingContract(KitContract):
+    """Of a target that may refuse a row for good."""
+
+    def test_a_refused_row_is_reported_and_the_others_are_there_once(self, target: KitCase) -> None:
+        assert target.refused is not None
+        values = [*numbers(6), target.refused, *[b"%d" % number for number in range(7, 12)]]
+        ledger = Ledger(target)
+        refused: list[int] = []
+        while ledger.settled < len(values):
+            ledger.settled += self._written(target, ledger, values[ledger.settled :], refused)
+            ledger.open = None
+        assert refused == [6]
+        assert sorted(target.content(), key=int) == [value for value in values if value != target.refused]
+
+    def _written(self, target: KitCase, ledger: Ledger, values: list[bytes], refused: list[int]) -> int:
+        """One range; returns how many records it is done with."""
+        ledger.epoch += 1
+        item = ledger._planned(target.sink(), ledger.settled + len(values))
+        with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as writer:
+            assert isinstance(writer, Refusable)
+            writer.on_refused = lambda row, kind, message: refused.append(row.column("offset")[0].as_py())
+            taken = writer.write(records(list(values), ledger.settled), limit())
+            delivered = writer.flush(limit())
+        for name, position in delivered.behind.items():
+            ledger.floors[name] = ledger.floors[name]._replace(position=position)
+        return taken
+
+
+class SimpleContract(KitContract):
+    def test_what_may_be_there_twice_is_counted(self, target: KitCase) -> None:
+        ledger = Ledger(target)
+        ledger.attempt(10, settle_at=None)
+        item = ledger._adopted(target.sink())
+        with target.sink().writer(attempt(2, ledger.uid), item) as writer:
+            writer.write(records(numbers(10)), limit())  # type: ignore[arg-type]
+            assert writer.flush(limit()).possible_repeats == 10
+
+
+class KeyedContract(RefusingContract):
+    def test_a_late_writer_stores_nothing_over_what_is_newer(self, target: KitCase) -> None:
+        """A writer that was stopped while its successor finished the range, and goes on then."""
+        ledger = Ledger(target)
+        ledger.attempt(ROWS, settle_at=None)
+        assert ledger.open
+        with target.sink().writer(attempt(1, ledger.uid), ledger.open) as late:
+            ledger.attempt(ROWS, settle_at=ROWS)
+            late.write(records(numbers(ROWS)), limit())  # type: ignore[arg-type]
+        assert sorted(target.content(), key=int) == numbers(ROWS)
+
+
+class TransactionContract(RefusingContract):
+    def test_an_attempt_that_was_taken_over_writes_nothing_more(self, target: KitCase) -> None:
+        ledger = Ledger(target)
+        ledger.attempt(5, settle_at=5)
+        ledger.epoch += 1
+        item = ledger._planned(target.sink(), ROWS)
+        with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as late:
+            self._write(late, 5, 9)
+            ledger.attempt(ROWS, settle_at=ROWS)
+            with pytest.raises(Fenced):
+                self._write(late, 9, ROWS)
+        assert sorted(target.content(), key=int) == numbers(ROWS)
+
+    def test_an_attempt_that_was_taken_over_before_it_wrote_writes_nothing(self, target: KitCase) -> None:
+        """The look takes over by itself: from then on what it saw is final."""
+        ledger = Ledger(target)
+        ledger.epoch += 1
+        item = ledger._planned(target.sink(), ROWS)
+        with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as late:
+            found = self._scan(target, item, ledger, later=1)
+            assert found.there() == 0
+            with pytest.raises(Fenced):
+                self._write(late, 0, ROWS)
+        assert target.count() == 0
+
+    def test_rows_that_the_target_has_lost_stop_the_partition(self, target: KitCase) -> None:
+        """As when it was restored from a backup of before."""
+        ledger = Ledger(target)
+        ledger.attempt(5, settle_at=5)
+        (name, floor) = next(iter(ledger.floors.items()))
+        ledger.floors[name] = floor._replace(position=9)
+        ledger.epoch += 1
+        item = ledger._planned(target.sink(), ROWS)
+        assert self._scan(target, item, ledger).failure
+        with pytest.raises(TargetChanged), target.sink().writer(attempt(ledger.epoch, ledger.uid), item):
+            pass
+
+    def test_rows_that_the_ledger_has_forgotten_are_looked_for(self, target: KitCase) -> None:
+        ledger = Ledger(target)
+        ledger.attempt(30, settle_at=30)
+        ledger.epoch += 1
+        sink = target.sink()
+        wanted = range_of(PARTITION, Bounds(0, 0, 0, ROWS), pins=sink.targets(0, (), {}).pins)
+        unknown = OpenRange(1, wanted, sink.floors(wanted, ()))
+        with pytest.raises(TargetChanged), sink.writer(attempt(ledger.epoch, ledger.uid), unknown):
+            pass
+        floors = sink.floors(wanted, (), restored=True)
+        assert [floor.ahead for floor in floors] == [True]
+        assert self._scan(target, OpenRange(1, wanted, floors), ledger).there() == 30
+
+    def _write(self, writer: Writer, begin: int, end: int) -> None:
+        values: Sequence[bytes | None] = [b"%d" % number for number in range(begin, end)]
+        assert writer.write(records(list(values), begin), limit()) == end - begin
+
+    def _scan(self, target: KitCase, item: OpenRange, ledger: Ledger, later: int = 0) -> ScanResult:
+        return target.sink().scan(Scan(attempt(ledger.epoch + later, ledger.uid), (item,), 10.0))[item.id]

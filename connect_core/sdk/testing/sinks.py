@@ -1,0 +1,222 @@
+"""The contract of sinks, for their authors: inherit it in a test class, and give it a fixture `target`.
+
+Exactly once, whatever attempt dies wherever, as the ledger and the lane see to it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from connect_core.sdk.floors import next_floors
+from connect_core.sdk.records import Partition, ordinals
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.sink import Scan, Sink
+from connect_core.sdk.testing.driving import attempt, limit, range_of, records
+from connect_core.sdk.values import Bounds, Delivered, Floor, Limit, OpenRange
+
+PARTITION = Partition("source")
+
+
+Repeats = Literal["nothing", "unflushed", "unsettled"]
+"""What of an attempt that died may be there twice: nothing, what it had not made durable, or all that it wrote."""
+
+
+class SinkCase(Protocol):
+    """A fresh place in one system. `sink` builds anew each time, as driver and worker do."""
+
+    repeats: Repeats
+
+    def sink(self) -> Sink: ...
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        """What stands in the sink's target, but for the first `behind` records, in order."""
+
+    def count(self) -> int:
+        """How many records that is."""
+
+    def outputs(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """What a pipeline makes of them on their way to this sink."""
+
+
+class SimpleCase(ABC):
+    """A `SinkCase` to begin with: only `sink` and `content` are yours."""
+
+    repeats: Repeats = "nothing"
+    refused: bytes | None = None
+    """A value that the target refuses for good."""
+
+    @abstractmethod
+    def sink(self) -> Sink: ...
+
+    @abstractmethod
+    def content(self, behind: int = 0) -> list[bytes]: ...
+
+    def count(self) -> int:
+        return len(self.content())
+
+    def outputs(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        return records
+
+
+@dataclass
+class Ledger:
+    """What survives an attempt: the settled end and the floors."""
+
+    system: SinkCase
+    settled: int = 0
+    floors: dict[str, Floor] = field(default_factory=dict)
+    open: OpenRange | None = None
+    epoch: int = 0
+    uid: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    def attempt(self, end: int, *, settle_at: int | None, flushed: bool = True) -> None:
+        """Delivers values up to `end` and settles at `settle_at`, or dies before that."""
+        self.epoch += 1
+        sink = self.system.sink()
+        item = self._adopted(sink) if self.open else self._planned(sink, end)
+        stop = end if settle_at is None else settle_at
+        numbered = range(self.settled, stop)
+        read = records([b"%d" % number for number in numbered], self.settled, key=[f"key {n % 7}" for n in numbered])
+        rows = self.system.outputs(read)
+        fresh = rows.filter(pa.array(~_present(item, rows)))
+        with sink.writer(attempt(self.epoch, self.uid), item) as writer:
+            assert writer.write(fresh, limit()) == len(fresh)
+            if not flushed:
+                return
+            delivered = writer.flush(limit())
+        assert delivered.records == len(fresh)
+        if settle_at is not None:
+            self._settle(item, delivered, settle_at)
+
+    def _planned(self, sink: Sink, end: int) -> OpenRange:
+        pins = sink.targets(0, list(self.floors.values()), {}).pins
+        wanted = range_of(PARTITION, Bounds(0, self.settled, 0, end), pins=json.loads(json.dumps(pins)))
+        for floor in sink.floors(wanted, list(self.floors.values())):
+            self.floors[floor.target] = floor
+        item = OpenRange(1, wanted, tuple(self.floors.values()))
+        self.open = replace(item, inherited=True)
+        return self._found(sink, item) if any(floor.ahead for floor in item.floors) else item
+
+    def _adopted(self, sink: Sink) -> OpenRange:
+        assert self.open
+        sink.targets(0, list(self.floors.values()), {})
+        return self._found(sink, replace(self.open, floors=tuple(self.floors.values())))
+
+    def _found(self, sink: Sink, item: OpenRange) -> OpenRange:
+        found = sink.scan(Scan(attempt(self.epoch, self.uid), (item,), 10.0))[item.id]
+        assert found.complete
+        return replace(item, found=ScanResult.decode(found.encode()))
+
+    def _settle(self, item: OpenRange, delivered: Delivered, end: int) -> None:
+        already = end - item.range.begin - delivered.records
+        for begin, floor in next_floors(item, delivered, end, already):
+            assert begin == self.floors[floor.target].position
+            self.floors[floor.target] = floor
+        self.settled, self.open = end, None
+
+
+def _present(item: OpenRange, rows: pa.RecordBatch) -> NDArray[np.bool_]:
+    return (item.found or ScanResult()).present(rows.column("offset").to_numpy(), ordinals(rows))
+
+
+def once(target: SinkCase, behind: int = 0) -> list[bytes]:
+    """What stands in the target, and of what may be there twice the first."""
+    there = target.content(behind)
+    return list(dict.fromkeys(there)) if target.repeats == "unsettled" else there
+
+
+def numbers(upto: int) -> list[bytes]:
+    return [b"%d" % number for number in range(upto)]
+
+
+class SinkContract:
+    """What every sink promises. `target` is a fixture of yours: a fresh `SinkCase`."""
+
+    def test_attempts_that_settle_follow_each_other(self, target: SinkCase) -> None:
+        ledger = Ledger(target)
+        for end in (10, 11, 50):
+            ledger.attempt(end, settle_at=end)
+        assert once(target) == numbers(50)
+
+    def test_what_was_not_settled_is_there_once_in_the_end(self, target: SinkCase) -> None:
+        ledger = Ledger(target)
+        ledger.attempt(10, settle_at=10)
+        ledger.attempt(40, settle_at=None)
+        ledger.attempt(40, settle_at=None)
+        ledger.attempt(40, settle_at=40)
+        ledger.attempt(45, settle_at=45)
+        assert once(target) == numbers(45)
+
+    def test_a_range_may_close_before_what_is_there(self, target: SinkCase) -> None:
+        ledger = Ledger(target)
+        ledger.attempt(500, settle_at=None)
+        ledger.attempt(500, settle_at=300)
+        ledger.attempt(500, settle_at=400)
+        ledger.attempt(600, settle_at=600)
+        assert once(target) == numbers(600)
+
+    def test_a_writer_that_is_left_made_nothing_durable_that_counts(self, target: SinkCase) -> None:
+        ledger = Ledger(target)
+        ledger.attempt(10, settle_at=10)
+        ledger.attempt(20, settle_at=None, flushed=False)
+        ledger.attempt(20, settle_at=20)
+        there = target.content()
+        assert sorted(there if target.repeats == "nothing" else {*there}, key=int) == numbers(20)
+
+    @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), max_size=6))
+    def test_any_history_of_attempts_ends_with_each_record_once(
+        self, target: SinkCase, history: list[tuple[int, bool]]
+    ) -> None:
+        before = target.count()  # the examples share one system
+        ledger = Ledger(target)
+        upto = 0
+        for more, dies in history:
+            end = ledger.open.range.end if ledger.open else ledger.settled + more
+            ledger.attempt(end, settle_at=None if dies else end)
+            upto = max(upto, end)
+        ledger.attempt(upto, settle_at=upto)
+        assert once(target, before) == numbers(upto)
+
+    def test_floors_that_stand_are_kept(self, target: SinkCase) -> None:
+        """Also when the target has grown past them since, by an attempt that was not settled."""
+        ledger = Ledger(target)
+        ledger.attempt(10, settle_at=10)
+        ledger.attempt(20, settle_at=None)
+        sink = target.sink()
+        pins = sink.targets(0, list(ledger.floors.values()), {}).pins
+        wanted = range_of(PARTITION, Bounds(0, 10, 0, 20), pins=pins)
+        assert sink.floors(wanted, tuple(ledger.floors.values())) == tuple(ledger.floors.values())
+
+    def test_no_rows_are_a_delivery_of_nothing(self, target: SinkCase) -> None:
+        ledger = Ledger(target)
+        ledger.attempt(0, settle_at=0)
+        assert ledger.settled == 0
+        ledger.attempt(5, settle_at=5)
+        assert once(target) == numbers(5)
+
+    def test_a_pinned_target_does_not_change_by_itself(self, target: SinkCase) -> None:
+        first = target.sink().targets(0, (), {})
+        assert target.sink().targets(0, (), {}) == first
+
+    @pytest.mark.parametrize("left", [limit(quantum_s=-5, deadline_s=-1)])
+    def test_nothing_is_taken_when_the_time_is_over(self, target: SinkCase, left: Limit) -> None:
+        sink = target.sink()
+        pins = sink.targets(0, (), {}).pins
+        wanted = range_of(PARTITION, Bounds(0, 0, 0, 10), pins=pins)
+        with sink.writer(attempt(), OpenRange(1, wanted, sink.floors(wanted, ()))) as writer:
+            assert writer.write(records([b"a"]), left) == 0
+
+    def test_ordinary_rows_are_fit(self, target: SinkCase) -> None:
+        assert target.sink().unfit(records([b"a", None, b""])) == []

@@ -1,0 +1,144 @@
+"""The contract of sources, for their authors: inherit it in a test class, and give it a fixture `system`."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import Protocol
+
+import pytest
+
+from connect_core.sdk.records import RECORD_SCHEMA
+from connect_core.sdk.source import Source
+from connect_core.sdk.testing.driving import Follower, limit, range_of
+from connect_core.sdk.values import OPEN_END, Position, Range, SourceBatch
+
+VALUES = [b"value %d" % number for number in range(200)]
+
+
+class SourceCase(Protocol):
+    """A fresh place in one system. `source` builds anew each time, as driver and worker do."""
+
+    def source(self) -> Source: ...
+
+    def append(self, values: list[bytes]) -> None:
+        """Records that somebody else writes, to one partition."""
+
+
+class SourceContract:
+    """What every source promises. `system` is a fixture of yours: a fresh `SourceCase`."""
+
+    @pytest.fixture
+    def wanted(self, system: SourceCase) -> Range:
+        system.append(VALUES)
+        (partition,) = system.source().partitions([])
+        return range_of(partition, system.source().bounds({partition: None})[partition])
+
+    def test_partitions_are_the_same_each_time(self, system: SourceCase, wanted: Range) -> None:
+        known = system.source().partitions([])
+        assert system.source().partitions(known) == known
+
+    def test_everything_is_read_once_and_in_order(self, system: SourceCase, wanted: Range) -> None:
+        batches = list(system.source().read(wanted, limit()))
+        assert [value for batch in batches for value in batch.records.column("value").to_pylist()] == VALUES
+        offsets = [offset for batch in batches for offset in batch.records.column("offset").to_pylist()]
+        assert offsets == sorted(set(offsets))
+        assert wanted.begin <= offsets[0]
+        assert offsets[-1] < wanted.end
+        assert batches[-1].next_offset == wanted.end
+        assert all(batch.records.schema == RECORD_SCHEMA for batch in batches)
+
+    def test_the_same_range_gives_the_same_records(self, system: SourceCase, wanted: Range) -> None:
+        once, again = (list(system.source().read(wanted, limit())) for _ in range(2))
+        assert [batch.records for batch in once] == [batch.records for batch in again]
+
+    def test_what_comes_later_is_not_in_the_range(self, system: SourceCase, wanted: Range) -> None:
+        system.append([b"later"])
+        batches = list(system.source().read(wanted, limit()))
+        assert sum(len(batch.records) for batch in batches) == len(VALUES)
+
+    @pytest.mark.parametrize("size", [1, 7, 199, 200, 500])
+    def test_a_range_ends_at_its_records(self, system: SourceCase, wanted: Range, size: int) -> None:
+        batches = list(system.source().read(replace(wanted, max_records=size), limit()))
+        assert sum(len(batch.records) for batch in batches) == min(size, len(VALUES))
+
+    def test_reading_goes_on_behind_any_place(self, system: SourceCase, wanted: Range) -> None:
+        follower = Follower(system.source(), max_records=23, max_bytes=1000)
+        assert follower.run() == VALUES
+        system.append([b"more"])
+        again = Follower(system.source(), follower.positions)
+        assert again.run() == [b"more"]
+        assert again.gaps == []
+
+    def test_evidence_can_be_stored(self, system: SourceCase, wanted: Range) -> None:
+        files = system.source()
+        batches = list(files.read(replace(wanted, max_records=50), limit()))
+        end = batches[-1].next_offset
+        evidence = files.evidence(wanted, end)
+        stored = json.loads(json.dumps(evidence))
+        bounds = system.source().bounds({wanted.partition: Position(wanted.incarnation, end, stored)})[wanted.partition]
+        assert (bounds.begin, bounds.end, bounds.gaps) == (end, wanted.end, ())
+        assert json.loads(json.dumps(bounds.evidence)) is not None
+
+    def test_nothing_is_read_when_the_quantum_is_over(self, system: SourceCase, wanted: Range) -> None:
+        assert list(system.source().read(wanted, limit(quantum_s=-1))) == []
+
+    def test_an_empty_stretch_has_no_records(self, system: SourceCase, wanted: Range) -> None:
+        empty = replace(wanted, begin=wanted.end)
+        assert list(system.source().read(empty, limit())) == []
+        assert system.source().evidence(empty, wanted.end) == wanted.evidence
+
+    def test_telling_the_source_is_harmless(self, system: SourceCase, wanted: Range) -> None:
+        files = system.source()
+        for _ in range(2):
+            files.confirm({wanted.partition: Position(wanted.incarnation, wanted.end)})
+        files.confirm({})
+
+    @pytest.fixture
+    def live(self, wanted: Range) -> Range:
+        """As planned in a window: from where the other one begins to an end that nobody knows."""
+        return replace(wanted, end=OPEN_END)
+
+    def test_a_live_range_is_followed_as_it_grows(self, system: SourceCase, live: Range) -> None:
+        seen, place = [], live.begin
+        for range_, batch in system.source().follow([live], limit(), linger_s=10):  # a broker's first answer is slow
+            assert isinstance(batch, SourceBatch)
+            assert range_ == live
+            assert batch.next_offset > place
+            place = batch.next_offset
+            seen += batch.records.column("value").to_pylist()
+            if len(seen) == len(VALUES) + 3:
+                break
+            if len(seen) >= len(VALUES):
+                system.append([b"later %d" % (len(seen) - len(VALUES))])
+        assert seen == [*VALUES, b"later 0", b"later 1", b"later 2"]
+
+    def test_what_follows_a_live_range_goes_on_behind_any_place(self, system: SourceCase, live: Range) -> None:
+        """Each batch may be the last one: the evidence at its end leads to the next."""
+        seen: list[bytes] = []
+        position = None
+        for _ in range(3):
+            source = system.source()
+            begin = source.bounds({live.partition: position})[live.partition]
+            assert (begin.gaps, begin.grows) == ((), True)
+            wanted = replace(live, begin=begin.begin, evidence=begin.evidence)
+            for _, batch in source.follow([wanted], limit(), linger_s=1):
+                assert isinstance(batch, SourceBatch)
+                seen += batch.records.column("value").to_pylist()
+                position = Position(live.incarnation, batch.next_offset, source.evidence(wanted, batch.next_offset))
+            system.append([b"more %d" % len(seen)])
+        assert seen == [*VALUES, b"more 200", b"more 201"]
+
+    def test_nothing_is_followed_when_the_quantum_is_over(self, system: SourceCase, live: Range) -> None:
+        assert list(system.source().follow([live], limit(quantum_s=-1), linger_s=1)) == []
+
+    def test_waiting_ends_when_something_has_come(self, system: SourceCase, wanted: Range) -> None:
+        source = system.source()
+        seen = source.bounds({wanted.partition: Position(wanted.incarnation, wanted.end)})
+        begun = time.monotonic()
+        source.wait(seen, 0.2)
+        assert time.monotonic() - begun >= 0.2
+        system.append([b"more"])
+        source.wait(seen, 60)
+        assert time.monotonic() - begun < 30

@@ -1,0 +1,96 @@
+"""A sink that inserts records into a table of an SQLite database: transactions, exactly once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+from pydantic import BaseModel, StringConstraints
+
+from connect_core.errors import ConfigError, Unreachable
+from connect_core.sdk.kits.transactions import RowsRefused, TransactionSink
+from connect_core.sdk.plugin import Plugin
+
+MARKERS = "waybill_markers"
+
+
+class Options(BaseModel):
+    """Records go into the columns `key`, `value` and `stored_at` of a table, which is made if it is missing."""
+
+    path: Path
+    table: Annotated[str, StringConstraints(pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
+    busy_s: float = 10
+
+
+class Table(TransactionSink):
+    def __init__(self, options: Options, resources: ExitStack | None = None) -> None:
+        super().__init__(target=f"{options.path.absolute()}/{options.table}")
+        self._options = options
+
+    def prepare(self) -> None:
+        if not self._options.path.parent.is_dir():
+            raise ConfigError(f"There is no folder {self._options.path.parent}", next_step="Make it, or name another")
+        with self.connect() as connection:
+            connection.run("PRAGMA journal_mode = WAL")
+            connection.run(f"CREATE TABLE IF NOT EXISTS {MARKERS} (name TEXT PRIMARY KEY, marker TEXT NOT NULL)")
+            connection.run(f"CREATE TABLE IF NOT EXISTS {self._options.table} (key TEXT, value TEXT, stored_at TEXT)")
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        options = self._options
+        with reached(self.target):
+            database = sqlite3.connect(options.path, timeout=options.busy_s, isolation_level=None)
+        with closing(database):  # which rolls back
+            yield Connection(database, options.table, self.target)
+
+
+class Connection:
+    def __init__(self, database: sqlite3.Connection, table: str, where: str) -> None:
+        self._database, self._table, self._where = database, table, where
+
+    def run(self, statement: str, *values: object) -> sqlite3.Cursor:
+        with reached(self._where):
+            return self._database.execute(statement, values)
+
+    def begin(self, name: str) -> str | None:
+        self.run("BEGIN IMMEDIATE")  # one writer at a time: whoever is second waits here
+        row = self.run(f"SELECT marker FROM {MARKERS} WHERE name = ?", name).fetchone()
+        return row[0] if row else None
+
+    def write(self, records: pa.RecordBatch) -> None:
+        keys, values, times = (records.column(name).to_pylist() for name in ("key", "value", "timestamp"))
+        texts = [value.decode(errors="replace") if value is not None else None for value in values]
+        try:
+            with reached(self._where):
+                rows = zip(keys, texts, [str(time) if time else None for time in times], strict=True)
+                self._database.executemany(f"INSERT INTO {self._table} VALUES (?, ?, ?)", rows)
+        except sqlite3.IntegrityError as error:
+            raise RowsRefused(error.sqlite_errorname, "The table's constraints forbid this row") from None
+
+    def commit(self, name: str, marker: str) -> None:
+        self.run(
+            f"INSERT INTO {MARKERS} VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET marker = excluded.marker",
+            name,
+            marker,
+        )
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        if self._database.in_transaction:
+            self.run("ROLLBACK")
+
+
+@contextmanager
+def reached(where: str) -> Iterator[None]:
+    """What a locked, missing or full database means to a run."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise Unreachable(f"The database does not answer: {error}", where=where) from None
+
+
+PLUGIN = Plugin("sqlite", "SQLite table", sink_options=Options, open_sink=Table)

@@ -1,0 +1,45 @@
+"""A sink that posts records to an address: a simple one, at least once."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pyarrow as pa
+from pydantic import BaseModel, HttpUrl
+
+from connect_core.errors import Refused, Unreachable
+from connect_core.sdk.kits.simple import SimpleSink
+from connect_core.sdk.plugin import Plugin
+
+
+class Options(BaseModel):
+    url: HttpUrl
+    timeout_s: float = 10
+
+
+class Webhook(SimpleSink):
+    def __init__(self, options: Options, resources: ExitStack | None = None) -> None:
+        super().__init__(target=str(options.url))
+        self._options = options
+
+    @contextmanager
+    def connect(self) -> Iterator[Webhook]:
+        yield self
+
+    def write(self, records: pa.RecordBatch) -> None:
+        values = [(value or b"").decode(errors="replace") for value in records.column("value").to_pylist()]
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.target, json.dumps(values).encode(), headers)
+        try:
+            urllib.request.urlopen(request, timeout=self._options.timeout_s).close()
+        except urllib.error.HTTPError as error:
+            raise Refused(f"The address answered {error.code}", where=self.target) from None
+        except OSError as error:
+            raise Unreachable(f"The address does not answer: {error}", where=self.target) from None
+
+
+PLUGIN = Plugin("webhook", "Webhook", sink_options=Options, open_sink=Webhook)

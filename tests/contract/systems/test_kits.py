@@ -1,0 +1,92 @@
+"""A system that is made with a kit keeps the contract of its end, whatever goes wrong in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
+from connect_core.sdk.testing.memory import (
+    HATED,
+    Database,
+    Index,
+    MemoryBox,
+    MemoryIndex,
+    MemoryPages,
+    MemoryTable,
+)
+from connect_core.sdk.testing.sinks import SimpleCase
+from connect_core.sdk.testing.sources import SourceContract
+
+
+class Box(SimpleCase):
+    repeats = "unsettled"
+
+    def __init__(self) -> None:
+        self.rows: list[bytes] = []
+
+    def sink(self) -> MemoryBox:
+        return MemoryBox(self.rows)
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        return self.rows[behind:]
+
+
+class Table(SimpleCase):
+    refused = HATED
+
+    def __init__(self) -> None:
+        self.database = Database()
+
+    def sink(self) -> MemoryTable:
+        return MemoryTable(self.database)
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        return self.database.rows[behind:]
+
+
+class Shelf(SimpleCase):
+    refused = HATED
+
+    def __init__(self) -> None:
+        self.index = Index()
+
+    def sink(self) -> MemoryIndex:
+        return MemoryIndex(self.index)
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        return sorted([value for _, value in self.index.rows.values()][behind:], key=int)
+
+
+class Pages:
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+
+    def source(self) -> MemoryPages:
+        return MemoryPages(self.values)
+
+    def append(self, values: list[bytes]) -> None:
+        self.values += values
+
+
+class TestASimpleSink(SimpleContract):
+    @pytest.fixture
+    def target(self) -> Box:
+        return Box()
+
+
+class TestATransactionSink(TransactionContract):
+    @pytest.fixture
+    def target(self) -> Table:
+        return Table()
+
+
+class TestAKeyedSink(KeyedContract):
+    @pytest.fixture
+    def target(self) -> Shelf:
+        return Shelf()
+
+
+class TestAPolledSource(SourceContract):
+    @pytest.fixture
+    def system(self) -> Pages:
+        return Pages()

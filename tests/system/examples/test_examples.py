@@ -1,0 +1,175 @@
+"""The packages under examples/, installed as anybody would: they move records, and a kill loses nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.site import Site
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+LINES = [b"line %d" % number for number in range(2_500)]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which pip has put them."""
+    folder = tmp_path_factory.mktemp("installed")
+    packages = [str(path.parent) for path in EXAMPLES.glob("*/pyproject.toml")]
+    assert len(packages) == 3
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, *packages], check=True, cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def site(bare_site: Site, installed: Path) -> Site:
+    bare_site.settings["PYTHONPATH"] = str(installed)
+    (bare_site.folder / "in.log").write_bytes(b"".join(line + b"\n" for line in LINES))
+    return bare_site
+
+
+def waybill(site: Site, *words: str) -> tuple[int, str]:
+    """In a process of its own, which looks for packages anew."""
+    engine = ["--engine", "inline"] if words[0] == "run" else []
+    with site.start(*words, *engine, before=["env"]) as process:
+        out, err = process.communicate(timeout=120)
+    return process.returncode, out + err
+
+
+def apply(site: Site, source: dict[str, object], sink: dict[str, object]) -> None:
+    (site.folder / "copy.yaml").write_text(
+        json.dumps({"version": 1, "name": "copy", "source": source, "sink": sink, "errors": {"tolerance": "all"}})
+    )
+    code, told = waybill(site, "apply", "copy.yaml")
+    assert code == 0, told
+
+
+def receipts(site: Site) -> list[dict[str, int]]:
+    code, told = waybill(site, "receipts", "copy", "--json")
+    assert code == 0, told
+    return json.loads(told)["receipts"]  # type: ignore[no-any-return]
+
+
+class Service(ThreadingHTTPServer):
+    """Keeps what is posted to it, and gives its events page by page."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.posted: list[str] = []
+        self.events: list[dict[str, object]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/events"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Service
+
+    def do_POST(self) -> None:
+        self.server.posted += json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._answer({})
+
+    def do_GET(self) -> None:
+        query = parse_qs(urlsplit(self.path).query)
+        first, limit = int(query.get("after", ["0"])[0]), int(query["limit"][0])
+        events = self.server.events[first : first + limit]
+        self._answer({"events": events, "cursor": str(first + len(events))})
+
+    def _answer(self, content: object) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(content).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving() -> Iterator[Service]:
+    with Service() as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        yield service
+        service.shutdown()
+
+
+def rows(path: Path, table: str = "lines") -> list[str]:
+    with closing(sqlite3.connect(path)) as database:
+        return [value for (value,) in database.execute(f"SELECT value FROM {table} ORDER BY rowid")]
+
+
+def test_a_simple_sink_posts_every_line(site: Site) -> None:
+    with serving() as service:
+        apply(site, {"file": {"path": "in.log"}}, {"webhook": {"url": service.url}})
+        code, told = waybill(site, "run", "copy")
+        assert code == 0, told
+        assert service.posted == [line.decode() for line in LINES]
+        assert sum(one["possible_repeats"] for one in receipts(site)) == 0
+
+
+def test_what_a_killed_run_has_posted_is_posted_again_and_counted(site: Site) -> None:
+    with serving() as service:
+        apply(site, {"file": {"path": "in.log"}}, {"webhook": {"url": service.url}})
+        site.fault("executed", "kill")
+        assert waybill(site, "run", "copy")[0] == -9
+        code, told = waybill(site, "run", "copy")
+        assert code == 0, told
+        assert list(dict.fromkeys(service.posted)) == [line.decode() for line in LINES]
+        assert sum(one["possible_repeats"] for one in receipts(site)) == len(service.posted) - len(LINES) > 0
+
+
+@pytest.mark.parametrize("step", ["batch-written", "before-receipt", "executed", "settled"])
+def test_a_table_has_every_line_once_whatever_was_killed(site: Site, step: str) -> None:
+    table = site.folder / "lines.db"
+    apply(site, {"file": {"path": "in.log"}}, {"sqlite": {"path": str(table), "table": "lines"}})
+    site.fault(step, "kill")
+    assert waybill(site, "run", "copy")[0] != 0
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    assert rows(table) == [line.decode() for line in LINES]
+    seen = receipts(site)
+    assert sum(one["delivered"] + one["already"] for one in seen) == len(LINES)
+    assert sum(one["possible_repeats"] + one["surplus"] for one in seen) == 0
+
+
+def test_a_line_that_the_table_refuses_is_a_dead_letter(site: Site) -> None:
+    table = site.folder / "lines.db"
+    with closing(sqlite3.connect(table)) as database:
+        database.execute("CREATE TABLE lines (key TEXT, value TEXT CHECK (value <> 'line 700'), stored_at TEXT)")
+    apply(site, {"file": {"path": "in.log"}}, {"sqlite": {"path": str(table), "table": "lines"}})
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    assert rows(table) == [line.decode() for line in LINES if line != b"line 700"]
+    assert sum(one["rejected"] for one in receipts(site)) == 1
+    assert "SQLITE_CONSTRAINT_CHECK" in waybill(site, "dead-letters", "list", "copy", "--json")[1]
+
+
+def test_pages_of_events_are_read_once_also_when_a_run_is_killed(site: Site) -> None:
+    table = site.folder / "events.db"
+    with serving() as service:
+        service.events = [{"id": number, "what": "login"} for number in range(1_234)]
+        apply(site, {"pages": {"url": service.url, "page": 100}}, {"sqlite": {"path": str(table), "table": "events"}})
+        site.fault("executed", "kill")
+        assert waybill(site, "run", "copy")[0] == -9
+        service.events += [{"id": number, "what": "logout"} for number in range(1_234, 2_000)]
+        code, told = waybill(site, "run", "copy")
+        assert code == 0, told
+        code, told = waybill(site, "run", "copy")
+        assert code == 0, told
+    assert [json.loads(row)["id"] for row in rows(table, "events")] == list(range(2_000))
+
+
+@pytest.mark.parametrize(("name", "most"), [("webhook", 50), ("sqlite", 120), ("pages", 80)])
+def test_an_example_is_short(name: str, most: int) -> None:
+    assert len((EXAMPLES / name / f"waybill_{name}.py").read_text().splitlines()) <= most
