@@ -40,29 +40,25 @@ def translate(
     stand between the copies of several queues in one. Exact where each queue has a target queue of its own.
     """
     from connect_core.replication.driver.consumer_groups import translator
-    from connect_core.systems.rocketmq import translating
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
         with translator(opened.ledger, connector, opened.resolved(connector)) as both:
-            found = both.translated(group)
-            if not found:
+            found = both.translate(group)
+            if not found.places:
                 raise ConfigError(
                     f"the group {group} has no offset in any queue that {name} reads",
                     next_step="Look at its name; a group that never consumed may begin at the target as a new one",
                 )
-            offsets = translating.group_offsets(found)
-            backlog = translating.retry_backlog(both.source, group)
             if apply:
-                translating.require_offline(both.target, group)
-                translating.written(both.target, group, offsets)
+                both.write(group, found.moves)
     told = {
         "connector": name,
         "group": group,
         "applied": apply,
-        "queues": [{**vars(one), "source": str(one.source), "target": str(one.target)} for one in found],
-        "offsets": [{**vars(one), "target": str(one.target)} for one in offsets],
-        "retry_backlog": {str(queue): count for queue, count in backlog.items()},
+        "queues": [vars(one) for one in found.places],
+        "offsets": [vars(one) for one in found.moves],
+        "retry_backlog": dict(found.retry_backlog),
     }
     output.emit(as_json, told, lambda: _show(told, wide))
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connect_core.cli import completing, output, session
 from connect_core.cli.output import JsonFlag
-from connect_core.errors import ConfigError, Unreachable
+from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from connect_core.sdk.plugin import Plugin
     from connect_core.sdk.values import Json
     from connect_core.work import Side
-
-_TAIL_BYTES = 1024 * 1024
 
 
 def register(app: typer.Typer) -> None:
@@ -38,14 +36,8 @@ def peek(
 ) -> None:
     """Look at the newest messages."""
     side = None if topic else _target_of(name)
-    if side is None:
-        messages = _messages(_named(connection), name, last)
-    elif side.system == "rocketmq":
-        messages = _messages(side.options, side.options["topic"], last)
-    elif side.system == "file":
-        messages = [{"value": output.shown_bytes(line)} for line in last_lines(Path(side.options["path"]), last)]
-    else:
-        raise ConfigError(f"peek cannot look into {side.system}", next_step="It looks into rocketmq and file")
+    found = _in_topic(_named(connection), name, last) if side is None else _in_target(side, last)
+    messages = [{**one, "value": output.shown_bytes(one["value"])} for one in found]
     told = {"name": name, "messages": messages}
     output.emit(as_json, told, lambda: _show(messages))
 
@@ -59,14 +51,41 @@ def _target_of(name: str) -> Side | None:
         return opened.resolved(known[name]).sink if name in known else None
 
 
-def _named(connection: str) -> Json:
-    """The options of a RocketMQ connection of this home."""
+def _named(connection: str) -> Side:
+    """What a connection of this home says."""
     from connect_core.config.connections import find, folders_for
     from connect_core.config.references import resolve_stack
     from connect_core.config.resolving import stack_field
+    from connect_core.work import Side
 
     home, _ = session.surroundings()
-    return resolve_stack(find(connection, folders_for(None, home)).options, lambda field: stack_field(home, field))
+    found = find(connection, folders_for(None, home))
+    return Side(found.system, resolve_stack(found.options, lambda field: stack_field(home, field)))
+
+
+def _in_target(side: Side, last: int) -> list[Json]:
+    from connect_core.config import reveal
+    from connect_core.systems import SYSTEMS
+
+    look = SYSTEMS[side.system].peek_target
+    if look is None:
+        raise _cannot_look(side, [one for one in SYSTEMS.values() if one.peek_target])
+    return look(reveal(side.options), last)
+
+
+def _in_topic(side: Side, topic: str, last: int) -> list[Json]:
+    from connect_core.config import reveal
+    from connect_core.systems import SYSTEMS
+
+    plugin = SYSTEMS.get(side.system)
+    if plugin is None or plugin.peek_topic is None:
+        raise _cannot_look(side, [one for one in SYSTEMS.values() if one.peek_topic])
+    return plugin.peek_topic(reveal(side.options), topic, last)
+
+
+def _cannot_look(side: Side, able: list[Plugin]) -> ConfigError:
+    names = " and ".join(one.name for one in sorted(able, key=lambda one: one.title))
+    return ConfigError(f"peek cannot look into {side.system}", next_step=f"It looks into {names}")
 
 
 def _show(messages: list[dict[str, Any]]) -> None:
@@ -80,51 +99,3 @@ def _show(messages: list[dict[str, Any]]) -> None:
         output.line(message["value"])
     if not messages:
         output.line("nothing there")
-
-
-# ----------------------------------------------------------------------------------------------------------- RocketMQ
-
-
-def _messages(options: Json, topic: str, last: int) -> list[dict[str, Any]]:
-    """The newest messages over all queues, oldest of them first."""
-    from connect_core.config import reveal
-    from connect_core.systems.rocketmq.clusters import ClusterOptions
-    from connect_core.systems.rocketmq.peeking import peek as newest
-
-    found = [
-        _told(partition.key, row)
-        for partition, records in newest(ClusterOptions.of(reveal(options)), topic, last).items()
-        for row in records.to_pylist()
-    ]
-    return sorted(found, key=lambda told: (told["stored_at"], told["queue"], told["offset"]))[-last:]
-
-
-def _told(queue: str, row: dict[str, Any]) -> dict[str, Any]:
-    from connect_core.sdk.records import decode_headers
-
-    return {
-        "queue": queue,
-        "offset": row["offset"],
-        "stored_at": row["timestamp"],
-        "key": row["key"],
-        "tags": row["tags"],
-        "properties": decode_headers(row["headers"]),
-        "value": output.shown_bytes(row["value"] or b""),
-    }
-
-
-# --------------------------------------------------------------------------------------------------------------- files
-
-
-def last_lines(path: Path, last: int) -> list[bytes]:
-    """The last lines, of at most the last MiB."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            begin = file.seek(max(0, size - _TAIL_BYTES))
-            text = file.read()
-    except OSError as error:
-        raise Unreachable(f"the file cannot be read: {error.strerror}", where=str(path)) from None
-    lines = text.split(b"\n")
-    lines = lines[1 if begin else 0 : -1 if text.endswith(b"\n") else None]
-    return lines[-last:]

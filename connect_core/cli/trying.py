@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from connect_core.config import ConnectorDocument
+    from connect_core.sdk.plugin import TypedRecord
     from connect_core.work import Side
 
 _LAST = 20
@@ -43,6 +42,7 @@ def try_(
 ) -> None:
     """Show what each of the last 20 records of the source would become. Nothing is written or acknowledged."""
     from connect_core.config import load_document
+    from connect_core.sdk.plugin import TypedRecord
 
     with session.reading() as opened:
         connector = opened.ledger.connector(name)
@@ -51,7 +51,7 @@ def try_(
             side = opened.resolved(connector).source
     if not document.rules:
         raise ConfigError(f"{name} has no rules", next_step=f"Add one: waybill rules add {name} RULE")
-    typed = {"value": (payload or "").encode(), "topic": topic, "tags": tags, "key": key}
+    typed = TypedRecord((payload or "").encode(), topic, tags, key)
     records = _newest(side, last) if payload is None and topic is None else _typed(typed, header or [], document)
     told = _became(document, records)
     output.emit(as_json, {"connector": name, "records": told}, lambda: _show(told))
@@ -61,60 +61,27 @@ def try_(
 
 
 def _newest(side: Side, last: int) -> pa.RecordBatch:
-    if side.system == "rocketmq":
-        return _messages(side, last)
-    if side.system == "file":
-        return _lines(side.options["path"], last)
-    raise ConfigError(f"the records of {side.system} cannot be looked at without taking them", next_step=_BY_HAND)
+    from connect_core.config import revealed
+    from connect_core.systems import SYSTEMS, checked
+
+    plugin = SYSTEMS[side.system]
+    if plugin.peek_source is None or plugin.source_options is None:
+        raise ConfigError(f"the records of {side.system} cannot be looked at without taking them", next_step=_BY_HAND)
+    return _one_batch(plugin.peek_source(checked(plugin.source_options, revealed(side)), last))
 
 
-def _messages(side: Side, last: int) -> pa.RecordBatch:
-    """The newest over all topics and queues, oldest of them first."""
+def _typed(record: TypedRecord, headers: list[str], document: ConnectorDocument) -> pa.RecordBatch:
     import pyarrow as pa
 
-    from connect_core import systems
-    from connect_core.config import revealed
-    from connect_core.sdk.records import empty_records
-    from connect_core.systems.rocketmq.clusters import ClusterOptions
-    from connect_core.systems.rocketmq.peeking import peek
+    from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA, encode_headers
+    from connect_core.systems import SYSTEMS
 
-    shown = revealed(side)
-    source = systems.source(shown)
-    topics = sorted({source.topic(partition) for partition in source.partitions([])})
-    cluster = ClusterOptions.of(shown.options)
-    found = [batch for topic in topics for batch in peek(cluster, topic, last).values()]
-    table = pa.Table.from_batches(found or [empty_records()]).sort_by([("timestamp", "ascending")])
-    return _one_batch(table.slice(max(len(table) - last, 0)))
-
-
-def _lines(pattern: str, last: int) -> pa.RecordBatch:
-    """The last lines of the file that was written last."""
-    from connect_core.cli.peeking import last_lines
-    from connect_core.systems.expanding import expanded
-
-    paths = sorted(expanded(pattern), key=os.path.getmtime)
-    return _batch([{"value": line} for line in last_lines(Path(paths[-1]), last)] if paths else [])
-
-
-def _typed(given: dict[str, Any], headers: list[str], document: ConnectorDocument) -> pa.RecordBatch:
-    from connect_core.sdk.records import encode_headers
-
-    pairs = [one.partition("=")[::2] for one in headers]
     if wrong := [one for one in headers if "=" not in one]:
         raise ConfigError(f"--header {wrong[0]!r} is not NAME=VALUE")
-    if document.source.system == "mqtt":  # as its source makes them
-        given = given | {"key": given["key"] or given["topic"]}
-        pairs = [("MQTT_TOPIC", given["topic"] or ""), *pairs]
-    return _batch([given | {"headers": encode_headers(pairs)}])
-
-
-def _batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA
-
-    full = [row | {"offset": n, "operation": OPERATION_NONE} for n, row in enumerate(rows)]
-    return pa.RecordBatch.from_pylist(full, schema=RECORD_SCHEMA)
+    pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in headers))
+    made = SYSTEMS[document.source.system].typed(record._replace(headers=pairs))
+    row = made._asdict() | {"headers": encode_headers(made.headers), "offset": 0, "operation": OPERATION_NONE}
+    return pa.RecordBatch.from_pylist([row], schema=RECORD_SCHEMA)
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

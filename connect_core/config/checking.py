@@ -15,12 +15,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from connect_core.config import flat, option_models
+from connect_core.config.compatibility import conflict, schedule_conflict
 from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
-from connect_core.config.pairing import misfit, unfit_schedule
 from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written, read_paths
@@ -113,8 +113,8 @@ def _examined(written: Written, home: Path | None, settings: Settings, name: str
             ends.append(end)
     faults += _engine_faults(data, home, written)
     if len(ends) == len(ROLES) and not faults:
-        faults += _misfits(data, ends[0], ends[1], written)
-    if ends and (wrong := unfit_schedule(ends[0], data.get("schedule"))):
+        faults += _conflicts(data, ends[0], ends[1], written)
+    if ends and (wrong := schedule_conflict(ends[0], data.get("schedule"))):
         faults.append(fault_at(*wrong, written))
     return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices))
 
@@ -158,9 +158,9 @@ def _document_faults(data: Json, written: Written) -> list[Fault]:
     return []
 
 
-def _misfits(data: Json, source: End, sink: End, written: Written) -> Iterator[Fault]:
+def _conflicts(data: Json, source: End, sink: End, written: Written) -> Iterator[Fault]:
     """Of a document whose parts are sound by themselves."""
-    if wrong := misfit(source, sink):
+    if wrong := conflict(source, sink):
         yield fault_at(*wrong, written)
     rules = ConnectorDocument.model_validate(data).rules
     yield from (fault_at(*wrong, written) for wrong in unfit_rules(rules, source, sink))

@@ -19,7 +19,7 @@ from connect_core.config.paths import absolute_path
 from connect_core.config.references import REFERENCE, fault_in, is_reference, is_secret_name, places
 from connect_core.config.written import Place, Written
 from connect_core.errors import ConfigError, Fault
-from connect_core.sdk.plugin import Configured, Role
+from connect_core.sdk.plugin import ConfiguredEnd, Role
 from connect_core.sdk.values import Json
 
 
@@ -50,11 +50,11 @@ class End:
     faults: tuple[Fault, ...]
     connection: Json | None = None
 
-    def configured(self) -> Configured:
+    def configured(self) -> ConfiguredEnd:
         """For plugins; only of a sound end."""
         plugin = option_models.plugin(self.system)
         assert plugin is not None
-        return Configured(plugin, self.options)
+        return ConfiguredEnd(plugin, self.options)
 
 
 def read_end(

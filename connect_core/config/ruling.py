@@ -33,7 +33,7 @@ def unfit_rules(rules: Sequence[Rule], source: End, sink: End) -> Iterator[tuple
     """Place and words of what is wrong with rules that are sound by themselves, between ends that fit."""
     ends = source.configured(), sink.configured()
     plugin = ends[1].plugin
-    if rules and (wrong := plugin.against_rules(sink.options)):
+    if rules and (wrong := plugin.rules_conflict(sink.options)):
         yield wrong
     for place, rule in enumerate(rules):
         if rule.to is None:

@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     shared: bool = False
 
 
-class Misfit(NamedTuple):
+class Conflict(NamedTuple):
     """A move that does not fit, and why."""
 
     range_id: int
@@ -50,10 +50,10 @@ def key_of(floor: Floor) -> FloorKey:
     return floor.partition_id, floor.target
 
 
-def moved(stored: Mapping[FloorKey, Floor], wanted: Iterable[Wanted]) -> tuple[list[Floor], list[Misfit]]:
+def moved(stored: Mapping[FloorKey, Floor], wanted: Iterable[Wanted]) -> tuple[list[Floor], list[Conflict]]:
     """The floors as they stand after all of these moves, and the moves that do not fit."""
     floors: list[Floor] = []
-    misfits: list[Misfit] = []
+    misfits: list[Conflict] = []
     for key, group in groupby(sorted(wanted, key=_place), key=lambda one: key_of(one.move.floor)):
         moves = list(group)
         misfits += _misfits(stored.get(key), moves)
@@ -66,7 +66,7 @@ def _place(one: Wanted) -> tuple[FloorKey, int, int, int]:
     return key_of(floor), begin, floor.position, one.range_id
 
 
-def _misfits(stored: Floor | None, moves: Sequence[Wanted]) -> Iterator[Misfit]:
+def _misfits(stored: Floor | None, moves: Sequence[Wanted]) -> Iterator[Conflict]:
     """Of the moves of one floor, in the order in which they adjoin."""
     at = None if stored is None else stored.position
     before: Wanted | None = None
@@ -74,7 +74,7 @@ def _misfits(stored: Floor | None, moves: Sequence[Wanted]) -> Iterator[Misfit]:
         again = before is not None and before.shared and one.shared and one.move == before.move
         fault = "" if again else _fault(one, at, first=before is None)
         if fault:
-            yield Misfit(one.range_id, f"it moves the floor of {one.move.floor.target} {_said(one.move)}, {fault}")
+            yield Conflict(one.range_id, f"it moves the floor of {one.move.floor.target} {_said(one.move)}, {fault}")
         at, before = one.move.floor.position, one
 
 

@@ -25,11 +25,8 @@ NEEDED_BY_TASKS = (
     "connect_core.orchestration.dags",
     "connect_core.orchestration.work",
     "connect_core.stack",
-    "connect_core.systems.file.sink",
-    "connect_core.systems.file.source",
-    "connect_core.systems.rocketmq.sink",
-    "connect_core.systems.rocketmq.source",
 )
+"""Whatever systems they are between."""
 
 
 class WarmLocalExecutor(LocalExecutor):
@@ -37,7 +34,10 @@ class WarmLocalExecutor(LocalExecutor):
 
     def start(self) -> None:
         """In the scheduler's process, of which each worker, and each task, is a fork."""
-        for name in NEEDED_BY_TASKS:
+        from connect_core.systems import SYSTEMS
+
+        of_systems = (name for plugin in SYSTEMS.values() for name in plugin.preload)
+        for name in (*NEEDED_BY_TASKS, *of_systems):
             import_module(name)
         super().start()
 

@@ -2,8 +2,8 @@
 
     PLUGIN = Plugin("file", "Files of lines", FileSourceOptions, FileSinkOptions, _source, _sink)
 
-Only the name is needed, and one of the two ends. Everything else has a default: what a plugin does not say, its system
-does not have, or nobody can ask it. A plugin is loaded with the options of its system and before any driver: its
+Only name and title are needed, and one of the two ends. Everything else has a default: what a plugin does not say, its
+system does not have, or nobody can ask it. A plugin is loaded with the options of its system and before any driver: its
 functions import what they need when they are called. Options are given to them as a document and its connection have
 them, checked and with absolute paths.
 """
@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
 from connect_core.sdk.flat import FlatClass, FlatHub
+from connect_core.sdk.groups import ConsumerGroups
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Role = Literal["source", "sink"]
 """Which end of a connector."""
@@ -34,7 +38,7 @@ RuleTargets = Literal["none", "named", "any"]
 
 
 @dataclass(frozen=True)
-class Configured:
+class ConfiguredEnd:
     """One end of a connector: which system it is, and its options. References in these are not resolved."""
 
     plugin: Plugin
@@ -45,7 +49,7 @@ class Configured:
         return self.plugin.name
 
 
-class Misfit(NamedTuple):
+class Conflict(NamedTuple):
     """What is wrong between parts of a document that are sound by themselves: at which place, as
     `("sink", "file", "path")`, and the words behind it."""
 
@@ -67,7 +71,7 @@ class FilesRead(NamedTuple):
     reads: Callable[[Sequence[str]], bool]
 
 
-class Kept(NamedTuple):
+class Expiry(NamedTuple):
     """The other side keeps what waits for a source that is not connected for so long, as `option` says; then it `drops`
     it: "the broker drops a session"."""
 
@@ -84,7 +88,24 @@ class RuleTarget(NamedTuple):
     for_topic: Callable[[str], str]
 
 
-def _fits(source: Configured, sink: Configured) -> Misfit | None:
+class ProbeResult(NamedTuple):
+    """Whether something is as it should be, and what was seen."""
+
+    ok: bool
+    what: str
+
+
+class TypedRecord(NamedTuple):
+    """A record typed by hand."""
+
+    value: bytes
+    topic: str | None
+    tags: str | None
+    key: str | None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def _fits(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
     return None
 
 
@@ -92,12 +113,24 @@ def _is_fed(sink: Json, source: Json) -> bool:
     return False
 
 
-def _any_target(target: RuleTarget, source: Configured, sink: Configured) -> str:
+def _any_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
     return ""
 
 
 def _no_advice(role: Role, options: Json) -> Iterator[str]:
     return iter(())
+
+
+def _no_findings(role: Role, options: Json) -> Iterator[ProbeResult]:
+    return iter(())
+
+
+def _as_typed(record: TypedRecord) -> TypedRecord:
+    return record
+
+
+def _none_aside(sink: Json) -> Sequence[tuple[str, int]]:
+    return ()
 
 
 def _nothing(options: Json) -> None:
@@ -121,14 +154,17 @@ class Plugin:
     lasting: tuple[Role, ...] = ()
     """Which of its two ends are a `sdk.source.Lasting`."""
     abilities: frozenset[Ability] = frozenset()
+    preload: tuple[str, ...] = ()
+    """Modules that nearly every run needs and that take long to load: Airflow's workers load them before they are
+    forked. They connect to nothing and start no thread."""
 
     # ---------------------------------------------------------------------------- what goes together, before any run
 
-    conflicts: Callable[[Configured, Configured], Misfit | None] = _fits
+    conflict: Callable[[ConfiguredEnd, ConfiguredEnd], Conflict | None] = _fits
     """What is wrong between a source and a sink of which one, or each, is of this system."""
-    unseen: str = ""
+    unwatchable: str = ""
     """Why nobody can look whether the source has something, in words; empty where one can."""
-    kept: Callable[[Json], Kept | None] = _nothing
+    expiry: Callable[[Json], Expiry | None] = _nothing
     """By the options of a source; None where nothing is dropped, or nobody knows."""
     files_written: Callable[[Json], FilesWritten | None] = _nothing
     """By the options of a sink; None for what writes no files."""
@@ -137,16 +173,42 @@ class Plugin:
     feeds: Callable[[Json, Json], bool] = _is_fed
     """Whether a sink with these options writes, under a name that is fixed, what a source of this system with those
     reads and passes on. Files are asked for by `files_written` and `files_read`."""
-    against_rules: Callable[[Json], Misfit | None] = _nothing
+    rules_conflict: Callable[[Json], Conflict | None] = _nothing
     """What of a sink's options does not go with rules."""
-    rule_target: Callable[[RuleTarget, Configured, Configured], str] = _any_target
+    rule_target: Callable[[RuleTarget, ConfiguredEnd, ConfiguredEnd], str] = _any_target
     """What is wrong with what a rule names, between a source and a sink of this system, in words; empty for nothing.
     Only asked about what `rule_targets` allows."""
-
     advice: Callable[[Role, Json], Iterator[str]] = _no_advice
     """What a person should know of an end that is sound, a sentence each. References are not resolved."""
     connections: Mapping[str, Json] = field(default_factory=dict)
     """Connections that there are without a file: their options by name."""
+
+    # --------------------------------------------------------------------------------- what is shown of a connector
+
+    unit: str = "records"
+    """What the positions of its sources count."""
+    set_aside: Callable[[Json], Sequence[tuple[str, int]]] = _none_aside
+    """By the options of a sink: files beside its target with bytes that no receipt covered, and how many, as far as
+    they are on this machine."""
+
+    # --------------------------------------------------- looking, for people: options with their references resolved
+
+    probe: Callable[[Role, Json], Iterator[ProbeResult]] = _no_findings
+    """Whether what an end needs is there, for `check --probe`. May raise a `WaybillError` when it is not. Writes
+    nothing that anybody would notice."""
+    peek_target: Callable[[Json, int], list[Json]] | None = None
+    """What stands last in the target of a sink, so many, oldest first: of each its `value` as bytes, and whatever else
+    there is to say. None where nobody can look."""
+    peek_topic: Callable[[Json, str, int], list[Json]] | None = None
+    """The same of a topic, by the options of a connection."""
+    peek_source: Callable[[Any, int], pa.Table] | None = None
+    """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. None
+    where they cannot be looked at without taking them."""
+    typed: Callable[[TypedRecord], TypedRecord] = _as_typed
+    """A record typed by hand, as the source would make it."""
+
+    groups: ConsumerGroups | None = None
+    """None where there are no consumer groups."""
 
     # ------------------------------------------------------------------- the flat documents of RocketMQ Connect
 

@@ -25,7 +25,7 @@ from connect_core.sdk.source import Source
 from connect_core.systems.registry import SYSTEMS
 from connect_core.work import Side
 
-__all__ = ["SYSTEMS", "injected", "sink", "source"]
+__all__ = ["SYSTEMS", "checked", "injected", "sink", "source"]
 
 
 def injected(options: type[BaseModel]) -> frozenset[str]:
@@ -39,7 +39,7 @@ def source(side: Side, resources: ExitStack | None = None) -> Source:
     system = _known(side.system)
     if system.open_source is None or system.source_options is None:
         raise ConfigError(f"System {system.name} cannot be a source", next_step=_choices("source_options"))
-    return system.open_source(_checked(system.source_options, side), resources)
+    return system.open_source(checked(system.source_options, side), resources)
 
 
 def sink(side: Side, resources: ExitStack | None = None) -> Sink:
@@ -47,7 +47,7 @@ def sink(side: Side, resources: ExitStack | None = None) -> Sink:
     system = _known(side.system)
     if system.open_sink is None or system.sink_options is None:
         raise ConfigError(f"System {system.name} cannot be a sink", next_step=_choices("sink_options"))
-    return system.open_sink(_checked(system.sink_options, side), resources)
+    return system.open_sink(checked(system.sink_options, side), resources)
 
 
 def _known(name: str) -> Plugin:
@@ -57,7 +57,8 @@ def _known(name: str) -> Plugin:
     return system
 
 
-def _checked(options: type[BaseModel], side: Side) -> BaseModel:
+def checked(options: type[BaseModel], side: Side) -> BaseModel:
+    """An instance of the options. Raises ConfigError with every fault."""
     try:
         return options.model_validate(side.options)
     except ValidationError as error:

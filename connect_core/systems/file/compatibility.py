@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 
-from connect_core.sdk.plugin import Configured, FilesRead, FilesWritten, Misfit
+from connect_core.sdk.plugin import ConfiguredEnd, Conflict, FilesRead, FilesWritten
 from connect_core.sdk.values import Json
 from connect_core.systems.expanding import expanded
 from connect_core.systems.file.options import path_of_task
@@ -15,13 +15,13 @@ from connect_core.systems.file.patterns import matches, without_links
 _OPTION = "path"
 
 
-def conflicts(source: Configured, sink: Configured) -> Misfit | None:
+def conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
     """A connector that reads what it writes feeds itself and never ends."""
     written, read = sink.plugin.files_written(sink.options), source.plugin.files_read(source.options)
     if written is None or read is None or not read.reads(written.paths):
         return None
     words = f"is one of the files that the source reads ({source.options[read.option]})"
-    return Misfit(("sink", sink.name, written.option), words)
+    return Conflict(("sink", sink.name, written.option), words)
 
 
 def files_written(sink: Json) -> FilesWritten:

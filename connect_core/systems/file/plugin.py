@@ -1,15 +1,19 @@
-"""What Waybill knows of Files of lines: see `sdk.plugin`."""
+"""What Waybill knows of files of lines: see `sdk.plugin`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 
-from connect_core.sdk.plugin import Plugin
+import pyarrow as pa
+
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
-from connect_core.systems.file.compatibility import conflicts, files_read, files_written
+from connect_core.sdk.values import Json
+from connect_core.systems.file.compatibility import conflict, files_read, files_written
 from connect_core.systems.file.flat_keys import CLASSES
-from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions
+from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions, path_of_task
 
 
 def _source(options: FileSourceOptions, resources: ExitStack | None) -> Source:
@@ -24,6 +28,31 @@ def _sink(options: FileSinkOptions, resources: ExitStack | None) -> Sink:
     return FileSink(options)
 
 
+def _set_aside(sink: Json) -> list[tuple[str, int]]:
+    from connect_core.systems.file.aside import set_aside_beside
+
+    tasks = sink.get("tasks", 1)
+    return [found for task in range(tasks) for found in set_aside_beside(path_of_task(sink["path"], task, tasks))]
+
+
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    from connect_core.systems.file.probing import probe
+
+    return probe(role, options)
+
+
+def _peek_target(sink: Json, last: int) -> list[Json]:
+    from connect_core.systems.file.peeking import peek
+
+    return peek(sink, last)
+
+
+def _peek_source(options: FileSourceOptions, last: int) -> pa.Table:
+    from connect_core.systems.file.peeking import newest
+
+    return newest(options, last)
+
+
 PLUGIN = Plugin(
     name="file",
     title="Files of lines",
@@ -31,8 +60,14 @@ PLUGIN = Plugin(
     sink_options=FileSinkOptions,
     open_source=_source,
     open_sink=_sink,
-    conflicts=conflicts,
+    preload=("connect_core.systems.file.sink", "connect_core.systems.file.source"),
+    conflict=conflict,
     files_written=files_written,
     files_read=files_read,
     flat=CLASSES,
+    unit="bytes",
+    set_aside=_set_aside,
+    probe=_probe,
+    peek_target=_peek_target,
+    peek_source=_peek_source,
 )

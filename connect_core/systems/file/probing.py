@@ -1,11 +1,19 @@
-"""Whether a file could be written here and now, for people who check a document. Writes and creates nothing."""
+"""Whether files can be read and written here and now, for people who check a document. Writes and creates nothing."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+
+from connect_core.sdk.plugin import ProbeResult, Role
+from connect_core.sdk.values import Json
+from connect_core.systems.file.content import refusal
+from connect_core.systems.file.folders import matching_files
+from connect_core.systems.file.identity import OpenFile
+from connect_core.systems.file.options import path_of_task
 
 _KINDS = {
     stat.S_IFBLK: "a device",
@@ -13,6 +21,29 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+
+
+def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    if role == "source":
+        yield from _read(options["path"], binary=bool(options.get("binary")))
+        return
+    tasks = options.get("tasks", 1)
+    for task in range(tasks):
+        written = path_of_task(options["path"], task, tasks)
+        why = hindrance(written)
+        yield ProbeResult(not why, f"{written} " + (f"cannot be written: {why}" if why else "can be written"))
+
+
+def _read(pattern: str, *, binary: bool) -> Iterator[ProbeResult]:
+    found = [match for match in matching_files(pattern) if os.path.isfile(match)]
+    yield ProbeResult(bool(found), f"{len(found):,} files match {pattern}")
+    for match in found:
+        if not os.access(match, os.R_OK):
+            yield ProbeResult(False, f"{match} cannot be read")
+            continue
+        with OpenFile(match) as file:
+            if why := refusal(file, binary=binary):
+                yield ProbeResult(False, f"{match} is {why} and will be refused")
 
 
 def hindrance(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from connect_core.sdk.plugin import Configured, Kept, Misfit, RuleTarget
+from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Expiry, RuleTarget
 from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -19,7 +19,7 @@ _NOTHING_NAMED = Named(None, None, None, {})
 _OWN_TOPIC = "is a topic that the source reads, at the same broker"
 
 
-def conflicts(source: Configured, sink: Configured) -> Misfit | None:
+def conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
     if source.name != SYSTEM:
         return None
     if wrong := _needs_acknowledging(source, sink):
@@ -27,20 +27,20 @@ def conflicts(source: Configured, sink: Configured) -> Misfit | None:
     return _own_messages(source.options, sink.options) if sink.name == SYSTEM else None
 
 
-def _needs_acknowledging(source: Configured, sink: Configured) -> Misfit | None:
+def _needs_acknowledging(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
     """What a member has not acknowledged goes to another one, again and again where that waits for a settle."""
     filters = source.options.get("filters")
     named = [filters] if isinstance(filters, str) else filters or ()
     if "tells_records" in sink.plugin.abilities or not any(str(one).startswith("$share/") for one in named):
         return None
-    return Misfit(
+    return Conflict(
         ("source", SYSTEM, "filters"),
         f"shared subscriptions need a sink that tells which records it holds, as rocketmq does, and {sink.name} does"
         " not: give plain filters, and sessions: N to work side by side",
     )
 
 
-def _own_messages(source: Json, sink: Json) -> Misfit | None:
+def _own_messages(source: Json, sink: Json) -> Conflict | None:
     """By a topic for each filter; what the sink keeps for itself is one too."""
     if not _same_broker(source, sink):
         return None
@@ -50,17 +50,17 @@ def _own_messages(source: Json, sink: Json) -> Misfit | None:
         name = _sample(one)
         target = Template.parse(options.topic).fill(Named(name, "x", name, {"MQTT_TOPIC": name}))
         if any(isinstance(target, str) and overlap(another, target) for another in filters):
-            return Misfit(("sink", SYSTEM, "topic"), _OWN_TOPIC)
+            return Conflict(("sink", SYSTEM, "topic"), _OWN_TOPIC)
         if overlap(one, f"{options.progress_topic}/x/x"):
             words = "begins a topic that the source reads, at the same broker"
-            return Misfit(("sink", SYSTEM, "progress_topic"), words)
+            return Conflict(("sink", SYSTEM, "progress_topic"), words)
     return None
 
 
-def kept(source: Json) -> Kept | None:
+def expiry(source: Json) -> Expiry | None:
     """A session; None as long as nobody knows for how long."""
     seconds = source.get("session_expiry_s") or MqttSourceOptions.model_fields["session_expiry_s"].default
-    return Kept("session_expiry_s", seconds, "the broker drops a session") if isinstance(seconds, int) else None
+    return Expiry("session_expiry_s", seconds, "the broker drops a session") if isinstance(seconds, int) else None
 
 
 def feeds(sink: Json, source: Json) -> bool:
@@ -70,7 +70,7 @@ def feeds(sink: Json, source: Json) -> bool:
     return any(overlap(one, topic) for one in _filters_of(source))
 
 
-def rule_target(target: RuleTarget, source: Configured, sink: Configured) -> str:
+def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
     """By a topic for each filter of a source at the same broker."""
     feeds_itself = source.name == sink.name and _same_broker(source.options, sink.options)
     filters = _filters_of(source.options) if feeds_itself else []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 
-from connect_core.sdk.plugin import Plugin
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role, TypedRecord
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
-from connect_core.systems.mqtt.compatibility import SYSTEM, conflicts, feeds, kept, rule_target
+from connect_core.sdk.values import Json
+from connect_core.systems.mqtt.compatibility import SYSTEM, conflict, expiry, feeds, rule_target
 from connect_core.systems.mqtt.flat_keys import CLASSES
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -25,6 +27,18 @@ def _sink(options: MqttSinkOptions, resources: ExitStack | None) -> Sink:
     return MqttSink(options, resources)
 
 
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    from connect_core.systems.mqtt.probing import probe
+
+    return probe(role, options)
+
+
+def _typed(record: TypedRecord) -> TypedRecord:
+    return record._replace(
+        key=record.key or record.topic, headers=(("MQTT_TOPIC", record.topic or ""), *record.headers)
+    )
+
+
 PLUGIN = Plugin(
     name=SYSTEM,
     title="MQTT",
@@ -34,10 +48,12 @@ PLUGIN = Plugin(
     open_sink=_sink,
     rule_targets="any",
     lasting=("source", "sink"),
-    conflicts=conflicts,
-    unseen="nobody can see whether an MQTT broker has something",
-    kept=kept,
+    conflict=conflict,
+    unwatchable="nobody can see whether an MQTT broker has something",
+    expiry=expiry,
     feeds=feeds,
     rule_target=rule_target,
     flat=CLASSES,
+    probe=_probe,
+    typed=_typed,
 )

@@ -1,4 +1,5 @@
-"""What a broker says of itself to whoever connects, and what of it a sink misses: for runs and for `check --probe`."""
+"""What a broker says of itself to whoever connects, and what of it a sink misses: for runs and for `check --probe`,
+which connects as nobody who has anything there."""
 
 from __future__ import annotations
 
@@ -6,11 +7,25 @@ from collections.abc import Iterator
 from contextlib import closing
 from uuid import uuid4
 
+from connect_core.sdk.plugin import ProbeResult, Role
+from connect_core.sdk.values import Json
+from connect_core.systems.mqtt.asking import seen_by
 from connect_core.systems.mqtt.grants import Grants
+from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
 NOT_KEPT = "the broker keeps no retained messages, and how far the sink has come is kept as one"
+
+
+def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    if role == "source":
+        yield from (ProbeResult(*seen) for seen in seen_by(MqttSourceOptions.model_validate(options)))
+        return
+    given = MqttSinkOptions.model_validate(options)
+    grants = granted(given)
+    yield ProbeResult(True, f"the broker {given.where} answers; {grants.told()}")
+    yield from (ProbeResult(False, what) for what in missing(given, grants))
 
 
 def looking_as(options: MqttSinkOptions) -> str:

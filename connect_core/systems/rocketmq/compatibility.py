@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from connect_core.sdk.plugin import Configured, Misfit, RuleTarget
+from connect_core.sdk.plugin import ConfiguredEnd, Conflict, RuleTarget
 from connect_core.sdk.values import Json
 from connect_core.systems.rocketmq.options import (
     SYSTEM,
@@ -19,7 +19,7 @@ from connect_core.systems.rocketmq.options import (
 _OWN_TOPIC = "is a topic that the source reads, in the same cluster"
 
 
-def conflicts(source: Configured, sink: Configured) -> Misfit | None:
+def conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
     if sink.name != SYSTEM:
         return None
     if source.name != SYSTEM:
@@ -27,19 +27,19 @@ def conflicts(source: Configured, sink: Configured) -> Misfit | None:
     return _unfit_target(source.options, sink.options)
 
 
-def _needs_more(source: Configured, sink: Json) -> Misfit | None:
+def _needs_more(source: ConfiguredEnd, sink: Json) -> Conflict | None:
     """Options that mean something only with what not every source has."""
     able = source.plugin.abilities
     if "topics" not in able and TOPIC in str(sink.get("topic")):
-        return Misfit(("sink", SYSTEM, "topic"), f"{TOPIC} needs a source of topics, and {source.name} is none")
+        return Conflict(("sink", SYSTEM, "topic"), f"{TOPIC} needs a source of topics, and {source.name} is none")
     if "queues" not in able and sink.get("order") == "queue":
-        return Misfit(("sink", SYSTEM, "order"), f"queue needs a source of queues, and {source.name} is none")
+        return Conflict(("sink", SYSTEM, "order"), f"queue needs a source of queues, and {source.name} is none")
     if sink.get("groups"):
-        return Misfit(("sink", SYSTEM, "groups"), f"are those of a RocketMQ source, and {source.name} is none")
+        return Conflict(("sink", SYSTEM, "groups"), f"are those of a RocketMQ source, and {source.name} is none")
     return None
 
 
-def _unfit_target(source: Json, sink: Json) -> Misfit | None:
+def _unfit_target(source: Json, sink: Json) -> Conflict | None:
     """By the topics that are named, and one topic for each pattern."""
     place = ("sink", SYSTEM, "topic")
     read = _read_by(source)
@@ -51,9 +51,9 @@ def _unfit_target(source: Json, sink: Json) -> Misfit | None:
         except ValueError as error:
             if is_pattern(topic):  # told when there is such a topic
                 continue
-            return Misfit(place, f"makes a name of {topic} that {error}; give that one a name with `rename`")
+            return Conflict(place, f"makes a name of {topic} that {error}; give that one a name with `rename`")
         if _same_cluster(source, sink) and read.reads(sample) and read.reads(target):
-            return Misfit(place, _OWN_TOPIC)
+            return Conflict(place, _OWN_TOPIC)
     return None
 
 
@@ -65,14 +65,14 @@ def feeds(sink: Json, source: Json) -> bool:
     return _same_cluster(source, sink) and _read_by(source).reads(topic)
 
 
-def against_rules(sink: Json) -> Misfit | None:
+def rules_conflict(sink: Json) -> Conflict | None:
     if not sink.get("groups"):
         return None
     words = "cannot be kept in step through rules, which give messages other places; leave one of them out"
-    return Misfit(("sink", SYSTEM, "groups"), words)
+    return Conflict(("sink", SYSTEM, "groups"), words)
 
 
-def rule_target(target: RuleTarget, source: Configured, sink: Configured) -> str:
+def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
     """What is wrong with the name of a topic; empty for one that may be written."""
     try:
         check_target(target.text)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
-from connect_core.sdk.plugin import Plugin, Role
+import pyarrow as pa
+
+from connect_core.sdk.groups import ConsumerGroups, GroupTranslator, ReplicatedAt
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
-from connect_core.systems.rocketmq.compatibility import against_rules, conflicts, feeds, rule_target
+from connect_core.systems.rocketmq.compatibility import conflict, feeds, rule_target, rules_conflict
 from connect_core.systems.rocketmq.flat_keys import HUB
 from connect_core.systems.rocketmq.options import NATIVE, SYSTEM, RocketMQSinkOptions, RocketMQSourceOptions
 
@@ -35,6 +39,40 @@ def _advice(role: Role, options: Json) -> Iterator[str]:
             yield f"{lacking.where}: {lacking.what}. {lacking.next_step}"
 
 
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    from connect_core.systems.rocketmq.probing import probe
+
+    return probe(role, options)
+
+
+def _peek_target(sink: Json, last: int) -> list[Json]:
+    return _peek_topic(sink, sink["topic"], last)
+
+
+def _peek_topic(cluster: Json, topic: str, last: int) -> list[Json]:
+    from connect_core.systems.rocketmq.peeking import in_topic
+
+    return in_topic(cluster, topic, last)
+
+
+def _peek_source(options: RocketMQSourceOptions, last: int) -> pa.Table:
+    from connect_core.systems.rocketmq.peeking import newest
+
+    return newest(options, last)
+
+
+def _in_step(sink: Json) -> Sequence[str]:
+    return sink.get("groups") or ()
+
+
+def _between(
+    source: Json, sink: Json, partitions: Sequence[Partition], replicated_at: ReplicatedAt
+) -> AbstractContextManager[GroupTranslator]:
+    from connect_core.systems.rocketmq.groups import between
+
+    return between(source, sink, partitions, replicated_at)
+
+
 PLUGIN = Plugin(
     name=SYSTEM,
     title="Apache RocketMQ",
@@ -42,13 +80,19 @@ PLUGIN = Plugin(
     sink_options=RocketMQSinkOptions,
     open_source=_source,
     open_sink=_sink,
+    preload=("connect_core.systems.rocketmq.sink", "connect_core.systems.rocketmq.source"),
     rule_targets="named",
     connections={"main": {"name_servers": "${stack:name_servers}"}},
     advice=_advice,
     abilities=frozenset({"topics", "queues", "tells_records"}),
-    conflicts=conflicts,
+    conflict=conflict,
     feeds=feeds,
-    against_rules=against_rules,
+    rules_conflict=rules_conflict,
     rule_target=rule_target,
     flat_hub=HUB,
+    probe=_probe,
+    peek_target=_peek_target,
+    peek_topic=_peek_topic,
+    peek_source=_peek_source,
+    groups=ConsumerGroups("RocketMQ", _in_step, _between),
 )

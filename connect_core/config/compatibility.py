@@ -7,27 +7,27 @@ from typing import Any
 from connect_core.config import option_models
 from connect_core.config.endpoints import End
 from connect_core.config.units import parse_seconds, show_seconds
-from connect_core.sdk.plugin import Misfit
+from connect_core.sdk.plugin import Conflict
 
 
-def misfit(source: End, sink: End) -> Misfit | None:
+def conflict(source: End, sink: End) -> Conflict | None:
     """What is wrong between two ends that are sound by themselves; None for ends that fit."""
     ends = source.configured(), sink.configured()
     plugins = {end.name: end.plugin for end in ends}
-    return next((wrong for plugin in plugins.values() if (wrong := plugin.conflicts(*ends))), None)
+    return next((wrong for plugin in plugins.values() if (wrong := plugin.conflict(*ends))), None)
 
 
-def unfit_schedule(source: End, schedule: Any) -> Misfit | None:
+def schedule_conflict(source: End, schedule: Any) -> Conflict | None:
     """What is wrong with when a connector runs; None where nothing is. Its source need not be sound."""
     plugin = option_models.plugin(source.system)
     if plugin is None or not isinstance(schedule, dict):
         return None
-    if schedule.get("on_change") and plugin.unseen:
-        return Misfit(("schedule", "on_change"), f"{plugin.unseen}: use every, with a window")
-    kept, every_s = plugin.kept(source.options), _seconds(schedule.get("every"))
-    if kept and every_s >= kept.seconds:
-        words = f"{kept.drops} after {kept.option} ({show_seconds(kept.seconds)}), before the next run"
-        return Misfit(("schedule", "every"), f"{words}, {show_seconds(every_s)} later")
+    if schedule.get("on_change") and plugin.unwatchable:
+        return Conflict(("schedule", "on_change"), f"{plugin.unwatchable}: use every, with a window")
+    expiry, every_s = plugin.expiry(source.options), _seconds(schedule.get("every"))
+    if expiry and every_s >= expiry.seconds:
+        words = f"{expiry.drops} after {expiry.option} ({show_seconds(expiry.seconds)}), before the next run"
+        return Conflict(("schedule", "every"), f"{words}, {show_seconds(every_s)} later")
     return None
 
 

@@ -1,0 +1,116 @@
+"""Plugins: what they say of their systems is sound, and what they do not say has a default."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from connect_core.cli.probing import probe_side
+from connect_core.config import Written, check, load_settings
+from connect_core.errors import ConfigError
+from connect_core.sdk.plugin import (
+    ROLES,
+    ConfiguredEnd,
+    Conflict,
+    FilesWritten,
+    Plugin,
+    ProbeResult,
+    RuleTarget,
+    TypedRecord,
+)
+from connect_core.sdk.values import Json
+from connect_core.systems import SYSTEMS
+from connect_core.work import Side
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_a_plugin_is_sound(name: str) -> None:
+    plugin = SYSTEMS[name]
+    assert plugin.name == name
+    assert [bool(plugin.source_options), bool(plugin.sink_options)] == [
+        bool(plugin.open_source),
+        bool(plugin.open_sink),
+    ]
+    assert all(plugin.options(role) for role in plugin.lasting)
+    assert all(find_spec(module) for module in plugin.preload)
+    assert all(plugin.options(one.role) for one in plugin.flat)
+
+
+def test_one_system_is_the_hub_of_flat_documents_and_has_the_connection_main() -> None:
+    assert [name for name, plugin in SYSTEMS.items() if plugin.flat_hub] == [
+        name for name, plugin in SYSTEMS.items() if "main" in plugin.connections
+    ]
+
+
+def test_bytes_that_a_file_sink_has_set_aside_are_found(tmp_path: Path) -> None:
+    (tmp_path / "out.task1.txt.unsettled-3").write_bytes(b"four")
+    options = {"path": str(tmp_path / "out.txt"), "tasks": 2}
+    assert SYSTEMS["file"].set_aside(options) == [(str(tmp_path / "out.task1.txt.unsettled-3"), 4)]
+    assert not SYSTEMS["rocketmq"].set_aside({"topic": "t"})
+
+
+def test_a_plugin_that_says_nothing_stands_in_nobodys_way() -> None:
+    plugin = Plugin("silent", "Silent")
+    end = ConfiguredEnd(plugin, {})
+    assert [plugin.options(role) for role in ROLES] == [None, None]
+    assert plugin.conflict(end, end) is None
+    assert (plugin.expiry({}), plugin.files_written({}), plugin.files_read({}), plugin.rules_conflict({})) == (
+        None,
+    ) * 4
+    assert not plugin.feeds({}, {})
+    assert not plugin.rule_target(RuleTarget("t", lambda topic: topic), end, end)
+    assert not [*plugin.advice("sink", {}), *plugin.probe("sink", {})]
+    typed = TypedRecord(b"", None, None, None)
+    assert plugin.typed(typed) is typed
+
+
+class _Table(BaseModel):
+    path: str
+    rows: int = 1
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A sink of another package: it writes files that are no lines."""
+
+    def conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
+        missing = "queues" not in source.plugin.abilities
+        return Conflict(("sink", "table", "rows"), f"{source.name} has no queues") if missing else None
+
+    plugin = Plugin(
+        "table",
+        "Table",
+        sink_options=_Table,
+        conflict=conflict,
+        files_written=lambda sink: FilesWritten("path", [sink["path"]]),
+        advice=lambda role, options: iter([f"{role} of {options['rows']}"]),
+        probe=lambda role, options: iter([ProbeResult(False, f"{options['path']} is full")]),
+    )
+    monkeypatch.setitem(vars(SYSTEMS)["_plugins"], plugin.name, plugin)
+    return plugin.name
+
+
+def _document(source: Json, sink: Json) -> Written:
+    return Written({"version": 1, "name": "a", "source": source, "sink": sink}, "x")
+
+
+def test_a_system_of_another_package_is_asked_like_ours(table: str, tmp_path: Path) -> None:
+    settings = load_settings(None)
+    topics = {"rocketmq": {"name_servers": "a:1", "topics": "t"}}
+    sink = {table: {"path": "/out", "rows": 2}}
+    assert check(_document(topics, sink), None, settings).notices == ("sink of 2",)
+    assert probe_side("sink", Side(table, sink[table])) == [{"ok": False, "what": "sink: /out is full"}]
+    with pytest.raises(ConfigError) as told:
+        check(_document({"file": {"path": "in.log"}}, sink), None, settings)
+    assert [str(fault) for fault in told.value.faults] == ["sink.table.rows: file has no queues"]
+
+
+def test_what_another_system_writes_our_files_do_not_read(table: str) -> None:
+    ends = ConfiguredEnd(SYSTEMS["file"], {"path": "/a/*"}), ConfiguredEnd(SYSTEMS[table], {"path": "/a/b"})
+    assert SYSTEMS["file"].conflict(*ends) == (
+        ("sink", table, "path"),
+        "is one of the files that the source reads (/a/*)",
+    )

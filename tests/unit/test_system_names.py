@@ -1,0 +1,73 @@
+"""A system's name stands in its own room alone: whatever others have to know of it, its plugin says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import connect_core
+
+ROOT = Path(connect_core.__file__).parent
+SYSTEMS = sorted(path.parent.name for path in (ROOT / "systems").glob("*/plugin.py"))
+FILES = sorted(ROOT.rglob("*.py"))
+
+MAY_NAME_SYSTEMS = {
+    "systems/registry.py": "has a row for each",
+    "spark/": "is RocketMQ as a data source of people's own Spark jobs; no connector uses it",
+    "stack/": "starts the servers of the local stack, RocketMQ and an MQTT broker among them",
+    "demo/": "writes documents for these servers",
+    "config/references.py": "`file` is a form of references, ${file:PATH#KEY}, and no system",
+    "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",
+    "cli/history.py": "still to do: `lag_unit` is `Plugin.unit`",
+    "cli/connectors.py": "still to do: `_set_aside` is `Plugin.set_aside`; `file` is a key of what is shown as well",
+}
+"""Files and folders outside of a system's room that name one, and why."""
+
+
+def _named(path: Path) -> Iterator[str]:
+    """The systems that a file names in a text of its own, or imports something of."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and node.value in SYSTEMS:
+            yield str(node.value)
+        elif isinstance(node, ast.Import):
+            yield from _owners(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from _owners((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+
+
+def _owners(modules: Iterator[str] | tuple[str, ...]) -> Iterator[str]:
+    for module in modules:
+        parts = module.split(".")
+        if parts[:2] == ["connect_core", "systems"] and len(parts) > 2 and parts[2] in SYSTEMS:
+            yield parts[2]
+
+
+def _of_others(path: Path) -> set[str]:
+    """Those in whose room the file does not stand."""
+    where = path.relative_to(ROOT).parts
+    own = {where[1]} if where[0] == "systems" else set()
+    return set(_named(path)) - own
+
+
+def _stands_in(path: Path, place: str) -> bool:
+    name = path.relative_to(ROOT).as_posix()
+    return name.startswith(place) if place.endswith("/") else name == place
+
+
+def test_there_are_systems_to_look_for() -> None:
+    assert len(SYSTEMS) > 2
+    assert set(_named(ROOT / "systems" / "registry.py")) == set(SYSTEMS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_names_no_system_but_its_own(path: Path) -> None:
+    if not any(_stands_in(path, place) for place in MAY_NAME_SYSTEMS):
+        assert _of_others(path) == set(), "ask its plugin instead (connect_core/sdk/plugin.py)"
+
+
+@pytest.mark.parametrize("place", MAY_NAME_SYSTEMS)
+def test_no_exception_is_left_over(place: str) -> None:
+    assert any(_of_others(path) for path in FILES if _stands_in(path, place))
