@@ -13,7 +13,7 @@ from tests.simulator import plans
 from tests.simulator.checker import Told
 from tests.simulator.journey import Journey, Recreated
 from tests.simulator.ledger import NAME, UID
-from tests.simulator.logfiles import Program
+from tests.simulator.logfiles import LogFile, Program
 from tests.simulator.offsets import set_offset, undo_offset
 from tests.simulator.scenario import Deed, entry
 from tests.simulator.source import UNREADABLE, Entry
@@ -176,7 +176,14 @@ class Doer:
         settled = Partition(str(program.path)).id not in self.journey.database.open_ranges()
         first = next((file for file in program.files[:-1] if file.path is not None), None)
         if settled and first is not None and all(line.text in there for line in first.lines):
-            self.journey.folder.delete_former(program)
+            self.journey.folder.delete_former(first, in_doubt=self._is_gone_on_in(program, first))
+
+    def _is_gone_on_in(self, program: Program, file: LogFile) -> bool:
+        """Whether the next plan looks for more in this file: no run has seen that its writer has left it."""
+        query = "SELECT evidence FROM offsets WHERE partition_key = ?"
+        rows = self.journey.database.connection.execute(query, (str(program.path),)).fetchall()
+        seen = [json.loads(evidence) for (evidence,) in rows]
+        return any(one.get("ino") == file.number and not one["finished"] for one in seen)
 
     def new_log(self) -> None:
         folder = self.journey.folder

@@ -43,15 +43,19 @@ class Line:
 
 @dataclass(eq=False)
 class LogFile:
-    """One file under whatever name: `path` is None when it is gone. `number` is its inode."""
+    """One file under whatever name: `path` is None when it is gone. `number` is its inode; made at `born_ns`."""
 
     path: Path | None
     number: int
+    born_ns: int
     lines: list[Line] = field(default_factory=list)
     unseen: bool = False
     """It was renamed before anybody had looked into it: nobody can know for sure that it was ever at the path."""
     anew: bool = False
     """It begins where a file was cut: renamed before anybody read on there, it is behind a gap without an end."""
+    in_doubt: bool = False
+    """Rotation threw it away before a run had gone on to the next one, or had read its end after it was left alone:
+    nobody can know what its writer still added."""
     hidden: bool = False
     """It came behind one that was renamed, or between two runs, and was gone before anybody had looked into it; or the
     ledger has forgotten its log."""
@@ -168,12 +172,12 @@ class LogFolder:
         if program.linked:
             path = path.with_name(f"{path.stem}-of-{self._count}.data")
         path.touch(exist_ok=False)
-        self._born(path)
+        born_ns = self._born(path)
         if program.linked:
             new = path.with_name(f"{path.name}.link")
             new.symlink_to(path.name)
             new.rename(program.path)
-        file = LogFile(path, path.stat().st_ino)
+        file = LogFile(path, path.stat().st_ino, born_ns)
         program.files.append(file)
         self._say(f"{self._called(path)} is begun")
         return file
@@ -245,11 +249,10 @@ class LogFolder:
         if program.linked:
             program.path.unlink()
 
-    def delete_former(self, program: Program) -> None:
-        """Rotation throws the oldest file away."""
-        former = [file for file in program.files[:-1] if file.path is not None]
-        if former:
-            self._delete(former[0])
+    def delete_former(self, file: LogFile, *, in_doubt: bool) -> None:
+        """Rotation throws it away."""
+        file.in_doubt = in_doubt
+        self._delete(file)
 
     def _delete(self, file: LogFile) -> None:
         if file.path is not None:
@@ -277,7 +280,7 @@ class LogFolder:
         for line in file.lines:
             line.whole = True
         program.files[-1] = replace(file, path=None)
-        program.files.append(LogFile(file.path, file.number, anew=True))
+        program.files.append(LogFile(file.path, file.number, file.born_ns, anew=True))
         self._touch(file.path)
 
     def replace(self, program: Program) -> None:
@@ -289,9 +292,9 @@ class LogFolder:
         new = file.path.with_name("new")
         new.touch()
         new.rename(file.path)
-        program.files.append(LogFile(file.path, file.path.stat().st_ino))
         file.path = None
-        self._born(program.path)
+        born_ns = self._born(program.path)
+        program.files.append(LogFile(program.path, program.path.stat().st_ino, born_ns))
         self._say(f"{self._called(program.path)} is another file now")
 
     def delete_unread(self, program: Program) -> None:
@@ -309,12 +312,13 @@ class LogFolder:
         for line in file.lines:
             line.lost, line.unseen = how, line.begin >= self._held.get(file.number, 0)
 
-    def _born(self, path: Path) -> None:
-        """No two files are made at one moment: where time stands still each is a nanosecond younger."""
+    def _born(self, path: Path) -> int:
+        """When it is made. No two files are at one moment: where time stands still each is a nanosecond younger."""
         self._newest_ns = max(self._newest_ns + 1, unix_ns(int(self._now_s() * 1e9)))
         self._births[path.stat().st_ino] = self._newest_ns
         self._touch(path)
         self._held.pop(path.stat().st_ino, None)
+        return self._newest_ns
 
     def _called(self, path: Path) -> str:
         """Its name, and when it was made: inodes are other ones in each process."""

@@ -10,6 +10,7 @@ from connect_core.errors import OffsetGone, TargetChanged, TooManyRejects, Waybi
 from connect_core.records import Partition
 from tests.simulator.checker import Told
 from tests.simulator.ledger import UID
+from tests.simulator.logfiles import Program
 from tests.simulator.offsets import set_offset
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Person:
 
     def _records_gone(self, error: OffsetGone) -> bool:
         journey = self.journey
-        explained = journey.restored or any(one.lost for one in journey.given()) or self._moved_back_into_nothing(error)
-        if not explained:
+        lost = journey.restored or any(one.lost for one in journey.given())
+        if not (lost or self._moved_back_into_nothing(error) or self._in_doubt(error)):
             journey.problems.append(f"called though nothing is lost: {error}")
         if journey.document["on_gap"] == "fail":
             journey.revise(on_gap="skip")
@@ -62,6 +63,29 @@ class Person:
         moved_back = {key for key, before, after in moves if after < before}
         cleared = {str(one.path) for one in self.journey.folder.programs if one.closed}
         return any(key in error.where for key in moved_back & cleared)
+
+    def _in_doubt(self, error: OffsetGone) -> bool:
+        """Nothing of this is lost, and nobody can know that."""
+        programs = {str(one.path): one for one in self.journey.folder.programs}
+        gone = {key: one.what for key, one in error.aside.items() if one.kind == OffsetGone.__name__}
+        return bool(gone) and all(
+            key in programs and (self._ends_in_doubt(programs[key]) or self._has_a_neighbour(programs[key], what))
+            for key, what in gone.items()
+        )
+
+    def _ends_in_doubt(self, program: Program) -> bool:
+        """A rotated file was thrown away that nobody had seen to be left."""
+        return any(file.in_doubt for file in program.files)
+
+    def _has_a_neighbour(self, program: Program, what: str) -> bool:
+        """A file of the log is gone, and another program's is named, that was made since: it may have come next."""
+        named = [one for one in self.journey.folder.programs if one.foreign and f"{one.path} may be the file" in what]
+        return any(
+            file.path is None and file.born_ns < other.born_ns
+            for file in program.files
+            for one in named
+            for other in one.files
+        )
 
     def _target_changed(self, error: TargetChanged) -> bool:
         journey = self.journey
