@@ -79,7 +79,7 @@ def set_(
     as_json: JsonFlag = False,
 ) -> None:
     """Move the committed position. Back: records are delivered again, and it asks first. Forward: records are left
-    out. To where a record begins, within what the source has now."""
+    out. To where a record begins, within what the source has now; or to where it stands, which moves nothing."""
     from connect_core.sdk.values import LIVE
 
     with session.working() as (opened, home):

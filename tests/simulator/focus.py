@@ -84,6 +84,13 @@ def logs_read_and_deleted(chance: random.Random, plan: Plan) -> Plan:
     return _happening(chance, wanted, [plans.GROW] * 2 + [plans.DELETE_READ])
 
 
+def logs_thrown_away_early(chance: random.Random, plan: Plan) -> Plan:
+    """Rotation keeps little, and another program writes beside it: nobody can always know that nothing is lost."""
+    wanted = _route(chance, plan, FILE, chance.choice((FILE, TOPIC)), 1, tasks=1)
+    kinds = [plans.GROW] * 3 + [plans.RENAME] * 2 + [plans.DELETE_FORMER] * 6 + [plans.NEIGHBOUR, plans.DELETE_READ]
+    return replace(_happening(chance, wanted, kinds), window_s=chance.choice((0, 1.5, 3)))
+
+
 def a_source_that_narrows(chance: random.Random, plan: Plan) -> Plan:
     wanted = _route(chance, plan, FILE, chance.choice((FILE, TOPIC)), chance.randint(2, 3), tasks=1)
     wanted = _happening(chance, wanted, [plans.GROW] * 2 + [plans.NARROW])
@@ -147,6 +154,7 @@ FOCI: Mapping[str, Making] = {
         given_up_and_elsewhere_for_a_while,
         one_bad_partition,
         logs_read_and_deleted,
+        logs_thrown_away_early,
         a_source_that_narrows,
         restored_ledgers,
         rotated_logs_of_restored_ledgers,

@@ -67,6 +67,8 @@ def still_named(known: Sequence[Partition], path_of: Callable[[Partition], str],
 
 
 _LAST_LETTER = "\U0010ffff"
+_LOOKS = 3
+"""So often a file is looked for that gets another name in the meantime."""
 
 
 class Folders:
@@ -87,21 +89,28 @@ class Folders:
 
     @contextmanager
     def moved(self, ino: int, near: Sequence[str], is_it: Callable[[OpenFile], bool]) -> Iterator[OpenFile | None]:
-        """The file of this inode under whatever name: in a folder of one of the paths `near`, or a match."""
-        for path in self._places(ino, near):
-            with opened(path) as file:
-                if file is not None and is_it(file):
-                    yield file
-                    return
+        """The file of this inode under whatever name: in a folder of one of the paths `near`, or a match. Looks anew
+        where it is not under the name any more under which it was listed: it may have got another one since."""
+        for _ in range(_LOOKS):
+            places = self._places(ino, near)
+            for path in places:
+                with opened(path) as file:
+                    if file is not None and is_it(file):
+                        yield file
+                        return
+            if all(inode_of(path) == ino for path in places):
+                break
+            self._forget()
         yield None
 
     def path_of(self, former: Former, near: str) -> str | None:
         """Where a file that was read earlier is now; None when it is not there any more."""
-        for path in self._places(former.ino, (near,)):
-            with opened(path) as file:
-                if file is not None and file.is_as(former) and file.head(former.head_bytes) == former.head:
-                    return path
-        return None
+
+        def is_it(file: OpenFile) -> bool:
+            return file.is_as(former) and file.head(former.head_bytes) == former.head
+
+        with self.moved(former.ino, (near,), is_it) as file:
+            return file.path if file else None
 
     def at(self, path: str) -> OpenFile | None:
         """The file to which `path` leads now; None when there is none, or it may not be read."""
@@ -138,6 +147,11 @@ class Folders:
             self._by_name[folder] = sorted(one for paths in self._in_folder(folder).values() for one in paths)
         paths, begin = self._by_name[folder], os.path.join(folder, prefix)
         return paths[bisect_left(paths, begin) : bisect_left(paths, begin + _LAST_LETTER)]
+
+    def _forget(self) -> None:
+        self._real_matches = self._matches = self._match_inodes = None
+        self._by_inode.clear()
+        self._by_name.clear()
 
     def _places(self, ino: int, near: Sequence[str]) -> list[str]:
         folders = {os.path.dirname(path) for name in near for path in (name, os.path.realpath(name))}

@@ -104,7 +104,7 @@ class FollowedFile:
         try:
             yield from self._come_into(files.of(self))
         except WaybillError as error:
-            if self._size >= 0 and self.moved():  # it was renamed and is not where anybody looks for it
+            if (self._size >= 0 or self._is_idle(files)) and self.moved():  # it is not where anybody looks for it
                 self.left = True
                 return
             self.failed = True
@@ -136,6 +136,10 @@ class FollowedFile:
             return file.size()
         at_path = signature(self._path)
         return at_path[2] if at_path else -2
+
+    def _is_idle(self, files: OpenFiles) -> bool:
+        """Whether it was not opened, and the plan saw nothing in it that is not read: nobody knows of more."""
+        return files.there(self) is None and self.seen is not None and not self.seen.planned_end
 
     def moved(self) -> bool:
         """Whether its path leads elsewhere by now."""

@@ -34,7 +34,7 @@ def looked_after(folders: Folders, past: Past, near: str, current: OpenFile | No
         if number < dropped and (entry.born or not named):
             older += _mark(entry.ino, entry.born) if named else ""
             continue
-        size = _size(path) if path and not (current and current.is_as(entry)) else entry.offset
+        size = _size(path, entry) if path and not (current and current.is_as(entry)) else entry.offset
         if size > entry.offset:
             gaps.append(Gap(entry.incarnation, entry.offset, size, "written after rotation"))
         kept.append(entry if size <= entry.offset else replace(entry, offset=size, tail_bytes=0, tail=""))
@@ -105,9 +105,10 @@ def _begins_as(file: OpenFile, seen: Evidence) -> bool:
     return bool(seen.head_bytes) and file.is_as(seen) and file.head(seen.head_bytes) == seen.head
 
 
-def _size(path: str) -> int:
+def _size(path: str, former: Former) -> int:
+    """What the file holds; as much as was read where it has been renamed since it was found: another may be there."""
     with opened(path) as file:
-        return file.size() if file else 0
+        return file.size() if file and file.is_as(former) else former.offset
 
 
 def _mark(ino: int, born: int) -> str:

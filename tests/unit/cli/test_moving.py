@@ -15,6 +15,7 @@ from connect_core.sdk.values import LIVE
 from connect_core.stack.processes import wait_until
 from tests.unit.cli.conftest import Waybill
 from tests.unit.cli.moves import moved
+from tests.unit.cli.test_moving_back import planned
 
 
 @pytest.fixture
@@ -87,6 +88,30 @@ def test_a_position_that_was_set_is_one_in_the_file_that_was_there(waybill: Wayb
     lines(log, "m", 0, 500)
     typed = waybill("run", "copy", "--engine", "inline")
     assert (typed.code, "replaced: from 700" in typed.err) == (5, True), typed.err
+
+
+@pytest.mark.parametrize("place", [99, 100])
+def test_an_open_range_is_given_up_where_it_begins_whatever_became_of_its_file(
+    waybill: Waybill, applied: Path, place: int
+) -> None:
+    """Nothing is moved, neither in the file that is gone nor in the one that is there, whether or not a line begins
+    there in that: the next run tells."""
+    log, out = applied / "logs" / "a.log", applied / "out" / "copy.txt"
+    log.write_text(f"{'x' * (place - 1)}\n")
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    before = waybill("offsets", "show", "copy", "--json").json["offsets"][0]
+    log.unlink()
+    lines(log, "new", 0, 100)
+    with planned(applied, str(log), place, place + 10):
+        pass
+    assert waybill("offsets", "set", "copy", str(log), str(place)).code == 5, "a range is open"
+    assert waybill("offsets", "set", "copy", str(log), str(place), "--abandon").code == 0
+    after = waybill("offsets", "show", "copy", "--json").json["offsets"][0]
+    assert (after["incarnation"], after["offset"]) == (before["incarnation"], place)
+    typed = waybill("run", "copy", "--engine", "inline")
+    assert (typed.code, f"replaced: from {place}" in typed.err) == (5, True), typed.err
+    assert waybill("run", "copy", "--engine", "inline", "--accept-gaps").code == 0
+    assert out.read_text().split()[1:] == [word for one in range(100) for word in ("new", f"{one:04}")]
 
 
 def test_a_run_with_a_window_moves_what_comes_until_somebody_pauses_it(waybill: Waybill, applied: Path) -> None:

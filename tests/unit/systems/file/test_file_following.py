@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +96,33 @@ def test_a_renamed_file_is_read_to_its_end_and_left(source: FileSource, logs: li
     seen = followed(source, live(source, a, b), renamed, *endless)
     assert [value for name, value in seen if name == "a"] == [b"a-0", b"a-1"]
     assert len(seen) < 900
+
+
+@pytest.mark.parametrize("then", ["nothing", "another"])
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_file_that_goes_behind_its_plan_is_left_to_the_next_one(
+    source: FileSource, logs: list[Path], unread: bool, then: str
+) -> None:
+    """As long as the plan saw nothing in it that is not read: else it is said at once, and kept, that it is gone."""
+    a, _ = logs
+    partition = Partition(str(a))
+    read = range_of(partition, source.bounds({partition: None})[partition])
+    list(source.read(read, limit()))
+    position = Position(0, read.end, source.evidence(read, read.end))
+    if unread:
+        add(a, "a-1\n")
+    seen = source.bounds({partition: position})[partition]
+    if then == "another":
+        new = a.with_suffix(".new")
+        new.write_text("new\n")
+        new.rename(a)
+    else:
+        a.unlink()
+    wanted = replace(range_of(partition, seen), end=OPEN_END)
+    with pytest.raises(Retriable, match="not the one that was planned") if unread else nullcontext():
+        assert followed(source, [wanted]) == []
+    loses = [gap.loses for gap in source.bounds({partition: position})[partition].gaps]
+    assert loses == [unread or then == "another"]
 
 
 def test_a_file_cut_while_it_is_followed_is_not_trusted(source: FileSource, logs: list[Path]) -> None:

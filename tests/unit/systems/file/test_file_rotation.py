@@ -13,6 +13,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.values import ORIGIN, Gap, Json, Position
 from connect_core.systems.file import birth, identity
+from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import Owners
 from connect_core.systems.file.identity import Former, Past
 from connect_core.systems.file.options import FileSourceOptions
@@ -93,6 +94,47 @@ def test_what_comes_into_a_renamed_file_too_late_is_a_gap(log: Path, begun: Foll
     append(log, b"newest\n")
     assert begun.run() == [b"newest"]
     assert len(begun.gaps) == 1
+
+
+def test_a_file_that_gets_another_name_during_a_look_is_found(log: Path) -> None:
+    """The look has listed the folder before, for another file."""
+    folders, inode = Folders(str(log)), log.stat().st_ino
+    for name in ("app.log.1", "app.log.2"):
+        with folders.moved(inode, (str(log),), lambda file: file.ino == inode) as file:
+            assert file is not None
+            Path(file.path).rename(log.with_name(name))
+        log.write_bytes(b"new\n")
+    former = Former(0, log.stat().st_dev, inode, 4, identity.fingerprint(b"one\n"), 8)
+    assert folders.path_of(former, str(log)) == f"{log}.2"
+    os.unlink(f"{log}.2")
+    assert folders.path_of(former, str(log)) is None
+
+
+def test_a_file_that_is_renamed_when_it_was_found_is_not_taken_for_the_next_one(
+    log: Path, begun: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name that it had is by then that of a larger file."""
+    log.rename(f"{log}.1")
+    log.write_bytes(b"new\n" * 5)
+    begun.run()
+    path_of = Folders.path_of
+
+    def rotating(self: Folders, former: Former, near: str) -> str | None:
+        path = path_of(self, former, near)
+        if log.exists():
+            os.rename(f"{log}.1", f"{log}.2")
+            log.rename(f"{log}.1")
+        return path
+
+    monkeypatch.setattr(Folders, "path_of", rotating)
+    append(log, b"newer\n")
+    assert begun.run() == [b"newer"]
+    assert begun.gaps == []
+    monkeypatch.undo()
+    append(Path(f"{log}.2"), b"late\n")
+    log.write_bytes(b"newest\n")
+    assert begun.run() == [b"newest"]
+    assert begun.gaps == [Gap(0, 8, 13, "written after rotation")]
 
 
 def test_two_rotations_between_plans_lose_nothing(log: Path, begun: Follower) -> None:
