@@ -36,6 +36,9 @@ class Given:
     bad: bool = False
 
 
+_EXPIRED = "%what was delivered there since that backup, and is not there any more, is delivered again"
+
+
 @dataclass(frozen=True)
 class Told:
     """What the ledger says to people. Gaps are (partition, begin, end or None); moves (partition, from, to). A person
@@ -49,6 +52,8 @@ class Told:
     possible: int = 0
     known: frozenset[str] = frozenset()
     restored: bool = False
+    doubted: frozenset[str] = frozenset()
+    """The partitions of which a gap says that what has expired in the target may be delivered again."""
 
     @classmethod
     def by(cls, ledger: sqlite3.Connection) -> Told:
@@ -67,6 +72,7 @@ class Told:
             repeats or 0,
             possible or 0,
             frozenset(key for (key,) in rows("SELECT DISTINCT partition_key FROM ranges")),
+            doubted=frozenset(key for (key,) in rows(f"SELECT partition_key FROM gaps WHERE reason LIKE '{_EXPIRED}'")),
         )
 
     def and_before(self, older: Told) -> Told:
@@ -80,6 +86,7 @@ class Told:
             self.possible + older.possible,
             self.known | older.known,
             self.restored or older.restored,
+            self.doubted | older.doubted,
         )
 
     def accounts_for(self, one: Given) -> bool:
@@ -96,8 +103,9 @@ class Told:
         return any(_covers(begin, end, one) for key, begin, end in self.gaps if key == one.partition)
 
     def may_repeat(self, one: Given) -> int:
-        """How often it may come again because a person moved the offset back."""
-        return sum(key == one.partition and end <= one.offset < begin for key, begin, end in self.moves)
+        """How often it may come again because a person moved the offset back, or because a gap says so."""
+        moves = sum(key == one.partition and end <= one.offset < begin for key, begin, end in self.moves)
+        return moves + (one.partition in self.doubted)
 
     def was_given_up(self, one: Given) -> bool:
         """Whether it is of a range that a person gave up: what of that was delivered is in no receipt."""

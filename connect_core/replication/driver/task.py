@@ -32,7 +32,7 @@ from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_mo
 from connect_core.replication.host import boot_id
 from connect_core.replication.worker.counts import empty_receipt
 from connect_core.sdk.records import Partition
-from connect_core.sdk.sink import Homing, Sink
+from connect_core.sdk.sink import Expiring, Homing, Sink
 from connect_core.sdk.source import Inbox, Source
 from connect_core.sdk.values import LIVE, Bounds, Floor, Gap, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version
@@ -260,14 +260,32 @@ class TaskRun(TaskContext):
     def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
         known = FloorsBeside(self.ledger.floors(self.uid, self.stream))
         floors: dict[Partition, tuple[Floor, ...]] = {}
+        planned = []
         for wanted in ranges:
             mine = known.of(wanted.partition.id)
             restored = self._may_have_forgotten(wanted.pins.target, mine)
             floors[wanted.partition] = self.sink.floors(wanted, mine, restored=restored)
+            planned.append(self._with_expired(wanted, floors[wanted.partition]) if restored else wanted)
             self.held.renew_in_time()
         if self.sink.exclusive(self.task):
             self._check_alone({floor.target for some in floors.values() for floor in some})
-        return self.opened(ranges, floors)
+        return self.opened(planned, floors)
+
+    def _with_expired(self, wanted: Range, floors: Sequence[Floor]) -> Range:
+        """A ledger that was restored looks for what it has forgotten from the oldest message that a target has left.
+        What was delivered before that, and has expired there, is delivered again, and nobody can count it."""
+        if not isinstance(self.sink, Expiring):
+            return wanted
+        first = self.sink.within([floor._replace(position=0) for floor in floors if floor.ahead])
+        expired = sorted(floor.target for floor in first if floor.position)
+        if not expired:
+            return wanted
+        reason = (
+            f"the ledger was restored from a backup, and the oldest messages of {expired[0]} are gone: what was"
+            " delivered there since that backup, and is not there any more, is delivered again"
+        )
+        told = Gap(wanted.incarnation, wanted.begin, wanted.begin, reason, warns=True)
+        return replace(wanted, gaps=(*wanted.gaps, told))
 
     def _may_have_forgotten(self, target: Json, floors: Sequence[Floor]) -> bool:
         """Whether there may be floors of a partition that a ledger which was restored does not know. When a range is

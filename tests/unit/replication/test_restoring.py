@@ -152,6 +152,27 @@ def test_what_has_expired_of_a_partition_that_the_backup_does_not_know_is_told(
     assert len(world.ledger.gaps(world.connector.uid)) == len(told)
 
 
+@pytest.mark.parametrize("expired", [0, 10])
+def test_what_has_expired_in_a_target_that_the_backup_does_not_know_is_told(
+    world: World, backup: Callable[[], Backup], standing: Standing, monkeypatch: pytest.MonkeyPatch, expired: int
+) -> None:
+    """It may be delivered again, and nobody can count that."""
+    kept = backup()
+    world.source.bodies = BODIES[:50]
+    world.run()
+    kept.bring_back()
+    look(world)
+    monkeypatch.setattr(
+        world.sink, "within", lambda floors: [floor._replace(position=expired) for floor in floors], raising=False
+    )
+    world.run()
+    told = [stored.gap for stored in world.ledger.gaps(world.connector.uid)]
+    assert ["memory are gone" in gap.reason for gap in told] == [True] * bool(expired)
+    world.source.bodies = list(BODIES)
+    world.run()
+    assert len(world.ledger.gaps(world.connector.uid)) == len(told), "once: from then on the ledger knows the partition"
+
+
 def asked_for_floors(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, bool]]:
     """Of each time the sink is asked from now on: whether floors are known, and whether others may be forgotten."""
     asked: list[tuple[bool, bool]] = []
