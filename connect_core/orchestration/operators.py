@@ -42,7 +42,7 @@ class Replicate(BaseOperator):
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
         from connect_core.orchestration.work import replicate
-        from connect_core.replication.driver.report import listener
+        from connect_core.service.run_report import listener
 
         self._stopped = False
         with told(self.log.error):
@@ -81,7 +81,7 @@ class Reconcile(BaseOperator):
         die_with_the_supervisor()
         from connect_core.orchestration.work import reconcile
         from connect_core.replication.driver.prepare import working
-        from connect_core.replication.driver.report import counts, noteworthy
+        from connect_core.service.run_report import counts, noteworthy
 
         with told(self.log.error), working() as (ledger, _, _):
             total = reconcile(ledger, ledger.connector(self.connector), attempt_from(self.connector, 0, context))

@@ -48,7 +48,7 @@ def receipts(dag_id: str, run_id: str) -> HTMLResponse:
 
 def rendered(dag_id: str, run_id: str, runs: Sequence[Run], settled: Sequence[SettledRange]) -> str:
     """The body of the page. Pure; all text is escaped."""
-    from connect_core.replication.driver.report import counts, total
+    from connect_core.service.run_report import counts, total
 
     attempts = [
         (run.id, run.task, run.engine, run.state, f"{run.started_at:%Y-%m-%d %H:%M:%S}", _failure(run)) for run in runs

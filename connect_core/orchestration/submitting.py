@@ -67,7 +67,7 @@ class SubmittedReplicate(SparkSubmitOperator):
 
     def _submitted(self, attempt: Attempt, context: Context, result: Path) -> Json:
         from connect_core.orchestration.work import engine_of, stream_for
-        from connect_core.replication.driver.report import listener
+        from connect_core.service.run_report import listener
 
         stream = stream_for(attempt, listener(self.log.info))
         if stream is None:

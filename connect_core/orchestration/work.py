@@ -22,9 +22,9 @@ from connect_core.replication.driver.attempts import recorded
 from connect_core.replication.driver.backfill_task import is_done
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.prepare import run_context, working
-from connect_core.replication.driver.report import lines, reported, total
 from connect_core.replication.driver.run import RunSummary, run_task
 from connect_core.sdk.values import LIVE, Json
+from connect_core.service.run_report import lines, reported, total
 
 
 @dataclass(frozen=True)
