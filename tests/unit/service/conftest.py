@@ -1,4 +1,5 @@
-"""What the tests of use cases share: a folder with logs, and a ledger in it with the connector `copy`."""
+"""What the tests of use cases share: a folder with logs, and a ledger in it with the connector `copy`; and the
+connector in memory of the replication tests."""
 
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ import pytest
 
 from connect_core.service import documents
 from connect_core.service.opened import AtWork, working
+from tests.unit.replication.conftest import world
+
+__all__ = ["world"]
 
 DOCUMENT = """\
 version: 1

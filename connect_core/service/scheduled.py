@@ -1,4 +1,4 @@
-"""What the operators do, without Airflow: one task of a run, and the sum of its receipts. Called by `operators`."""
+"""What a scheduler has done: one task of a run, and the sum of the receipts of all its tasks and their attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operators of the DAGs: thin shells around `work`, which put a run into Airflow's terms.
+"""The operators of the DAGs: thin shells around `service.scheduled`, which put a run into Airflow's terms.
 
 An error that is expected is one line in the log, and the exit code of its class for `retrying`; no stack trace.
 """
@@ -16,15 +16,15 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
+from connect_core.airflow.links import ReceiptsLink
 from connect_core.engine.parent import die_with
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.orchestration import names
-from connect_core.orchestration.links import ReceiptsLink
 from connect_core.sdk.values import LIVE
 
 if TYPE_CHECKING:
-    from connect_core.orchestration.work import Attempt
     from connect_core.replication.backfill.request import Request
+    from connect_core.service.scheduled import Attempt
 
 
 class Replicate(BaseOperator):
@@ -41,8 +41,8 @@ class Replicate(BaseOperator):
 
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
-        from connect_core.orchestration.work import replicate
         from connect_core.service.run_report import listener
+        from connect_core.service.scheduled import replicate
 
         self._stopped = False
         with told(self.log.error):
@@ -79,9 +79,9 @@ class Reconcile(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         die_with_the_supervisor()
-        from connect_core.orchestration.work import reconcile
         from connect_core.replication.driver.prepare import working
         from connect_core.service.run_report import counts, noteworthy
+        from connect_core.service.scheduled import reconcile
 
         with told(self.log.error), working() as (ledger, _, _):
             total = reconcile(ledger, ledger.connector(self.connector), attempt_from(self.connector, 0, context))
@@ -116,7 +116,7 @@ class Broken(BaseOperator):
 
 def attempt_from(connector: str, number: int, context: Context) -> Attempt:
     """What Airflow knows of an attempt: by which DAG it runs, with which words of the form, for which tick."""
-    from connect_core.orchestration.work import Attempt
+    from connect_core.service.scheduled import Attempt
 
     dag_id, run = context["dag"].dag_id, context["dag_run"]
     return Attempt(

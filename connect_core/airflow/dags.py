@@ -16,6 +16,9 @@ from typing import Any
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, CronTriggerTimetable, Param, get_parsing_context
 from airflow.sdk.definitions.param import ParamsDict
 
+from connect_core.airflow.operators import Broken, Reconcile, Replicate
+from connect_core.airflow.retrying import patience
+from connect_core.airflow.triggers import SourceTrigger
 from connect_core.config import (
     ConnectorDocument,
     database_url,
@@ -30,9 +33,6 @@ from connect_core.config.schedule import Schedule
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector, Ledger
 from connect_core.orchestration import names
-from connect_core.orchestration.operators import Broken, Reconcile, Replicate
-from connect_core.orchestration.retrying import patience
-from connect_core.orchestration.triggers import SourceTrigger
 from connect_core.sdk.values import Json
 
 BACKFILLS_AT_ONCE = 4
@@ -69,7 +69,7 @@ def dags_of(connector: Connector, kind_of_engine: Callable[[Json], str] = lambda
 def _operator(kind_of_engine: str) -> TaskOperator:
     if kind_of_engine != "submit":
         return Replicate
-    from connect_core.orchestration.submitting import (
+    from connect_core.airflow.submitting import (
         SubmittedReplicate,
     )  # brings the provider, half a second of imports
 
