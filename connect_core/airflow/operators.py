@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,11 @@ from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipExcept
 
 from connect_core.airflow.links import ReceiptsLink
 from connect_core.engine.parent import die_with
-from connect_core.errors import ConfigError, Retriable, WaybillError
+from connect_core.errors import Retriable, WaybillError
 from connect_core.orchestration import names
-from connect_core.sdk.values import LIVE
 
 if TYPE_CHECKING:
-    from connect_core.replication.backfill.request import Request
-    from connect_core.service.scheduled import Attempt
+    from connect_core.service.scheduled import Attempt, Request
 
 
 class Replicate(BaseOperator):
@@ -79,12 +77,13 @@ class Reconcile(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         die_with_the_supervisor()
-        from connect_core.replication.driver.prepare import working
+        from connect_core.service.opened import working
         from connect_core.service.run_report import counts, noteworthy
         from connect_core.service.scheduled import reconcile
 
-        with told(self.log.error), working() as (ledger, _, _):
-            total = reconcile(ledger, ledger.connector(self.connector), attempt_from(self.connector, 0, context))
+        with told(self.log.error), working() as opened:
+            attempt = attempt_from(self.connector, 0, context)
+            total = reconcile(opened.ledger, opened.ledger.connector(self.connector), attempt)
         if not total["ranges"]:
             raise AirflowSkipException("nothing was there to move")
         for line in (f"The receipts add up: {counts(total)}", *noteworthy(total)):
@@ -103,15 +102,10 @@ class Broken(BaseOperator):
         self.error = error
 
     def execute(self, context: Context) -> None:
-        from connect_core.replication.driver.attempts import recorded
-        from connect_core.replication.driver.prepare import working
+        from connect_core.service.scheduled import refuse
 
-        with ExitStack() as stack:
-            stack.enter_context(told(self.log.error))
-            ledger, _, _ = stack.enter_context(working())
-            uid = ledger.connector(self.connector).uid
-            stack.enter_context(recorded(ledger, uid, LIVE, attempt_of=_of(context)))
-            raise ConfigError(self.error, next_step="Mend the document and `waybill apply` it")
+        with told(self.log.error):
+            refuse(self.connector, _of(context), self.error)
 
 
 def attempt_from(connector: str, number: int, context: Context) -> Attempt:
@@ -130,7 +124,7 @@ def attempt_from(connector: str, number: int, context: Context) -> Attempt:
 
 
 def _request(context: Context) -> Request:
-    from connect_core.replication.backfill.request import Request
+    from connect_core.service.scheduled import Request
 
     given = context["params"]
     return Request(

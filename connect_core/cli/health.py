@@ -59,8 +59,10 @@ def doctor(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     from connect_core.service import health
 
     findings = health.findings()
-    rows = [(finding.state.upper(), finding.subject, finding.what, finding.next_step) for finding in findings]
-    faults = [finding for finding in findings if finding.state == "fault"]
+    rows = [
+        (finding["state"].upper(), finding["subject"], finding["what"], finding["next_step"]) for finding in findings
+    ]
+    faults = [finding for finding in findings if finding["state"] == "fault"]
     columns = (
         Column("STATE"),
         Column("SUBJECT", cut="never"),
@@ -70,7 +72,7 @@ def doctor(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     told = {"healthy": not faults, "findings": findings}
     output.emit(as_json, told, lambda: output.table(columns, rows, wide=wide))
     if faults:
-        raise typer.Exit(max(finding.exit_code for finding in faults))
+        raise typer.Exit(max(finding["exit_code"] for finding in faults))
 
 
 def _to_do(connector: dict[str, Any]) -> Iterator[str]:

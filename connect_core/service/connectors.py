@@ -18,9 +18,8 @@ from connect_core.orchestration.rest import Airflow
 from connect_core.replication.driver.status import Status, Switch, statuses
 from connect_core.sdk.values import Json
 from connect_core.service import partition_states
-from connect_core.service.opened import AtWork, Opened
+from connect_core.service.opened import AtWork, Opened, Say
 
-Say = Callable[[str], None]
 Wish = Literal["running", "paused", "stopped"]
 
 _LEFT_BEHIND = {

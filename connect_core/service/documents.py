@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connect_core.config import Checked, check_paths, difference, load_settings, resolve
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.service.json_values import fields_of
-from connect_core.service.opened import ledger_exists, reading, storing, surroundings
+from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
 
 if TYPE_CHECKING:
     from connect_core.config.option_models import Role
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from connect_core.sdk.values import Json
     from connect_core.work import Side
 
-Say = Callable[[str], None]
 Look = Callable[["Role", "Side"], list["Json"]]
 """What the world says of one end of a document: `ok`, and in words `what` was seen."""
 

@@ -10,9 +10,7 @@ from connect_core import __version__
 from connect_core.errors import WaybillError
 from connect_core.sdk.values import Json
 from connect_core.service.json_values import fields_of
-from connect_core.service.opened import ledger_exists, reading, surroundings
-
-Say = Callable[[str], None]
+from connect_core.service.opened import Say, ledger_exists, reading, surroundings
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,10 @@ def status(say: Say) -> Json:
     return told
 
 
-def findings() -> list[Finding]:
-    """Everything that a run needs, looked at."""
+def findings() -> list[Json]:
+    """Everything that a run needs, looked at: `Finding`s as JSON has them."""
     looks = (_home, _variables, _java, _pyspark, _stack, _ledger)
-    return [finding for look in looks for finding in _looked(look)]
+    return [fields_of(finding) for look in looks for finding in _looked(look)]
 
 
 # ------------------------------------------------------------------------------------------------------------- status

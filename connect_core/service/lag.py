@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
-from connect_core.config import load_document
+from connect_core.config import database_url, load_document
 from connect_core.errors import WaybillError
-from connect_core.ledger import Connector
+from connect_core.ledger import Connector, Ledger
 from connect_core.replication.driver.preview import plan_connector
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service import partition_states
-from connect_core.service.opened import Opened
+from connect_core.service.opened import Opened, surroundings
 
 
 def plan(opened: Opened, name: str) -> Json:
@@ -35,6 +35,16 @@ def lag(opened: Opened, name: str = "") -> list[Json]:
     if name:
         return [_lag(opened, opened.ledger.connector(name))]
     return [_lag_or_why_not(opened, connector) for connector in opened.ledger.connectors()]
+
+
+def ends_waiting(name: str) -> dict[str, int]:
+    """By key the end of each partition of a connector that has something to move, for whoever looks every second: the
+    ledger's schema is not looked at."""
+    home, settings = surroundings()
+    with Ledger.glance(database_url(home)) as ledger:
+        connector = ledger.connector(name)
+        previews = plan_connector(ledger, connector, Opened(home, settings, ledger).resolved(connector))
+    return {one.partition: one.end for one in previews if one.lag or one.open_from is not None or one.gaps}
 
 
 def lag_unit(connector: Connector) -> str:

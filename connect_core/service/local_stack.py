@@ -11,9 +11,8 @@ from connect_core.config.ledger_url import SQLITE_FILE, had_a_server
 from connect_core.errors import ConfigError
 from connect_core.ledger import upgrade
 from connect_core.sdk.values import Json
+from connect_core.service.opened import Say
 from connect_core.stack import PartStatus, Stack
-
-Say = Callable[[str], None]
 
 
 def up(only: Sequence[str], say: Say, show: Callable[[Json], None]) -> None:

@@ -20,12 +20,10 @@ from connect_core.replication.driver.offset_checks import checked_position, floo
 from connect_core.replication.driver.prepare import holder, times
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Floor, Json, Position
-from connect_core.service.opened import AtWork, Opened
+from connect_core.service.opened import AtWork, Opened, Say
 from connect_core.service.streams import of_stream
 
 __all__ = ["Agree", "LastChange", "Move", "committed", "history", "set_offset", "undo"]
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Reading never creates anything. `storing` is for what may begin a home and a led
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from connect_core.config import Resolved, Settings
     from connect_core.ledger import Connector, Ledger
+
+
+Say = Callable[[str], None]
+"""Whoever is told, while something is done, what a person should know of it."""
 
 
 @dataclass(frozen=True)

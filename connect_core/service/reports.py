@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from connect_core.ledger import Connector, SettledRange
+from connect_core.config import database_url, find_home
+from connect_core.ledger import Connector, Ledger, Run, SettledRange
 from connect_core.replication.driver.set_aside import sentence, set_aside
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.json_values import fields_of
@@ -20,8 +21,7 @@ def runs(opened: Opened, name: str = "", *, stream: str = ALL, last: int = 20) -
     return [
         {
             "connector": names.get(run.uid, run.uid),
-            **fields_of(run),
-            "failure": fields_of(run.failure) if run.failure else None,
+            **_run(run),
             "delivered": (run.summary or settled.get(run.id) or {}).get("delivered", 0),
         }
         for run in found
@@ -38,6 +38,20 @@ def receipts(opened: Opened, name: str = "", *, run: str = "", stream: str = "",
         for settled in opened.ledger.receipts(connector.uid, run or None, wanted, limit=last)
     ]
     return sorted(found, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
+
+
+def of_scheduled_run(name: str, attempt_of: str) -> Json:
+    """All `runs` (its attempts) and `receipts` of one run of a scheduler, and the `total` of the receipts."""
+    from connect_core.service.run_report import total
+
+    with Ledger.glance(database_url(find_home())) as ledger:
+        uid = ledger.connector(name).uid
+        runs, settled = ledger.runs_of(uid, attempt_of), ledger.ranges_of_run(uid, attempt_of)
+    return {
+        "runs": [_run(run) for run in runs],
+        "receipts": [{**_receipt(one), "gaps": len(one.receipt.gaps)} for one in settled],
+        "total": total([one.receipt for one in settled]),
+    }
 
 
 def set_aside_lines(receipt: Json) -> list[str]:
@@ -64,6 +78,10 @@ def gaps(opened: Opened, name: str = "") -> list[Json]:
 
 def _chosen(opened: Opened, name: str) -> list[Connector]:
     return [opened.ledger.connector(name)] if name else opened.ledger.connectors()
+
+
+def _run(run: Run) -> Json:
+    return {**fields_of(run), "failure": fields_of(run.failure) if run.failure else None}
 
 
 def _receipt(settled: SettledRange) -> Json:

@@ -20,7 +20,7 @@ from connect_core.replication.driver.attempts import recorded
 from connect_core.replication.driver.prepare import run_context
 from connect_core.replication.driver.run import run_connector
 from connect_core.sdk.values import LIVE, Json
-from connect_core.service.opened import AtWork
+from connect_core.service.opened import AtWork, Say
 from connect_core.service.run_report import RunListener, reported
 from connect_core.work import Engine
 
@@ -34,7 +34,7 @@ class How:
     long and follows its source. `say` is told what an application elsewhere says."""
 
     listening: Listening
-    say: Callable[[str], None]
+    say: Say
     engine: str = ""
     accept_gaps: bool = False
     window_s: float = 0.0

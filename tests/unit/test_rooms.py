@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "service": {"systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration"},
     "jobs": {"config", "replication", "engine", "service"},
     "cli": {"service"},
-    "airflow": {"service", "orchestration", "config", "ledger", "replication", "engine", "stack"},
+    "airflow": {"service", "orchestration", "engine", "stack"},
     "demo": {"rocketmq", "config", "ledger", "stack", "cli"},
 }
 """Which rooms a room may import; the vocabulary is open to all."""

@@ -11,10 +11,20 @@ import pytest
 
 from connect_core.errors import ConfigError
 from connect_core.ledger import Ledger
-from connect_core.sdk.values import Reject
-from connect_core.service import connectors, dead_letters, documents, health, offsets, reports, rules
+from connect_core.sdk.values import LIVE, Reject
+from connect_core.service import (
+    connectors,
+    dead_letters,
+    documents,
+    health,
+    offsets,
+    reports,
+    rules,
+    scheduled,
+    schedules,
+)
 from connect_core.service.json_values import plain
-from connect_core.service.lag import lag, plan
+from connect_core.service.lag import ends_waiting, lag, plan
 from connect_core.service.offsets import Move
 from connect_core.service.opened import AtWork, Opened, reading
 from tests.unit.cli.moves import moved
@@ -53,7 +63,7 @@ def test_what_comes_out_has_a_json_form(read: Callable[[Opened], Any], opened: A
     told = read(opened)
     assert json.loads(json.dumps(told, default=plain)) is not None
     for one in told if isinstance(told, list) else [told]:
-        assert isinstance(one, dict | health.Finding)
+        assert isinstance(one, dict)
 
 
 def test_changes_are_shown_before_anything_is_stored(folder: Path, said: list[str]) -> None:
@@ -167,5 +177,30 @@ def test_health_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     told = health.status(said.append)
     assert (told["home"], told["connectors"]) == (None, [])
     assert "waybill dev up" in told["problem"]
-    assert {one.subject: one.state for one in health.findings()}["home"] == "warning"
+    assert {one["subject"]: one["state"] for one in health.findings()}["home"] == "warning"
     assert not any(tmp_path.iterdir())
+
+
+def test_a_scheduler_makes_its_jobs_from_connectors_that_are_there(opened: AtWork) -> None:
+    (connector,) = schedules.connectors()
+    assert schedules.document_of(connector).source.system == "file"
+    assert [one.name for one in schedules.connectors("copy")] == ["copy"]
+    assert schedules.connectors("gone") == []
+    assert schedules.kinds()(connector.document) == opened.settings.engine
+
+
+def test_a_trigger_sees_what_waits_until_it_is_settled(opened: AtWork, folder: Path) -> None:
+    assert list(ends_waiting("copy").values()) == [LENGTH]
+    moved(Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db"), "copy", folder, records=3)
+    assert ends_waiting("copy") == {}
+
+
+def test_the_attempts_of_one_run_of_a_scheduler(opened: AtWork, run: str) -> None:
+    of = "replicate.copy manual__1"
+    uid = opened.ledger.connector("copy").uid
+    opened.ledger.begin_run(uid, LIVE, task=0, engine="inline", attempt_of=of)
+    with pytest.raises(ConfigError, match="cannot be used"):
+        scheduled.refuse("copy", of, "the document cannot be used")
+    told = reports.of_scheduled_run("copy", of)
+    assert {one["failure"] and one["failure"]["what"] for one in told["runs"]} == {None, "the document cannot be used"}
+    assert (told["receipts"], told["total"]["ranges"]) == ([], 0)
