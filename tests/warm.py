@@ -36,7 +36,7 @@ _LOADED = (
     "connect_core.engine.spark_connect",
     "connect_core.observe.metrics",
     "connect_core.orchestration.control",
-    "connect_core.replication.driver.report",
+    "connect_core.service.run_report",
     "connect_core.systems.file.sink",
     "connect_core.systems.file.source",
     "connect_core.systems.rocketmq.sink",

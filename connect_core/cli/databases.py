@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import output
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
+from connect_core.service.opened import working
 
 app = typer.Typer(no_args_is_help=True, help="The ledger's database: its tables, and its return from a backup.")
 
@@ -16,28 +17,20 @@ app = typer.Typer(no_args_is_help=True, help="The ledger's database: its tables,
 @app.command()
 def upgrade(as_json: JsonFlag = False) -> None:
     """Make the ledger's tables, or bring them up to this version. Makes a home when there is none."""
-    from connect_core import ledger
-    from connect_core.config import create_home, database_url
-    from connect_core.config.ledger_url import shown
+    from connect_core.service import ledgers
 
-    url = database_url(create_home())
-    ledger.upgrade(url)
-    told = {"ledger": shown(url), "current": True}
+    told = ledgers.upgrade()
     output.emit(as_json, told, lambda: output.line(f"{told['ledger']}: up to date"))
 
 
 @app.command()
 def check(as_json: JsonFlag = False) -> None:
     """Whether the ledger's tables and this version go together. Exit code 2 when not."""
-    from connect_core import ledger
-    from connect_core.config import database_url, find_home
-    from connect_core.config.ledger_url import shown
+    from connect_core.service import ledgers
 
-    url = database_url(find_home())
-    faults = ledger.check(url)
-    told = {"ledger": shown(url), "current": not faults, "faults": faults}
-    output.emit(as_json, told, lambda: output.line(f"{told['ledger']}: {'; '.join(faults) or 'up to date'}"))
-    if faults:
+    told = ledgers.check()
+    output.emit(as_json, told, lambda: output.line(f"{told['ledger']}: {'; '.join(told['faults']) or 'up to date'}"))
+    if told["faults"]:
         raise typer.Exit(ConfigError.exit_code)
 
 
@@ -51,14 +44,10 @@ def restored(
     A driver whose home has seen the ledger before notices by itself; this is for a home that has not, or that was
     restored together with its ledger. Runs that are under way lose their leases and are tried again.
     """
-    from connect_core.config import database_url
-    from connect_core.config.ledger_url import shown
-    from connect_core.replication.driver.ledger_restore import told_restored
+    from connect_core.service import ledgers
 
-    with session.working() as (opened, home):
-        floors = told_restored(opened.ledger, home, opened.settings.user, why)
-        connectors = [connector.name for connector in opened.ledger.connectors()]
-    told = {"ledger": shown(database_url(home)), "floors": floors, "connectors": connectors}
+    with working() as opened:
+        told = ledgers.restored(opened, why)
     output.emit(as_json, told, lambda: _show_restored(told))
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from connect_core.cli import completing, output, session
+from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from connect_core.ledger import DeadLetter
+from connect_core.service.opened import reading
 
 app = typer.Typer(no_args_is_help=True, help="The records that were rejected.")
 
@@ -29,9 +26,10 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """Rejected records of a connector, the newest first."""
-    with session.reading() as opened:
-        connector = opened.ledger.connector(name)
-        found = [_told(letter) for letter in opened.ledger.dead_letters(connector.uid, limit=last)]
+    from connect_core.service import dead_letters
+
+    with reading() as opened:
+        found = dead_letters.listed(opened, name, last=last)
     keys = ("id", "partition", "offset", "stage", "kind", "message", "stored_at")
     rows = [[letter[key] for key in keys] for letter in found]
     columns = (
@@ -54,34 +52,14 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """One rejected record with its original bytes, the first 64 KiB of them."""
-    with session.reading() as opened:
-        connector = opened.ledger.connector(name)
-        letter = opened.ledger.dead_letter(number)
-    if letter.uid != connector.uid:
-        raise ConfigError(f"dead letter {number} is not one of {name}", next_step=f"waybill dead-letters list {name}")
-    told = {**_told(letter), "original": output.shown_bytes(letter.original)}
+    from connect_core.service import dead_letters
+
+    with reading() as opened:
+        told = dead_letters.shown(opened, name, number)
 
     def for_people() -> None:
         output.fields((key.replace("_", " "), value) for key, value in told.items() if key != "original")
         output.line()
-        output.line(told["original"])
+        output.line(output.shown_bytes(told["original"]))
 
     output.emit(as_json, told, for_people)
-
-
-def _told(letter: DeadLetter) -> dict[str, Any]:
-    """Without the original: a listing shows no payloads."""
-    return {
-        "id": letter.id,
-        "stream": letter.stream,
-        "partition": letter.partition.key,
-        "incarnation": letter.incarnation,
-        "offset": letter.offset,
-        "ordinal": letter.ordinal,
-        "stage": letter.stage,
-        "kind": letter.kind,
-        "message": letter.message,
-        "topic": letter.topic,
-        "run": letter.run_id,
-        "stored_at": letter.stored_at,
-    }

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from connect_core.cli import output, session
+from connect_core.cli import output
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.errors import ConfigError, Unreachable, WaybillError
-
-if TYPE_CHECKING:
-    from connect_core.config import Checked
-    from connect_core.ledger import Connector, Ledger
-    from connect_core.sdk.values import Json
+from connect_core.errors import Unreachable
 
 Paths = Annotated[
     list[Path], typer.Argument(help="Documents (YAML, JSON, properties), or folders of them.", metavar="PATH...")
@@ -37,27 +31,17 @@ def apply(
     as_json: JsonFlag = False,
 ) -> None:
     """Create or change connectors; shows the difference first. All documents in one transaction, or none."""
-    from connect_core.config import check_paths
-    from connect_core.orchestration import control
+    from connect_core.service import documents
 
-    home, settings = session.surroundings()
-    known, deleted = _known()
-    checked = check_paths(paths, home, settings, {name: one.document for name, one in known.items()})
-    _tell_notices(checked)
-    if dry_run:
-        changes = _changes(checked, known, deleted)
-        output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
-        return
-    with session.storing() as opened:
-        changes = _changes(checked, *_known_to(opened.ledger))
+    def show(changes: list[dict[str, Any]]) -> None:
         if not as_json:
             _show_changes(changes, "")
-        documents = {item.document.name: item.data for item in checked}
-        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why)
-        for change in changes:
-            connector = applied[change["name"]].connector
-            change |= {"uid": connector.uid, "revision": connector.revision}
-        control.parse_now(opened.home, opened.settings)
+
+    if dry_run:
+        changes = documents.would_change(paths, output.notice)
+        output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
+        return
+    changes = documents.apply(paths, why=why, say=output.notice, show=show)
     output.emit(as_json, {"applied": True, "connectors": changes}, lambda: None)
 
 
@@ -67,23 +51,12 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Check documents: all faults at once, nothing is written."""
-    from connect_core.config import check_paths
+    from connect_core.cli.probing import probe_side
+    from connect_core.service import documents
 
-    home, settings = session.surroundings()
-    checked = check_paths(paths, home, settings, _documents_known())
-    probes = {item.document.name: _probe(item, home) for item in checked} if probe else {}
-    documents = [
-        {
-            "name": item.document.name,
-            "where": item.where,
-            "notices": list(item.notices),
-            **({"probe": probes[item.document.name]} if probe else {}),
-        }
-        for item in checked
-    ]
-    output.emit(as_json, {"valid": True, "documents": documents}, lambda: _show_checked(documents))
-    missing = [one for found in probes.values() for one in found if not one["ok"]]
-    if missing:
+    checked = documents.check(paths, output.notice, probe_side if probe else None)
+    output.emit(as_json, {"valid": True, "documents": checked}, lambda: _show_checked(checked))
+    if any(not one["ok"] for document in checked for one in document.get("probe", ())):
         raise typer.Exit(Unreachable.exit_code)
 
 
@@ -94,9 +67,9 @@ def init(
     as_json: JsonFlag = False,
 ) -> None:
     """Print a commented document to start from."""
-    from connect_core.config.templates import template
+    from connect_core.service import documents
 
-    text = template(source, sink, name or f"{source}-to-{sink}")
+    text = documents.example(source, sink, name or f"{source}-to-{sink}")
     output.emit(as_json, {"document": text}, lambda: output.line(text.rstrip("\n")))
 
 
@@ -107,20 +80,18 @@ def options(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the options of a system, or everything about one of them."""
-    from connect_core.config.option_pages import described
+    from connect_core.service import documents
 
-    found = [option for option in described(system) if key in ("", option.name)]
-    if not found:
-        known = ", ".join(sorted({option.name for option in described(system)}))
-        raise ConfigError(f'{system} has no option "{key}"', next_step=f"It has {known}")
+    found = documents.options(system, key)
     if key and not as_json:
         for option in found:
-            output.line(f"{option.name} ({option.role} of {option.system})" if option.role else option.name)
-            shown = {**output.plain(option), "examples": ", ".join(option.examples)}
+            role = f" ({option['role']} of {option['system']})" if option["role"] else ""
+            output.line(f"{option['name']}{role}")
+            shown = {**option, "examples": ", ".join(option["examples"])}
             keys = ("description", "type", "required", "default", "examples")
             output.fields((f"  {key}", shown[key]) for key in keys)
         return
-    rows = [(option.role, option.name, option.type, option.default, option.description) for option in found]
+    rows = [[option[key] for key in ("role", "name", "type", "default", "description")] for option in found]
     columns = (
         Column("ROLE", 3),
         Column("OPTION", cut="never"),
@@ -129,59 +100,6 @@ def options(
         Column("DESCRIPTION", cut="words", least=24),
     )
     output.emit(as_json, {"system": system, "options": found}, lambda: output.table(columns, rows, wide=wide))
-
-
-# -------------------------------------------------------------------------------------------------------------- apply
-
-
-ByName = dict[str, "Connector"]
-
-
-def _known() -> tuple[ByName, ByName]:
-    """None of either when there is no ledger yet."""
-    if not session.ledger_exists():
-        return {}, {}
-    with session.reading() as opened:
-        return _known_to(opened.ledger)
-
-
-def _documents_known() -> dict[str, Json]:
-    """Of the connectors that there are, by name; a ledger that cannot be asked is told, and has none."""
-    try:
-        return {name: connector.document for name, connector in _known()[0].items()}
-    except WaybillError as error:
-        output.notice(f"not compared with the connectors that there are: {error}")
-        return {}
-
-
-def _known_to(ledger: Ledger) -> tuple[ByName, ByName]:
-    """By name the connectors that there are, and of the deleted ones that have moved something the last of a name."""
-    known = {connector.name: connector for connector in ledger.connectors()}
-    gone = [one for one in ledger.connectors(include_deleted=True) if one.deleted_at and ledger.offsets(one.uid)]
-    return known, {one.name: one for one in sorted(gone, key=_deleted_at)}
-
-
-def _deleted_at(connector: Connector) -> datetime:
-    return connector.deleted_at or connector.created_at
-
-
-def _changes(checked: list[Checked], known: ByName, deleted: ByName) -> list[dict[str, Any]]:
-    return [_change(item, known.get(item.document.name), deleted.get(item.document.name)) for item in checked]
-
-
-def _change(item: Checked, old: Connector | None, former: Connector | None) -> dict[str, Any]:
-    from connect_core.config import difference
-
-    lines = difference(old.document if old else None, item.data)
-    change = "created" if old is None else "changed" if lines else "unchanged"
-    told = {"name": item.document.name, "change": change, "difference": lines, "notices": list(item.notices)}
-    return told | ({"begins_anew": _begins_anew(item, former)} if former and old is None else {})
-
-
-def _begins_anew(item: Checked, former: Connector) -> dict[str, Any]:
-    """What a name means that another connector had: nothing of that one counts."""
-    same_target = former.document.get("sink") == item.data.get("sink")
-    return {"former_uid": former.uid, "deleted_at": former.deleted_at, "same_target": same_target}
 
 
 def _said_of_beginning_anew(anew: dict[str, Any]) -> str:
@@ -201,12 +119,6 @@ def _show_changes(changes: list[dict[str, Any]], verb: str) -> None:
             output.line(f"  {line}")
 
 
-def _tell_notices(checked: list[Checked]) -> None:
-    for item in checked:
-        for text in item.notices:
-            output.notice(f"{item.where}: {text}")
-
-
 def _show_checked(documents: list[dict[str, Any]]) -> None:
     for document in documents:
         output.line(f"{document['where']}: {document['name']} is valid")
@@ -214,19 +126,3 @@ def _show_checked(documents: list[dict[str, Any]]) -> None:
             output.line(f"  note: {text}")
         for one in document.get("probe", []):
             output.line(f"  {'ok' if one['ok'] else 'MISSING'}: {one['what']}")
-
-
-# -------------------------------------------------------------------------------------------------------------- probe
-
-
-def _probe(item: Checked, home: Path | None) -> list[dict[str, Any]]:
-    """What the world says of one document, source first; a system that does not answer is told, not raised."""
-    from connect_core.config import load_settings, resolve
-
-    try:
-        resolved = resolve(item.document, home, load_settings(home), "0" * 12)
-    except WaybillError as error:
-        return [{"ok": False, "what": str(error)}]
-    from connect_core.cli.probing import probe_side
-
-    return [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink)]

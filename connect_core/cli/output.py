@@ -5,20 +5,34 @@ Progress and notices go to stderr, so that stdout holds the result and nothing e
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from connect_core.service.json_values import plain, shown_bytes
+
 if TYPE_CHECKING:
     from connect_core.cli.columns import Column, Shown
+
+__all__ = [
+    "JsonFlag",
+    "WideFlag",
+    "cell",
+    "count",
+    "emit",
+    "fields",
+    "line",
+    "notice",
+    "printable",
+    "shown_bytes",
+    "table",
+]
 
 
 def _remember(ctx: typer.Context, value: bool) -> bool:
@@ -42,23 +56,6 @@ def emit(as_json: bool, result: Any, for_people: Callable[[], None]) -> None:
         sys.stdout.write(json.dumps(result, default=plain, ensure_ascii=False, indent=2) + "\n")
     else:
         for_people()
-
-
-def plain(value: Any) -> Any:
-    """What JSON has no form for: times in ISO 8601, dataclasses as objects, bytes as text where they are text."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, (bytes, bytearray)):
-        return shown_bytes(bytes(value))
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, (set, frozenset, tuple)):
-        return sorted(value) if isinstance(value, (set, frozenset)) else list(value)
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def table(
@@ -148,8 +145,3 @@ def count(number: int, noun: str) -> str:
 def printable(text: str) -> str:
     """Control characters spelled out: names and payloads must not be able to drive the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-
-
-def shown_bytes(value: bytes) -> str:
-    """Bytes as text; those that are no UTF-8 as \\xNN."""
-    return value.decode("utf-8", errors="backslashreplace")

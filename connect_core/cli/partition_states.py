@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from connect_core.cli import output
 
-if TYPE_CHECKING:
-    from connect_core.ledger import PartitionState
-    from connect_core.replication.driver.preview import Preview
-    from connect_core.sdk.records import Partition
 
-Told = dict[str, Any]
-
-
-def of_states(states: Mapping[Partition, PartitionState]) -> list[Told]:
-    """As the ledger keeps them."""
-    return [
-        {
-            "partition": partition.key,
-            "state": state.state,
-            "since": state.since,
-            "reason": state.reason,
-            "kind": state.kind,
-            "exit_code": state.exit_code,
-        }
-        for partition, state in states.items()
-        if state.state != "active"
-    ]
-
-
-def of_previews(previews: Iterable[Preview]) -> list[Told]:
-    """As the next run would find them."""
-    keys = ("partition", "state", "since", "reason")
-    return [{key: getattr(one, key) for key in keys} for one in previews if one.state != "active"]
-
-
-def lines(told: Iterable[Told]) -> Iterator[str]:
+def lines(told: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Of those that are active nothing is said."""
     for one in told:
+        if one["state"] == "active":
+            continue
         since = f" since {output.cell(one['since'])}" if one["since"] else ""
         yield f"{one['state']}{since}: {one['partition']}" + (f": {one['reason']}" if one["reason"] else "")

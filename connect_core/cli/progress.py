@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from connect_core.cli import output
 
 if TYPE_CHECKING:
-    from connect_core.replication.driver.context import Progress, RunListener
+    from connect_core.service.run_report import Progress, RunListener
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def listening(quiet: bool = False) -> Iterator[RunListener]:
 
 
 def _lines(quiet: bool) -> RunListener:
-    from connect_core.replication.driver.report import listener
+    from connect_core.service.run_report import listener
 
     told = listener(output.notice)
     return replace(told, progress=lambda _: None) if quiet else told
@@ -38,8 +38,7 @@ def _bar() -> Iterator[RunListener]:
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from connect_core.replication.driver.context import RunListener
-    from connect_core.replication.driver.report import TaskSpeed
+    from connect_core.service.run_report import RunListener, TaskSpeed
 
     columns = (
         TextColumn("task {task.description}"),

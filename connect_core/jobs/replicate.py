@@ -46,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _moved(given: argparse.Namespace) -> Json:
     from connect_core.engine.spark_classic import SparkClassicEngine
     from connect_core.replication.backfill.run import context_of_stream
-    from connect_core.replication.driver import report
     from connect_core.replication.driver.attempts import recorded
     from connect_core.replication.driver.prepare import run_context, working
     from connect_core.replication.driver.run import RunSummary, run_connector, run_task
+    from connect_core.service import run_report
 
     begun = time.monotonic()
     with ExitStack() as stack:
@@ -73,7 +73,7 @@ def _moved(given: argparse.Namespace) -> Json:
             home,
             connector,
             engine,
-            report.listener(_say),
+            run_report.listener(_say),
             attempt_of=given.attempt_of,
             accept_gaps=given.accept_gaps,
             window_s=given.window,
@@ -85,7 +85,7 @@ def _moved(given: argparse.Namespace) -> Json:
         else:
             done = run_task(context, given.task)
             summary = RunSummary(connector.name, (done,) if done else ())
-    return report.reported(summary, time.monotonic() - begun)
+    return run_report.reported(summary, time.monotonic() - begun)
 
 
 def _check_engine(wanted: EngineOptions) -> None:
@@ -125,7 +125,7 @@ def _say(text: str) -> None:
 
 
 def _say_summary(told: Json) -> None:
-    from connect_core.replication.driver.report import lines
+    from connect_core.service.run_report import lines
 
     print("\n".join(lines(told)), flush=True)
 

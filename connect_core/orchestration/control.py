@@ -1,6 +1,6 @@
 """Pause, resume, stop and delete where Airflow runs the connectors: its switch is then the only state there is.
 
-The Airflow of a home is the one that its settings name, or the one of its local stack. Called by the command line;
+The Airflow of a home is the one that its settings name, or the one of its local stack. Called by `service`;
 imports no Airflow.
 """
 

@@ -1,4 +1,4 @@
-"""A client of Airflow's REST API v2, for the command line: the few calls that pause, start, stop and delete need.
+"""A client of Airflow's REST API v2: the few calls that pause, start, stop and delete need.
 
 Imports no Airflow, so it works from where none is installed, against any Airflow 3. Every failure is one of our errors:
 `Unreachable` when nobody answers or the server fails, `Refused` when the login does not do, `ConfigError` when Airflow

@@ -27,7 +27,7 @@ ENGINE_VARIABLE = "AIRFLOW_CONN_WAYBILL_ENGINE"
 DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 DAG_FILE = '''"""The DAGs of this Waybill installation, one for each connector of the ledger (airflow dag)."""
 
-from connect_core.orchestration import register
+from connect_core.airflow import register
 
 register(globals())
 '''
@@ -113,7 +113,7 @@ def _secrets(site: Site) -> dict[str, str]:
 
 
 def _connections() -> dict[str, str]:
-    """Of type `spark`: for spark-submit. That of the engine is looked up when a task asks (`orchestration.secrets`):
+    """Of type `spark`: for spark-submit. That of the engine is looked up when a task asks (`airflow.secrets`):
     in an environment it would be the address that the engine had when Airflow was started."""
     submit = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     return {"AIRFLOW_CONN_WAYBILL_SUBMIT": json.dumps(submit)}

@@ -112,7 +112,7 @@ def main(folder: Path) -> None:
     )
     log = structlog.get_logger(manager.__name__)
     wall, cpu = time.perf_counter(), time.process_time()
-    import connect_core.orchestration.dags  # noqa: F401
+    import connect_core.airflow.dags  # noqa: F401
 
     imported = time.perf_counter()
     result = processor._parse_file(wished, log)

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from connect_core import stack
-from connect_core.cli import session
 from connect_core.errors import EngineFailed
 from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.prepare import run_context
@@ -23,6 +22,7 @@ from connect_core.replication.driver.run import run_connector
 from connect_core.replication.worker.lane import scan, work
 from connect_core.rocketmq import Client, ClientOptions
 from connect_core.sdk.scan import ScanResult
+from connect_core.service.opened import working
 from connect_core.work import Lane, Outcome, ScanTask
 from tests.bench import bare
 from tests.bench.measures import write_logs
@@ -86,10 +86,10 @@ def _ours(place: Place, direction: str, number: int, profile: cProfile.Profile |
         source = {"rocketmq": {"connection": "main", "topics": f"bare-{number}"}}
         place.apply(f"out-{number}", source, {"file": {"path": str(place.folder / f"out-{number}.log")}})
     engine = InProcessEngine(profile)
-    with session.working() as (opened, home):
+    with working() as opened:
         connector = opened.ledger.connector(f"{direction}-{number}")
         listener = RunListener(lambda text: None, lambda progress: None)
-        run_connector(run_context(opened.ledger, opened.settings, home, connector, engine, listener))
+        run_connector(run_context(opened.ledger, opened.settings, opened.home, connector, engine, listener))
     return engine.cpu_s
 
 

@@ -9,7 +9,7 @@ import pytest
 from connect_core.config.schedule import Schedule
 from connect_core.errors import ConfigError
 from connect_core.orchestration import names
-from connect_core.orchestration.work import since_the_tick_before
+from connect_core.service.scheduled import since_the_tick_before
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

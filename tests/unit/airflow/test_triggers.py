@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from connect_core.airflow.triggers import SourceTrigger
 from connect_core.errors import Unreachable
-from connect_core.orchestration.triggers import SourceTrigger
 
 Look = Mapping[str, int] | Exception
 

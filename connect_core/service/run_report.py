@@ -15,6 +15,22 @@ from connect_core.replication.driver.run import RunSummary
 from connect_core.replication.driver.set_aside import sentence, set_aside
 from connect_core.work import Receipt
 
+__all__ = [
+    "COUNTS",
+    "Progress",
+    "RunListener",
+    "TaskSpeed",
+    "added",
+    "counts",
+    "lines",
+    "listener",
+    "noteworthy",
+    "percent",
+    "reported",
+    "span",
+    "total",
+]
+
 COUNTS = (
     "read",
     "absent",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect_core import stack
-from connect_core.orchestration.secrets import EngineOfTheStack
+from connect_core.airflow.secrets import EngineOfTheStack
 from connect_core.stack.processes import Process
 from connect_core.stack.record import Part, save
 

@@ -6,7 +6,7 @@ import pytest
 from airflow.sdk import RetryAction
 
 from connect_core import errors
-from connect_core.orchestration.retrying import ByErrorClass
+from connect_core.airflow.retrying import ByErrorClass
 
 
 @pytest.mark.parametrize("kind", [errors.Retriable, errors.Unreachable, errors.LeaseHeld, errors.EngineFailed])

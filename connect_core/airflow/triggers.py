@@ -48,13 +48,6 @@ class SourceTrigger(BaseEventTrigger):
 
     def _waiting(self) -> dict[str, int]:
         """The end of each partition that has something to move, by its key."""
-        from connect_core.config import database_url, find_home, load_settings
-        from connect_core.ledger import Ledger
-        from connect_core.replication.driver.prepare import resolved
-        from connect_core.replication.driver.preview import plan_connector
+        from connect_core.service.lag import ends_waiting
 
-        home = find_home()
-        with Ledger.glance(database_url(home)) as ledger:
-            connector = ledger.connector(self.connector)
-            previews = plan_connector(ledger, connector, resolved(ledger, load_settings(home), home, connector))
-        return {one.partition: one.end for one in previews if one.lag or one.open_from is not None or one.gaps}
+        return ends_waiting(self.connector)

@@ -1,4 +1,4 @@
-"""The operators of the DAGs: thin shells around `work`, which put a run into Airflow's terms.
+"""The operators of the DAGs: thin shells around `service.scheduled`, which put a run into Airflow's terms.
 
 An error that is expected is one line in the log, and the exit code of its class for `retrying`; no stack trace.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,13 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
+from connect_core.airflow.links import ReceiptsLink
 from connect_core.engine.parent import die_with
-from connect_core.errors import ConfigError, Retriable, WaybillError
+from connect_core.errors import Retriable, WaybillError
 from connect_core.orchestration import names
-from connect_core.orchestration.links import ReceiptsLink
-from connect_core.sdk.values import LIVE
 
 if TYPE_CHECKING:
-    from connect_core.orchestration.work import Attempt
-    from connect_core.replication.backfill.request import Request
+    from connect_core.service.scheduled import Attempt, Request
 
 
 class Replicate(BaseOperator):
@@ -41,8 +39,8 @@ class Replicate(BaseOperator):
 
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
-        from connect_core.orchestration.work import replicate
-        from connect_core.replication.driver.report import listener
+        from connect_core.service.run_report import listener
+        from connect_core.service.scheduled import replicate
 
         self._stopped = False
         with told(self.log.error):
@@ -79,12 +77,13 @@ class Reconcile(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         die_with_the_supervisor()
-        from connect_core.orchestration.work import reconcile
-        from connect_core.replication.driver.prepare import working
-        from connect_core.replication.driver.report import counts, noteworthy
+        from connect_core.service.opened import working
+        from connect_core.service.run_report import counts, noteworthy
+        from connect_core.service.scheduled import reconcile
 
-        with told(self.log.error), working() as (ledger, _, _):
-            total = reconcile(ledger, ledger.connector(self.connector), attempt_from(self.connector, 0, context))
+        with told(self.log.error), working() as opened:
+            attempt = attempt_from(self.connector, 0, context)
+            total = reconcile(opened.ledger, opened.ledger.connector(self.connector), attempt)
         if not total["ranges"]:
             raise AirflowSkipException("nothing was there to move")
         for line in (f"The receipts add up: {counts(total)}", *noteworthy(total)):
@@ -103,20 +102,15 @@ class Broken(BaseOperator):
         self.error = error
 
     def execute(self, context: Context) -> None:
-        from connect_core.replication.driver.attempts import recorded
-        from connect_core.replication.driver.prepare import working
+        from connect_core.service.scheduled import refuse
 
-        with ExitStack() as stack:
-            stack.enter_context(told(self.log.error))
-            ledger, _, _ = stack.enter_context(working())
-            uid = ledger.connector(self.connector).uid
-            stack.enter_context(recorded(ledger, uid, LIVE, attempt_of=_of(context)))
-            raise ConfigError(self.error, next_step="Mend the document and `waybill apply` it")
+        with told(self.log.error):
+            refuse(self.connector, _of(context), self.error)
 
 
 def attempt_from(connector: str, number: int, context: Context) -> Attempt:
     """What Airflow knows of an attempt: by which DAG it runs, with which words of the form, for which tick."""
-    from connect_core.orchestration.work import Attempt
+    from connect_core.service.scheduled import Attempt
 
     dag_id, run = context["dag"].dag_id, context["dag_run"]
     return Attempt(
@@ -130,7 +124,7 @@ def attempt_from(connector: str, number: int, context: Context) -> Attempt:
 
 
 def _request(context: Context) -> Request:
-    from connect_core.replication.backfill.request import Request
+    from connect_core.service.scheduled import Request
 
     given = context["params"]
     return Request(

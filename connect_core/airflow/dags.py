@@ -8,32 +8,21 @@ why, and harms no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, CronTriggerTimetable, Param, get_parsing_context
 from airflow.sdk.definitions.param import ParamsDict
 
-from connect_core.config import (
-    ConnectorDocument,
-    database_url,
-    engine_for,
-    find_home,
-    load_document,
-    load_settings,
-    masked,
-)
-from connect_core.config.document import Endpoint
-from connect_core.config.schedule import Schedule
-from connect_core.errors import ConfigError, WaybillError
-from connect_core.ledger import Connector, Ledger
+from connect_core.airflow.operators import Broken, Reconcile, Replicate
+from connect_core.airflow.retrying import patience
+from connect_core.airflow.triggers import SourceTrigger
+from connect_core.errors import WaybillError
 from connect_core.orchestration import names
-from connect_core.orchestration.operators import Broken, Reconcile, Replicate
-from connect_core.orchestration.retrying import patience
-from connect_core.orchestration.triggers import SourceTrigger
 from connect_core.sdk.values import Json
+from connect_core.service import schedules
+from connect_core.service.schedules import Connector, ConnectorDocument, Endpoint, Schedule, document_of, masked
 
 BACKFILLS_AT_ONCE = 4
 
@@ -47,19 +36,15 @@ TaskOperator = type[BaseOperator]
 def made() -> dict[str, DAG]:
     """The DAGs by id: of every connector while Airflow parses, in a task process of its own connector only."""
     wanted = get_parsing_context().dag_id
-    home = find_home()
-    settings = load_settings(home)
-
-    def kind(document: Json) -> str:
-        return engine_for(document, settings, home).kind
-
-    return {dag.dag_id: dag for row in _rows(wanted, home) for dag in dags_of(row, kind)}
+    name = None if wanted is None else names.connector_of(wanted) or ""
+    kind = schedules.kinds()
+    return {dag.dag_id: dag for row in schedules.connectors(name) for dag in dags_of(row, kind)}
 
 
 def dags_of(connector: Connector, kind_of_engine: Callable[[Json], str] = lambda _: "spark") -> list[DAG]:
     """Pure: equal rows make equal DAGs."""
     try:
-        document = load_document(connector.document, f"connector {connector.name}")
+        document = document_of(connector)
         task = _operator(kind_of_engine(connector.document))
         return [_live(connector, document, task), _backfill(connector, document, task)]
     except (WaybillError, ValueError) as error:
@@ -69,21 +54,11 @@ def dags_of(connector: Connector, kind_of_engine: Callable[[Json], str] = lambda
 def _operator(kind_of_engine: str) -> TaskOperator:
     if kind_of_engine != "submit":
         return Replicate
-    from connect_core.orchestration.submitting import (
+    from connect_core.airflow.submitting import (
         SubmittedReplicate,
     )  # brings the provider, half a second of imports
 
     return SubmittedReplicate
-
-
-def _rows(wanted: str | None, home: Path | None) -> Sequence[Connector]:
-    with Ledger.glance(database_url(home)) as ledger:
-        if wanted is None:
-            return ledger.connectors()
-        try:
-            return [ledger.connector(names.connector_of(wanted) or "")]
-        except ConfigError:  # deleted since: Airflow notices that the DAG is gone
-            return []
 
 
 def _live(connector: Connector, document: ConnectorDocument, task: TaskOperator) -> DAG:

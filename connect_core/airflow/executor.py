@@ -22,8 +22,8 @@ from airflow.executors.local_executor import LocalExecutor
 NEEDED_BY_TASKS = (
     "airflow.providers.apache.spark.hooks.spark_connect",
     "connect_core.engine.spark_connect",
-    "connect_core.orchestration.dags",
-    "connect_core.orchestration.work",
+    "connect_core.airflow.dags",
+    "connect_core.service.scheduled",
     "connect_core.stack",
 )
 """Whatever systems they are between."""

@@ -10,7 +10,7 @@ import pytest
 
 from connect_core.errors import DataError, Failure
 from connect_core.ledger import Ledger
-from connect_core.orchestration.work import Attempt, engine_of, lost_attempts, reconcile, what_it_moves
+from connect_core.service.scheduled import Attempt, engine_of, lost_attempts, reconcile, what_it_moves
 from tests.unit.replication.test_backfill import begin
 from tests.unit.replication.world import World
 

@@ -20,9 +20,9 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from airflow.timetables.simple import ContinuousTimetable
 
+from connect_core.airflow import dags
+from connect_core.airflow.dags import dags_of, made
 from connect_core.ledger import Connector, Ledger
-from connect_core.orchestration import dags
-from connect_core.orchestration.dags import dags_of, made
 
 DOCUMENT = {
     "version": 1,
@@ -108,7 +108,7 @@ def test_on_change_waits_for_a_read_only_trigger() -> None:
     (asset,) = live(schedule={"on_change": True}).schedule
     (watcher,) = asset.watchers
     path, arguments = watcher.trigger.serialize()
-    assert path == "connect_core.orchestration.triggers.SourceTrigger"
+    assert path == "connect_core.airflow.triggers.SourceTrigger"
     assert arguments == {"connector": "orders"}
 
 
@@ -137,7 +137,7 @@ def serialised() -> str:
 
 def _serialised_elsewhere(seed: str) -> str:
     """By a process in which sets have another order: this one's seed is a random one, or none."""
-    code = "from tests.unit.orchestration.test_dags import serialised; print(serialised(), end='')"
+    code = "from tests.unit.airflow.test_dags import serialised; print(serialised(), end='')"
     root = str(Path(__file__).parents[3])
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": root}
     return subprocess.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect_core.replication.driver.context import Progress
-from connect_core.replication.driver.report import TaskSpeed, added, listener, percent, span
+from connect_core.service.run_report import TaskSpeed, added, listener, percent, span
 
 
 def at(done: int, records: int, planned: int = 1000) -> Progress:

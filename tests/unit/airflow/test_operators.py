@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from connect_core.orchestration.dags import dags_of
-from connect_core.orchestration.links import ReceiptsLink
-from connect_core.orchestration.operators import attempt_from
+from connect_core.airflow.dags import dags_of
+from connect_core.airflow.links import ReceiptsLink
+from connect_core.airflow.operators import attempt_from
 from connect_core.replication.backfill.request import Request
-from tests.unit.orchestration.test_dags import connector
+from tests.unit.airflow.test_dags import connector
 
 
 def asked(**written: Any) -> Request:

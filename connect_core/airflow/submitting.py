@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException, DownstreamTasksSkipped
 
+from connect_core.airflow.links import ReceiptsLink
+from connect_core.airflow.operators import attempt_from, die_with_the_supervisor, told
 from connect_core.engine import submit
 from connect_core.engine.driver import this_process
 from connect_core.errors import Unreachable
 from connect_core.orchestration import names
-from connect_core.orchestration.links import ReceiptsLink
-from connect_core.orchestration.operators import attempt_from, die_with_the_supervisor, told
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from connect_core.orchestration.work import Attempt
     from connect_core.sdk.values import Json
+    from connect_core.service.scheduled import Attempt
 
 SUBMIT_CONNECTION = "waybill_submit"
 """The Airflow connection (type spark) that says where spark-submit runs the job."""
@@ -55,7 +55,7 @@ class SubmittedReplicate(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         die_with_the_supervisor()
 
-        from connect_core.orchestration.work import is_empty
+        from connect_core.service.scheduled import is_empty
 
         attempt = attempt_from(self.connector, self.number, context)
         with told(self.log.error), TemporaryDirectory(prefix="waybill-submit-") as folder:
@@ -66,8 +66,8 @@ class SubmittedReplicate(SparkSubmitOperator):
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
     def _submitted(self, attempt: Attempt, context: Context, result: Path) -> Json:
-        from connect_core.orchestration.work import engine_of, stream_for
-        from connect_core.replication.driver.report import listener
+        from connect_core.service.run_report import listener
+        from connect_core.service.scheduled import engine_of, stream_for
 
         stream = stream_for(attempt, listener(self.log.info))
         if stream is None:

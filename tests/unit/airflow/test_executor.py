@@ -9,7 +9,7 @@ import time
 from multiprocessing import SimpleQueue
 from pathlib import Path
 
-from connect_core.orchestration.executor import KernelLock, _free_of_semaphores
+from connect_core.airflow.executor import KernelLock, _free_of_semaphores
 
 LIMIT_S = 20
 FORKS = multiprocessing.get_context("fork")

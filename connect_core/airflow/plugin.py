@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from connect_core.orchestration.links import PREFIX, ReceiptsLink
-from connect_core.orchestration.receipts_page import app
+from connect_core.airflow.links import PREFIX, ReceiptsLink
+from connect_core.airflow.receipts_page import app
 
 
 class WaybillPlugin(AirflowPlugin):

@@ -13,8 +13,8 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
 from connect_core.errors import WaybillError
-from connect_core.ledger import Ledger, Run, SettledRange
 from connect_core.orchestration import names
+from connect_core.sdk.values import Json
 
 app = FastAPI(title="Waybill")
 
@@ -33,28 +33,27 @@ def _may_read_the_dag() -> Callable[..., object]:
 
 @app.get("/receipts", response_class=HTMLResponse, dependencies=[Depends(_may_read_the_dag())])
 def receipts(dag_id: str, run_id: str) -> HTMLResponse:
-    from connect_core.config import database_url, find_home
+    from connect_core.service.reports import of_scheduled_run
 
     connector = names.connector_of(dag_id) or ""
     try:
-        with Ledger.glance(database_url(find_home())) as ledger:
-            uid = ledger.connector(connector).uid
-            of = names.attempt_of(dag_id, run_id)
-            runs, settled = ledger.runs_of(uid, of), ledger.ranges_of_run(uid, of)
+        told = of_scheduled_run(connector, names.attempt_of(dag_id, run_id))
     except WaybillError as error:
         return HTMLResponse(_page(connector, f"<p>{escape(str(error))}</p>"), status_code=404)
-    return HTMLResponse(_page(connector, rendered(dag_id, run_id, runs, settled)))
+    return HTMLResponse(_page(connector, rendered(dag_id, run_id, told)))
 
 
-def rendered(dag_id: str, run_id: str, runs: Sequence[Run], settled: Sequence[SettledRange]) -> str:
-    """The body of the page. Pure; all text is escaped."""
-    from connect_core.replication.driver.report import counts, total
+def rendered(dag_id: str, run_id: str, told: Json) -> str:
+    """The body of the page, from `reports.of_scheduled_run`. Pure; all text is escaped."""
+    from connect_core.service.run_report import counts
 
     attempts = [
-        (run.id, run.task, run.engine, run.state, f"{run.started_at:%Y-%m-%d %H:%M:%S}", _failure(run)) for run in runs
+        (run["id"], run["task"], run["engine"], run["state"], f"{run['started_at']:%Y-%m-%d %H:%M:%S}", _failure(run))
+        for run in told["runs"]
     ]
-    rows = [_row(one) for one in sorted(settled, key=lambda one: (one.stream, one.partition.key, one.receipt.begin))]
-    sums = counts(total([one.receipt for one in settled]))
+    in_order = sorted(told["receipts"], key=lambda one: (one["stream"], one["partition"], one["begin"]))
+    rows = [_row(one) for one in in_order]
+    sums = counts(told["total"])
     back = f"../dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}"
     return "".join(
         (
@@ -66,16 +65,16 @@ def rendered(dag_id: str, run_id: str, runs: Sequence[Run], settled: Sequence[Se
     )
 
 
-def _failure(run: Run) -> str:
-    return run.failure.what if run.failure else ""
+def _failure(run: Json) -> str:
+    return str(run["failure"]["what"]) if run["failure"] else ""
 
 
-def _row(one: SettledRange) -> tuple[object, ...]:
-    receipt = one.receipt
-    numbers = (receipt.read, receipt.filtered, receipt.rejected, receipt.delivered, receipt.already, receipt.surplus)
+def _row(receipt: Json) -> tuple[object, ...]:
+    numbers = (receipt[key] for key in ("read", "filtered", "rejected", "delivered", "already", "surplus"))
     return (
-        *(one.partition.key, one.stream, receipt.begin, receipt.end, *numbers, len(receipt.gaps)),
-        *(receipt.bytes_written, round(receipt.seconds, 1), f"{one.settled_at:%H:%M:%S}", receipt.digest_sent[:16]),
+        *(receipt["partition"], receipt["stream"], receipt["begin"], receipt["end"], *numbers, receipt["gaps"]),
+        *(receipt["bytes_written"], round(receipt["seconds"], 1), f"{receipt['settled_at']:%H:%M:%S}"),
+        receipt["digest_sent"][:16],
     )
 
 

@@ -11,13 +11,14 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
+from connect_core.airflow import operators
 from connect_core.errors import DataError, OffsetGone, Retriable
 from connect_core.ledger import Ledger
-from connect_core.orchestration import operators, work
-from connect_core.orchestration.work import Attempt, Moved, reconcile, replicate
 from connect_core.replication.backfill.request import Request
 from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.window import Window
+from connect_core.service import scheduled
+from connect_core.service.scheduled import Attempt, Moved, reconcile, replicate
 
 OF = "backfill.logs manual__1"
 LOGS = ("a.log", "b.log")
@@ -115,7 +116,7 @@ def test_what_a_lost_attempt_has_settled_is_reconciled(ledger: Ledger) -> None:
 
 def test_a_task_that_gets_nowhere_is_not_started_again_at_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     moved(0)
-    monkeypatch.setattr(work, "is_done", lambda *_: False)
+    monkeypatch.setattr(scheduled, "is_done", lambda *_: False)
     with pytest.raises(Retriable, match="is not done, and there was nothing to move"):
         moved(0)
     assert moved(0, halted="paused") == Moved(0, finished=False, empty=False)

@@ -1,4 +1,4 @@
-"""What the operators do, without Airflow: one task of a run, and the sum of its receipts. Called by `operators`."""
+"""What a scheduler has done: one task of a run, and the sum of the receipts of all its tasks and their attempts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,24 @@ from connect_core.replication.driver.attempts import recorded
 from connect_core.replication.driver.backfill_task import is_done
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.prepare import run_context, working
-from connect_core.replication.driver.report import lines, reported, total
 from connect_core.replication.driver.run import RunSummary, run_task
 from connect_core.sdk.values import LIVE, Json
+from connect_core.service.run_report import lines, reported, total
+
+__all__ = [
+    "Attempt",
+    "Moved",
+    "Request",
+    "engine_of",
+    "is_empty",
+    "lost_attempts",
+    "reconcile",
+    "refuse",
+    "replicate",
+    "since_the_tick_before",
+    "stream_for",
+    "what_it_moves",
+]
 
 
 @dataclass(frozen=True)
@@ -90,6 +105,12 @@ def replicate(
             raise gets_nowhere(connector.name, context.stream)  # else Airflow starts the task again at once, for ever
         empty = not summary.receipts and _is_empty(ledger, connector, attempt)
         return Moved(len(summary.receipts), finished, empty)
+
+
+def refuse(connector: str, attempt_of: str, error: str) -> None:
+    """Of a connector whose document cannot be used: raises ConfigError, which is kept among its runs."""
+    with working() as (ledger, _, _), recorded(ledger, ledger.connector(connector).uid, LIVE, attempt_of=attempt_of):
+        raise ConfigError(error, next_step="Mend the document and `waybill apply` it")
 
 
 def engine_of(connector: str) -> EngineOptions:

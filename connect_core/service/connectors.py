@@ -1,0 +1,160 @@
+"""What connectors there are, what they do now, and what they shall do: pause, resume, stop, delete.
+
+Where Airflow runs the connectors its switch is what pauses them, and the ledger only keeps whether one is stopped;
+without Airflow the ledger keeps all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Literal
+
+from connect_core.config import load_document, masked
+from connect_core.errors import WaybillError
+from connect_core.ledger import Connector
+from connect_core.orchestration import control
+from connect_core.orchestration.rest import Airflow
+from connect_core.replication.driver.status import Status, Switch, statuses
+from connect_core.sdk.values import Json
+from connect_core.service import partition_states
+from connect_core.service.opened import AtWork, Opened, Say
+
+Wish = Literal["running", "paused", "stopped"]
+
+_LEFT_BEHIND = {
+    "source": "its sessions were not ended, and hold messages until they expire",
+    "sink": "its progress was not cleared, and stays at the broker",
+}
+
+
+def listed(opened: Opened, say: Say) -> list[Json]:
+    """All of them. `say` is told when nobody knows what is paused."""
+    now = states(opened, say)
+    return [_outline(connector, now[connector.name]) for connector in opened.ledger.connectors()]
+
+
+def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Json:
+    """One of them with its document (secrets masked), the partitions that are not simply active, the files of bytes
+    that no receipt covered, and with `revisions` all of these, the oldest first."""
+    connector = opened.ledger.connector(name)
+    history = opened.ledger.revisions(connector.uid) if revisions else []
+    now = states(opened, say)[name]
+    put_aside = partition_states.of_states(opened.ledger.partition_states(connector.uid))
+    told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
+    told |= {"aside": put_aside, "set_aside": _set_aside(connector)}
+    if revisions:
+        told["revisions"] = [
+            {"revision": r.revision, "difference": r.difference, "who": r.who, "why": r.why, "applied_at": r.applied_at}
+            for r in history
+        ]
+    return told
+
+
+def states(opened: Opened, say: Say) -> dict[str, Status]:
+    """What each does now, by name."""
+    schedules = control.schedules(opened.home, opened.settings, say)
+    return statuses(opened.ledger, opened.settings, opened.home, schedules)
+
+
+def set_state(opened: Opened, name: str, state: Wish) -> Json:
+    """Raises Unreachable when there is an Airflow and it does not answer."""
+    with control.airflow_of(opened.home, opened.settings) as airflow:
+        connector = opened.ledger.connector(name)
+        before = _wish(connector, control.switches(airflow) if airflow else None)
+        kept = state if airflow is None or state == "stopped" else "running"
+        if connector.target_state != kept:
+            opened.ledger.set_target_state(connector.uid, kept, who=opened.settings.user)
+        if airflow:
+            control.set_paused(airflow, name, state != "running")
+            if state == "stopped":
+                control.end_runs(airflow, name)
+    return {"name": name, "uid": connector.uid, "before": before, "state": state}
+
+
+def delete(opened: AtWork, name: str, *, force: bool, agree: Callable[[str], None], say: Say) -> Json:
+    """What a broker keeps for the connector is ended before; with `force` it goes also when a broker cannot be told.
+
+    `agree` is called with its uid before anything is changed, and raises when nobody agrees.
+    """
+    with control.airflow_of(opened.home, opened.settings) as airflow:
+        connector = opened.ledger.connector(name)
+        agree(connector.uid)
+        with _cleaned_up(opened, connector, airflow, force, say) as notes:
+            opened.ledger.delete(connector.uid, who=opened.settings.user, told=notes)
+        control.parse_now(opened.home, opened.settings)
+        if airflow:
+            control.end_runs(airflow, name)
+            control.forget(airflow, name)
+    return {"name": name, "uid": connector.uid, "deleted": True, "notes": notes}
+
+
+@contextmanager
+def _cleaned_up(
+    opened: AtWork, connector: Connector, airflow: Airflow | None, force: bool, say: Say
+) -> Iterator[list[str]]:
+    """Its other sides keep nothing for the connector any more. When one cannot be told that, the connector stays,
+    stopped; with `force` it goes all the same."""
+    from connect_core.replication.driver import clean_up
+
+    ends = clean_up.ends_with_remote_state(connector)
+    if not ends:
+        yield []
+        return
+    opened.ledger.set_target_state(connector.uid, "stopped", who=opened.settings.user)
+    if airflow:
+        control.end_runs(airflow, connector.name)
+    with ExitStack() as leases:
+        try:
+            notes = leases.enter_context(
+                clean_up.cleaned_up(opened.ledger, opened.settings, opened.home, connector, say)
+            )
+        except WaybillError as error:
+            if not force:
+                raise type(error)(
+                    f"{error.what}; {connector.name} is stopped, and not deleted",
+                    where=error.where,
+                    next_step="Try again when nothing works for it and the broker answers; or delete it with --force: "
+                    "then the broker keeps what it has of it",
+                ) from None
+            notes = [f"{_LEFT_BEHIND[end]} ({error.what})" for end in ends]
+        yield notes
+
+
+def _set_aside(connector: Connector) -> list[Json]:
+    """Beside the files that it writes, as far as they are on this machine."""
+    from connect_core.systems.file.aside import set_aside_beside
+    from connect_core.systems.file.options import path_of_task
+
+    path, tasks = (connector.document["sink"].get("file") or {}).get("path"), connector.document.get("tasks", 1)
+    if not path:
+        return []
+    found = [one for task in range(tasks) for one in set_aside_beside(path_of_task(path, task, tasks))]
+    return [{"file": file, "bytes": count} for file, count in found]
+
+
+def _wish(connector: Connector, switches: Mapping[str, Switch] | None) -> str:
+    """What it shall do, in the words of the verbs: running, paused or stopped."""
+    if switches is None or connector.target_state == "stopped":
+        return connector.target_state
+    switch = switches.get(connector.name, "unknown")
+    return "running" if switch == "on" else switch
+
+
+def _outline(connector: Connector, now: Status) -> Json:
+    document = load_document(connector.document, f"connector {connector.name}")
+    return {
+        "name": connector.name,
+        "uid": connector.uid,
+        "state": now.state,
+        "since": now.since,
+        "why": now.why,
+        "next_step": now.next_step,
+        "switch": now.switch,
+        "revision": connector.revision,
+        "source": document.source.system,
+        "sink": document.sink.system,
+        "tasks": document.tasks,
+        "schedule": document.schedule.words(),
+        "description": document.description,
+    }

@@ -1,0 +1,147 @@
+"""Documents before they are in the ledger, and on their way in: check, apply, templates, options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect_core.config import Checked, check_paths, difference, load_settings, resolve
+from connect_core.errors import ConfigError, WaybillError
+from connect_core.service.json_values import fields_of
+from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
+
+if TYPE_CHECKING:
+    from connect_core.config.option_models import Role
+    from connect_core.ledger import Connector, Ledger
+    from connect_core.sdk.values import Json
+    from connect_core.work import Side
+
+Look = Callable[["Role", "Side"], list["Json"]]
+"""What the world says of one end of a document: `ok`, and in words `what` was seen."""
+
+_ByName = dict[str, "Connector"]
+
+
+def would_change(paths: Sequence[Path], say: Say) -> list[Json]:
+    """What `apply` would change, a connector each. `say` is told what a person should know of the documents."""
+    checked, known, deleted = _checked(paths, say)
+    return _changes(checked, known, deleted)
+
+
+def apply(paths: Sequence[Path], *, why: str = "", say: Say, show: Callable[[list[Json]], None]) -> list[Json]:
+    """Creates or changes connectors, all of them in one transaction, or none; makes a home and its ledger when there is
+    none. `show` gets the changes before anything is stored."""
+    from connect_core.orchestration import control
+
+    checked, _, _ = _checked(paths, say)
+    with storing() as opened:
+        changes = _changes(checked, *_known_to(opened.ledger))
+        show(changes)
+        documents = {item.document.name: item.data for item in checked}
+        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why)
+        for change in changes:
+            connector = applied[change["name"]].connector
+            change |= {"uid": connector.uid, "revision": connector.revision}
+        control.parse_now(opened.home, opened.settings)
+    return changes
+
+
+def check(paths: Sequence[Path], say: Say, look: Look | None = None) -> list[Json]:
+    """Raises ConfigError with all faults at once; writes nothing. With `look` each end is asked as well."""
+    home, settings = surroundings()
+    checked = check_paths(paths, home, settings, _documents_known(say))
+    return [
+        {
+            "name": item.document.name,
+            "where": item.where,
+            "notices": list(item.notices),
+            **({"probe": _probe(item, home, look)} if look else {}),
+        }
+        for item in checked
+    ]
+
+
+def example(source: str, sink: str, name: str) -> str:
+    """A commented document to start from, in YAML."""
+    from connect_core.config.templates import template
+
+    return template(source, sink, name)
+
+
+def options(system: str, key: str = "") -> list[Json]:
+    """The options of a system, or of `connector` for the document itself; with `key` the one of that name, once for
+    each end that has it."""
+    from connect_core.config.option_pages import described
+
+    known = described(system)
+    found = [option for option in known if key in ("", option.name)]
+    if not found:
+        names = ", ".join(sorted({option.name for option in known}))
+        raise ConfigError(f'{system} has no option "{key}"', next_step=f"It has {names}")
+    return [fields_of(option) for option in found]
+
+
+def _checked(paths: Sequence[Path], say: Say) -> tuple[list[Checked], _ByName, _ByName]:
+    home, settings = surroundings()
+    known, deleted = _known()
+    checked = check_paths(paths, home, settings, {name: one.document for name, one in known.items()})
+    for item in checked:
+        for text in item.notices:
+            say(f"{item.where}: {text}")
+    return checked, known, deleted
+
+
+def _known() -> tuple[_ByName, _ByName]:
+    """None of either when there is no ledger yet."""
+    if not ledger_exists():
+        return {}, {}
+    with reading() as opened:
+        return _known_to(opened.ledger)
+
+
+def _documents_known(say: Say) -> dict[str, Json]:
+    """Of the connectors that there are, by name; a ledger that cannot be asked is told, and has none."""
+    try:
+        return {name: connector.document for name, connector in _known()[0].items()}
+    except WaybillError as error:
+        say(f"not compared with the connectors that there are: {error}")
+        return {}
+
+
+def _known_to(ledger: Ledger) -> tuple[_ByName, _ByName]:
+    """By name the connectors that there are, and of the deleted ones that have moved something the last of a name."""
+    known = {connector.name: connector for connector in ledger.connectors()}
+    gone = [one for one in ledger.connectors(include_deleted=True) if one.deleted_at and ledger.offsets(one.uid)]
+    return known, {one.name: one for one in sorted(gone, key=_deleted_at)}
+
+
+def _deleted_at(connector: Connector) -> datetime:
+    return connector.deleted_at or connector.created_at
+
+
+def _changes(checked: Sequence[Checked], known: _ByName, deleted: _ByName) -> list[Json]:
+    return [_change(item, known.get(item.document.name), deleted.get(item.document.name)) for item in checked]
+
+
+def _change(item: Checked, old: Connector | None, former: Connector | None) -> Json:
+    lines = difference(old.document if old else None, item.data)
+    change = "created" if old is None else "changed" if lines else "unchanged"
+    told: Json = {"name": item.document.name, "change": change, "difference": lines, "notices": list(item.notices)}
+    return told | ({"begins_anew": _begins_anew(item, former)} if former and old is None else {})
+
+
+def _begins_anew(item: Checked, former: Connector) -> Json:
+    """What a name means that another connector had: nothing of that one counts."""
+    same_target = former.document.get("sink") == item.data.get("sink")
+    return {"former_uid": former.uid, "deleted_at": former.deleted_at, "same_target": same_target}
+
+
+def _probe(item: Checked, home: Path | None, look: Look) -> list[Json]:
+    """What the world says of one document, source first; a system that does not answer is told, not raised."""
+    try:
+        resolved = resolve(item.document, home, load_settings(home), "0" * 12)
+    except WaybillError as error:
+        return [{"ok": False, "what": str(error)}]
+    return [*look("source", resolved.source), *look("sink", resolved.sink)]

@@ -1,0 +1,86 @@
+"""What is waiting in the sources, and what the next run would move. Asks sources and ledger; writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+
+from connect_core.config import database_url, load_document
+from connect_core.errors import WaybillError
+from connect_core.ledger import Connector, Ledger
+from connect_core.replication.driver.preview import plan_connector
+from connect_core.sdk.values import LIVE, Json
+from connect_core.service import partition_states
+from connect_core.service.opened import Opened, surroundings
+
+
+def plan(opened: Opened, name: str) -> Json:
+    """What the next run would move, by partition. `lag` in `unit`; `window_s` is how long a scheduled run stays."""
+    connector = opened.ledger.connector(name)
+    resolved = opened.resolved(connector)
+    previews = plan_connector(opened.ledger, connector, resolved)
+    return {
+        "connector": name,
+        "state": connector.target_state,
+        "lag": sum(preview.lag for preview in previews),
+        "unit": lag_unit(connector),
+        "window_s": resolved.window_s,
+        "partitions": [asdict(preview) for preview in previews],
+    }
+
+
+def lag(opened: Opened, name: str = "") -> list[Json]:
+    """Of one connector: raises what its source raises. Of all of them: one that cannot be asked has a `problem` and
+    does not hide the others."""
+    if name:
+        return [_lag(opened, opened.ledger.connector(name))]
+    return [_lag_or_why_not(opened, connector) for connector in opened.ledger.connectors()]
+
+
+def ends_waiting(name: str) -> dict[str, int]:
+    """By key the end of each partition of a connector that has something to move, for whoever looks every second: the
+    ledger's schema is not looked at."""
+    home, settings = surroundings()
+    with Ledger.glance(database_url(home)) as ledger:
+        connector = ledger.connector(name)
+        previews = plan_connector(ledger, connector, Opened(home, settings, ledger).resolved(connector))
+    return {one.partition: one.end for one in previews if one.lag or one.open_from is not None or one.gaps}
+
+
+def lag_unit(connector: Connector) -> str:
+    """What the positions of its source count."""
+    return "bytes" if "file" in connector.document["source"] else "records"
+
+
+def _lag(opened: Opened, connector: Connector) -> Json:
+    previews = plan_connector(opened.ledger, connector, opened.resolved(connector))
+    newest = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
+    since = newest.settled_at if newest else connector.created_at
+    alerts = load_document(connector.document).alerts
+    waiting = sum(preview.lag for preview in previews)
+    return {
+        "connector": connector.name,
+        "lag": waiting,
+        "unit": lag_unit(connector),
+        "settled_at": newest.settled_at if newest else None,
+        "late": bool(waiting) and _older(since, alerts.lag),
+        "silent": _older(since, alerts.silent),
+        "partitions": [
+            {key: getattr(seen, key) for key in ("partition", "committed", "end", "lag", "waiting", "state")}
+            for seen in previews
+        ],
+        "aside": partition_states.of_previews(previews),
+    }
+
+
+def _lag_or_why_not(opened: Opened, connector: Connector) -> Json:
+    try:
+        return _lag(opened, connector)
+    except WaybillError as error:
+        unknown: Json = {"lag": None, "settled_at": None, "late": False, "silent": False, "partitions": []}
+        unknown["aside"] = partition_states.of_states(opened.ledger.partition_states(connector.uid))
+        return {"connector": connector.name, **unknown, "unit": lag_unit(connector), "problem": str(error)}
+
+
+def _older(moment: datetime, limit_s: float | None) -> bool:
+    return limit_s is not None and datetime.now(UTC) - moment > timedelta(seconds=limit_s)

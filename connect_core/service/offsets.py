@@ -1,0 +1,211 @@
+"""Where reading goes on, and moving it by hand.
+
+A change takes the lease of the task that has the partition, as a run would: it waits for nobody who is alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from connect_core import systems
+from connect_core.config import revealed
+from connect_core.config.faults import nearest
+from connect_core.errors import ConfigError, Retriable
+from connect_core.ledger import Connector, LastChange, Lease, Repeats, task_lease_id
+from connect_core.planning import Assignment
+from connect_core.replication.driver.leases import LeaseRequest, acquire
+from connect_core.replication.driver.offset_checks import checked_position, floors_left
+from connect_core.replication.driver.prepare import holder, times
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Floor, Json, Position
+from connect_core.service.opened import AtWork, Opened, Say
+from connect_core.service.streams import of_stream
+
+__all__ = ["Agree", "LastChange", "Move", "committed", "history", "set_offset", "undo"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """A change of a position before it is made: offsets `before` and `after` it (None: the beginning), and what it
+    `repeats`. `undone` is the change that it takes back. `unseen`: so many messages that the target has deleted may be
+    of a range that is given up, and nobody has looked at them."""
+
+    connector: str
+    partition: str
+    before: int | None
+    after: int | None
+    repeats: Repeats
+    undone: LastChange | None = None
+    unseen: int = 0
+
+
+Agree = Callable[[Move], None]
+"""Raises when nobody wants what the move repeats: then nothing is changed."""
+
+
+def committed(opened: Opened, name: str, *, stream: str = LIVE) -> list[Json]:
+    """The committed position of each partition."""
+    connector = opened.ledger.connector(name)
+    return [
+        {
+            "stream": offset.stream,
+            "partition": offset.partition.key,
+            "incarnation": offset.position.incarnation,
+            "offset": offset.position.offset,
+            "changed_at": offset.changed_at,
+        }
+        for offset in opened.ledger.offsets(connector.uid, of_stream(stream))
+    ]
+
+
+def history(opened: Opened, name: str, *, partition: str = "", stream: str = LIVE, last: int = 50) -> list[Json]:
+    """The newest `last` moves of the committed positions, the newest first: settled ranges, and what people changed."""
+    connector = opened.ledger.connector(name)
+    only = Partition(partition) if partition else None
+    steps = opened.ledger.offset_history(connector.uid, only, last, of_stream(stream))
+    return [
+        {
+            "at": step.at,
+            "kind": step.kind,
+            "stream": step.stream,
+            "partition": step.partition.key,
+            "before": _plain(step.before),
+            "after": _plain(step.after),
+            "run": step.run_id,
+            "range": step.range_id,
+            "who": step.who,
+            "why": step.why,
+        }
+        for step in reversed(steps)
+    ]
+
+
+def set_offset(
+    opened: AtWork,
+    name: str,
+    partition: str,
+    offset: int,
+    *,
+    why: str = "",
+    abandon: bool = False,
+    agree: Agree,
+    say: Say,
+) -> Json:
+    """Moves the committed position of the live stream to where a record begins, within what the source has now. With
+    `abandon` an open range is closed without knowing what was delivered of it."""
+    connector = opened.ledger.connector(name)
+    assignment = _assignment(opened, connector)
+    part = _partition(assignment, partition)
+    before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
+    wanted = _placed(opened, connector, part, before, offset)
+    floors, unseen = _floors_left(opened, connector, part) if abandon else ([], 0)
+    repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
+    agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, unseen=unseen))
+    with _leases(opened, connector, assignment, part, say) as leases:
+        _require_unmoved(opened, connector, part, before)
+        who = opened.settings.user
+        opened.ledger.set_offset(
+            leases, connector.uid, LIVE, part, wanted, who=who, why=why, abandon=abandon, floors=floors
+        )
+    return _moved(name, partition, before, wanted, repeats)
+
+
+def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -> Json:
+    """Takes back the last change that a person made to a partition's position."""
+    connector = opened.ledger.connector(name)
+    assignment = _assignment(opened, connector)
+    part = _partition(assignment, partition)
+    before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
+    change = opened.ledger.last_change(connector.uid, LIVE, part)
+    wanted = change.before if change else before
+    repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
+    agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, undone=change))
+    with _leases(opened, connector, assignment, part, say) as leases:
+        _require_unmoved(opened, connector, part, before)
+        after = opened.ledger.undo_offset(leases, connector.uid, LIVE, part, who=opened.settings.user)
+    return _moved(name, partition, before, after, repeats)
+
+
+def _assignment(opened: Opened, connector: Connector) -> Assignment:
+    """Who has which partition. A connector that never ran is asked for its partitions now."""
+    assignment = opened.ledger.assignment(connector.uid)
+    if assignment.version:
+        return assignment
+    resolved = opened.resolved(connector)
+    partitions = systems.source(revealed(resolved.source)).partitions([])
+    return opened.ledger.assign(connector.uid, partitions, resolved.tasks, resolved.assignment)
+
+
+def _partition(assignment: Assignment, key: str) -> Partition:
+    known = {partition.key: partition for partition in assignment.shares}
+    if key not in known:
+        raise ConfigError(f'there is no partition "{key}"' + nearest(key, known))
+    return known[key]
+
+
+def _placed(
+    opened: Opened, connector: Connector, partition: Partition, before: Position | None, offset: int
+) -> Position:
+    """Raises ConfigError when reading cannot go on there."""
+    with ExitStack() as resources:
+        source = systems.source(revealed(opened.resolved(connector).source), resources)
+        return checked_position(source, partition, before, offset, f"connector {connector.name}")
+
+
+def _floors_left(opened: Opened, connector: Connector, partition: Partition) -> tuple[list[Floor], int]:
+    """Where the target of a range that is given up is looked through from then on; and how many messages it has deleted
+    before that, which nobody has looked at."""
+    with ExitStack() as resources:
+        if not opened.ledger.open_ranges(connector.uid, LIVE, [partition]):
+            return [], 0
+        sink = systems.sink(revealed(opened.resolved(connector).sink), resources)
+        known = {
+            one.target: one for one in opened.ledger.floors(connector.uid, LIVE) if one.partition_id == partition.id
+        }
+        left = floors_left(sink, known.values())
+        return left, sum(one.position - known[one.target].position for one in left)
+
+
+@contextmanager
+def _leases(
+    opened: AtWork, connector: Connector, assignment: Assignment, partition: Partition, say: Say
+) -> Iterator[list[Lease]]:
+    task = assignment.shares[partition].task
+    lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)
+    held = acquire(
+        opened.ledger,
+        [LeaseRequest(lease_id, connector.uid, LIVE, assignment.version)],
+        holder=holder(),
+        home=opened.home,
+        times=times(opened.settings),
+        say=say,
+    )
+    try:
+        yield held.leases
+    finally:
+        held.release()
+
+
+def _require_unmoved(opened: Opened, connector: Connector, partition: Partition, before: Position | None) -> None:
+    """Raises Retriable when the position is not the one any more that was agreed on. Asked under the lease."""
+    if opened.ledger.positions(connector.uid, LIVE, [partition])[partition] != before:
+        raise Retriable(
+            "a run has moved the position meanwhile; nothing was changed",
+            where=f"connector {connector.name}, partition {partition.key}",
+            next_step=f"Pause it (waybill connectors pause {connector.name}), and give the command again",
+        )
+
+
+def _moved(name: str, partition: str, before: Position | None, after: Position | None, repeats: Repeats) -> Json:
+    told = {"connector": name, "partition": partition, "before": _plain(before), "after": _plain(after)}
+    return told | {"repeats": vars(repeats)}
+
+
+def _plain(position: Position | None) -> Json | None:
+    return {"incarnation": position.incarnation, "offset": position.offset} if position else None
+
+
+def _offset(position: Position | None) -> int | None:
+    return position.offset if position else None

@@ -1,0 +1,99 @@
+"""What use cases work on: the home, the settings and the ledger, opened by an edge and given to each function.
+
+Reading never creates anything. `storing` is for what may begin a home and a ledger, `working` for what takes leases.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connect_core.config import Resolved, Settings
+    from connect_core.ledger import Connector, Ledger
+
+
+Say = Callable[[str], None]
+"""Whoever is told, while something is done, what a person should know of it."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """`home` is None when there is none and nothing needs one."""
+
+    home: Path | None
+    settings: Settings
+    ledger: Ledger
+
+    def resolved(self, connector: Connector) -> Resolved:
+        """The connector as the newest revision of its document has it."""
+        from connect_core.replication.driver.prepare import resolved
+
+        return resolved(self.ledger, self.settings, self.home, connector)
+
+
+@dataclass(frozen=True)
+class AtWork(Opened):
+    """For what takes leases: `home` holds their lock files."""
+
+    home: Path
+
+
+def surroundings() -> tuple[Path | None, Settings]:
+    """Home and settings of what needs no ledger."""
+    from connect_core.config import find_home, load_settings
+
+    home = find_home()
+    return home, load_settings(home)
+
+
+def ledger_exists() -> bool:
+    """False when a ledger would have to be made first. Raises Unreachable when the one there is cannot be reached."""
+    from connect_core.config import database_url, find_home
+    from connect_core.config.ledger_url import SQLITE_FILE, VARIABLE
+
+    home = find_home()
+    if home is None:
+        return VARIABLE in os.environ
+    database_url(home)
+    return VARIABLE in os.environ or (home / SQLITE_FILE).exists() or (home / "stack.json").exists()
+
+
+@contextmanager
+def reading() -> Iterator[Opened]:
+    """For what needs a ledger that is there. Raises Unreachable or ConfigError when there is none."""
+    from connect_core.config import database_url
+    from connect_core.ledger import Ledger
+
+    home, settings = surroundings()
+    with Ledger.open(database_url(home)) as ledger:
+        yield Opened(home, settings, ledger)
+
+
+@contextmanager
+def storing() -> Iterator[Opened]:
+    """For applying documents: makes the home and its SQLite ledger when they are missing; `ledgers.upgrade` makes any
+    other."""
+    from connect_core.config import create_home, database_url, load_settings, sqlite_url
+    from connect_core.config.ledger_url import SQLITE_FILE
+    from connect_core.ledger import Ledger, upgrade
+
+    home = create_home()
+    url = database_url(home)
+    if url == sqlite_url(home) and not (home / SQLITE_FILE).exists():
+        upgrade(url)
+    with Ledger.open(url) as ledger:
+        yield Opened(home, load_settings(home), ledger)
+
+
+@contextmanager
+def working() -> Iterator[AtWork]:
+    """For what takes leases: the home is made when only the ledger is there."""
+    from connect_core.replication.driver.prepare import working as at_work
+
+    with at_work() as (ledger, settings, home):
+        yield AtWork(home, settings, ledger)

@@ -1,0 +1,115 @@
+"""What was moved, by run and by receipt, and what was gone. Reads the ledger only."""
+
+from __future__ import annotations
+
+from connect_core.config import database_url, find_home
+from connect_core.ledger import Connector, Ledger, Run, SettledRange
+from connect_core.replication.driver.set_aside import sentence, set_aside
+from connect_core.sdk.values import LIVE, Json
+from connect_core.service.json_values import fields_of
+from connect_core.service.opened import Opened
+from connect_core.service.streams import ALL, of_stream
+
+
+def runs(opened: Opened, name: str = "", *, stream: str = ALL, last: int = 20) -> list[Json]:
+    """The newest `last` runs of a connector, or of all, the newest first. `delivered` counts also what a run that was
+    killed has settled."""
+    names = {one.uid: one.name for one in opened.ledger.connectors(include_deleted=True)}
+    uid = opened.ledger.connector(name).uid if name else None
+    found = opened.ledger.runs(uid, limit=last, stream=of_stream(stream))
+    settled = opened.ledger.settled_by([run.id for run in found if run.summary is None])
+    return [
+        {
+            "connector": names.get(run.uid, run.uid),
+            **_run(run),
+            "delivered": (run.summary or settled.get(run.id) or {}).get("delivered", 0),
+        }
+        for run in found
+    ]
+
+
+def receipts(opened: Opened, name: str = "", *, run: str = "", stream: str = "", last: int = 20) -> list[Json]:
+    """The newest `last` receipts of a connector, or of all, the newest first: of the live stream, unless a stream or a
+    run is named."""
+    wanted = of_stream(stream or (ALL if run else LIVE))
+    found = [
+        {"connector": connector.name, **_receipt(settled)}
+        for connector in _chosen(opened, name)
+        for settled in opened.ledger.receipts(connector.uid, run or None, wanted, limit=last)
+    ]
+    return sorted(found, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
+
+
+def of_scheduled_run(name: str, attempt_of: str) -> Json:
+    """All `runs` (its attempts) and `receipts` of one run of a scheduler, and the `total` of the receipts."""
+    from connect_core.service.run_report import total
+
+    with Ledger.glance(database_url(find_home())) as ledger:
+        uid = ledger.connector(name).uid
+        runs, settled = ledger.runs_of(uid, attempt_of), ledger.ranges_of_run(uid, attempt_of)
+    return {
+        "runs": [_run(run) for run in runs],
+        "receipts": [{**_receipt(one), "gaps": len(one.receipt.gaps)} for one in settled],
+        "total": total([one.receipt for one in settled]),
+    }
+
+
+def set_aside_lines(receipt: Json) -> list[str]:
+    """A sentence for each stretch of bytes that was moved out of the target before it. From `receipts`."""
+    return [sentence(aside) for aside in receipt["set_aside"]]
+
+
+def gaps(opened: Opened, name: str = "") -> list[Json]:
+    """Records that were gone when they were to be read, of a connector or of all, the newest first."""
+    found = [
+        {
+            "connector": connector.name,
+            "stream": stored.stream,
+            "partition": stored.partition.key,
+            **fields_of(stored.gap),
+            "run": stored.run_id,
+            "stored_at": stored.stored_at,
+        }
+        for connector in _chosen(opened, name)
+        for stored in reversed(opened.ledger.gaps(connector.uid))
+    ]
+    return sorted(found, key=lambda gap: gap["stored_at"], reverse=True)
+
+
+def _chosen(opened: Opened, name: str) -> list[Connector]:
+    return [opened.ledger.connector(name)] if name else opened.ledger.connectors()
+
+
+def _run(run: Run) -> Json:
+    return {**fields_of(run), "failure": fields_of(run.failure) if run.failure else None}
+
+
+def _receipt(settled: SettledRange) -> Json:
+    """One flat object a receipt; the keys are part of the promise to scripts."""
+    from connect_core.service.run_report import COUNTS  # brings the driver; a list of runs does without
+
+    receipt = settled.receipt
+    return {
+        "range": settled.id,
+        "run": settled.run_id,
+        "stream": settled.stream,
+        "partition": settled.partition.key,
+        "incarnation": settled.incarnation,
+        "task": settled.task,
+        "epoch": settled.epoch,
+        "attempts": settled.attempts,
+        "begin": receipt.begin,
+        "end": receipt.end,
+        **{name: getattr(receipt, name) for name in COUNTS},
+        "covered": receipt.covered,
+        "bytes_read": receipt.bytes_read,
+        "bytes_written": receipt.bytes_written,
+        "seconds": receipt.seconds,
+        "digest_read": receipt.digest_read,
+        "digest_sent": receipt.digest_sent,
+        "where": receipt.where,
+        "set_aside": set_aside([receipt]),
+        "reconstructed": receipt.reconstructed,
+        "revision": settled.pins.revision,
+        "settled_at": settled.settled_at,
+    }

@@ -1,0 +1,130 @@
+"""What a connector makes of its records. Each change is a new revision of the document, checked as `documents.apply`
+does it, and counts from the next range on. Changes that are made at the same moment are made one behind the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from connect_core.config import Written, check, difference
+from connect_core.errors import ConfigError
+from connect_core.sdk.values import Json
+from connect_core.service.opened import Opened
+
+OPTIONS = ("filter", "when", "to", "tags", "keys")
+
+_Change = Callable[[list[Json]], list[Json]]
+
+
+def listed(opened: Opened, name: str) -> list[Json]:
+    """In the order in which a record's outputs are numbered."""
+    return list(opened.ledger.connector(name).document.get("rules") or [])
+
+
+def add(
+    opened: Opened,
+    name: str,
+    rule: str,
+    options: Json,
+    *,
+    before: str = "",
+    enabled: bool = True,
+    why: str = "",
+    dry_run: bool = False,
+) -> Json:
+    """`before` is the rule that it stands before; else it is last. What comes out is the same for every change."""
+    new = {"name": rule} | options | ({} if enabled else {"enabled": False})
+
+    def change(rules: list[Json]) -> list[Json]:
+        if any(one["name"] == rule for one in rules):
+            raise ConfigError(f"{name} has a rule {rule} already", next_step="Change it with `waybill rules set`")
+        place = _place(rules, name, before) if before else len(rules)
+        return [*rules[:place], new, *rules[place:]]
+
+    return _changed(opened, name, change, why, dry_run)
+
+
+def set_options(
+    opened: Opened, name: str, rule: str, given: Json, unset: Collection[str], *, why: str = "", dry_run: bool = False
+) -> Json:
+    """The options that are neither `given` nor `unset` stay."""
+    _check_options(given, unset)
+
+    def change(old: Json) -> Json:
+        return {option: value for option, value in (old | given).items() if option not in unset}
+
+    return _changed(opened, name, _of_one(name, rule, change), why, dry_run)
+
+
+def enable(opened: Opened, name: str, rule: str, *, why: str = "", dry_run: bool = False) -> Json:
+    def change(old: Json) -> Json:
+        return {option: value for option, value in old.items() if option != "enabled"}
+
+    return _changed(opened, name, _of_one(name, rule, change), why, dry_run)
+
+
+def disable(opened: Opened, name: str, rule: str, *, why: str = "", dry_run: bool = False) -> Json:
+    """It is kept and does not count. When none counts, every record is filtered."""
+    return _changed(opened, name, _of_one(name, rule, lambda old: old | {"enabled": False}), why, dry_run)
+
+
+def delete(opened: Opened, name: str, rule: str, *, why: str = "", dry_run: bool = False) -> Json:
+    """Without any rule, every record passes as it is."""
+
+    def change(rules: list[Json]) -> list[Json]:
+        place = _place(rules, name, rule)
+        return rules[:place] + rules[place + 1 :]
+
+    return _changed(opened, name, change, why, dry_run)
+
+
+def _check_options(given: Json, unset: Collection[str]) -> None:
+    """Raises ConfigError for a change of options that cannot be, or is none."""
+    if wrong := [option for option in unset if option not in OPTIONS or option in given]:
+        raise ConfigError(f"--unset {wrong[0]} cannot be", next_step=f"It takes {', '.join(OPTIONS)} that are not set")
+    if not given and not unset:
+        raise ConfigError("there is nothing to change", next_step="Give an option to set, or --unset")
+
+
+def _place(rules: list[Json], name: str, rule: str) -> int:
+    names = [one["name"] for one in rules]
+    if rule not in names:
+        known = f"It has {', '.join(names)}" if names else f"Add one: waybill rules add {name} {rule}"
+        raise ConfigError(f"{name} has no rule {rule}", next_step=known)
+    return names.index(rule)
+
+
+def _of_one(name: str, rule: str, change: Callable[[Json], Json]) -> _Change:
+    def all_of_them(rules: list[Json]) -> list[Json]:
+        place = _place(rules, name, rule)
+        return [change(one) if n == place else one for n, one in enumerate(rules)]
+
+    return all_of_them
+
+
+def _changed(opened: Opened, name: str, change: _Change, why: str, dry_run: bool) -> Json:
+    while (told := _applied(opened, name, change, why, dry_run)) is None:
+        pass  # somebody else has changed the document meanwhile: the same change of what it says now
+    return told
+
+
+def _applied(opened: Opened, name: str, change: _Change, why: str, dry_run: bool) -> Json | None:
+    """None when it was made from a revision that is not the newest any more."""
+    old = opened.ledger.connector(name)
+    rules = change(list(old.document.get("rules") or []))
+    kept = {key: value for key, value in old.document.items() if key != "rules"}
+    document = kept | ({"rules": rules} if rules else {})
+    checked = check(Written(document, f"connector {name}"), opened.home, opened.settings)
+    told: Json = {"connector": name, "applied": not dry_run, "revision": old.revision, "rules": rules}
+    told |= {"difference": difference(old.document, checked.data), "notices": list(checked.notices)}
+    if old.document.get("rules") and not rules:
+        told["notices"].append("no rule is left: every record passes as it is")
+    if not dry_run:
+        applied = opened.ledger.revise(old, checked.data, who=opened.settings.user, why=why)
+        if applied is None:
+            return None
+        told["revision"] = applied.connector.revision
+        from connect_core.orchestration import control
+
+        control.parse_now(opened.home, opened.settings)
+    return told
