@@ -13,8 +13,8 @@ from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
 
 if TYPE_CHECKING:
-    from connect_core.config.option_models import Role
     from connect_core.ledger import Connector, Ledger
+    from connect_core.sdk.plugin import Role
     from connect_core.sdk.values import Json
     from connect_core.work import Side
 
