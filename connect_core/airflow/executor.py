@@ -34,10 +34,9 @@ class WarmLocalExecutor(LocalExecutor):
 
     def start(self) -> None:
         """In the scheduler's process, of which each worker, and each task, is a fork."""
-        from connect_core.systems import SYSTEMS
+        from connect_core.service.scheduled import needed_by_systems
 
-        of_systems = (name for plugin in SYSTEMS.values() for name in plugin.preload)
-        for name in (*NEEDED_BY_TASKS, *of_systems):
+        for name in (*NEEDED_BY_TASKS, *needed_by_systems()):
             import_module(name)
         super().start()
 

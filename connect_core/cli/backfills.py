@@ -15,7 +15,7 @@ from connect_core.cli.runs import EngineName, Name
 from connect_core.service.opened import reading, working
 
 if TYPE_CHECKING:
-    from connect_core.service.backfills import Request
+    from connect_core.service.backfill_runs import Request
     from connect_core.service.runs import How
 
 app = typer.Typer(no_args_is_help=True, help="Backfills and replays: what became of them, and going on with them.")
@@ -65,7 +65,7 @@ def backfill(
     as_json: JsonFlag = False,
 ) -> None:
     """Move a stretch of the past again, in a stream of its own, beside the live one."""
-    from connect_core.service.backfills import Request
+    from connect_core.service.backfill_runs import Request
 
     request = Request(
         begin=begin,
@@ -90,7 +90,7 @@ def replay(
     as_json: JsonFlag = False,
 ) -> None:
     """Move again exactly what a run has moved, in a stream of its own."""
-    from connect_core.service.backfills import Request
+    from connect_core.service.backfill_runs import Request
 
     request = Request(run=run, sink=tuple(sink or ()), id=id_, accept_gaps=accept_gaps, why=why)
     _begin_and_run(name, request, engine, as_json)
@@ -151,29 +151,29 @@ def resume(
     name: Name, stream: Stream, accept_gaps: AcceptGaps = False, engine: EngineName = "", as_json: JsonFlag = False
 ) -> None:
     """Go on with one that was killed, or has failed."""
-    from connect_core.service import backfills
+    from connect_core.service import backfill_runs
 
     with working() as opened:
-        told = backfills.resume(opened, name, stream, _how(engine, accept_gaps, as_json))
+        told = backfill_runs.resume(opened, name, stream, _how(engine, accept_gaps, as_json))
     _show_ended(told, as_json)
 
 
 @app.command()
 def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False) -> None:
     """End one for good: at its next range boundary, if it runs. What it has delivered stays in its target."""
-    from connect_core.service import backfills
+    from connect_core.service.backfills import cancel as cancel_one
 
     with reading() as opened:
-        told, changed = backfills.cancel(opened, name, stream, why=why)
+        told, changed = cancel_one(opened, name, stream, why=why)
     text = "cancelled" if changed else f"was {told['state']} already"
     output.emit(as_json, told, lambda: output.line("\n  ".join([f"{name}: {told['stream']}: {text}", *_unknown(told)])))
 
 
 def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> None:
-    from connect_core.service import backfills
+    from connect_core.service import backfill_runs
 
     with working() as opened:
-        told = backfills.begin(opened, name, request, _how(engine, request.accept_gaps, as_json))
+        told = backfill_runs.begin(opened, name, request, _how(engine, request.accept_gaps, as_json))
     if told["stream"] is None:
         output.emit(as_json, told, lambda: output.line(f"{name}: there is nothing in it to move"))
     else:

@@ -123,13 +123,11 @@ def _cleaned_up(
 
 def _set_aside(connector: Connector) -> list[Json]:
     """Beside the files that it writes, as far as they are on this machine."""
-    from connect_core.systems.file.aside import set_aside_beside
-    from connect_core.systems.file.options import path_of_task
+    from connect_core.systems import SYSTEMS
 
-    path, tasks = (connector.document["sink"].get("file") or {}).get("path"), connector.document.get("tasks", 1)
-    if not path:
-        return []
-    found = [one for task in range(tasks) for one in set_aside_beside(path_of_task(path, task, tasks))]
+    ((system, options),) = connector.document["sink"].items()
+    plugin = SYSTEMS.get(system)  # of another package, it may be gone
+    found = plugin.set_aside({**options, "tasks": connector.document.get("tasks", 1)}) if plugin else ()
     return [{"file": file, "bytes": count} for file, count in found]
 
 

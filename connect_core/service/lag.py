@@ -49,7 +49,10 @@ def ends_waiting(name: str) -> dict[str, int]:
 
 def lag_unit(connector: Connector) -> str:
     """What the positions of its source count."""
-    return "bytes" if "file" in connector.document["source"] else "records"
+    from connect_core.systems import SYSTEMS
+
+    plugin = SYSTEMS.get(next(iter(connector.document["source"])))  # of another package, it may be gone
+    return plugin.unit if plugin else "records"
 
 
 def _lag(opened: Opened, connector: Connector) -> Json:

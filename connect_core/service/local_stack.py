@@ -9,7 +9,6 @@ from connect_core import stack
 from connect_core.config import create_home, database_url, require_home
 from connect_core.config.ledger_url import SQLITE_FILE, had_a_server
 from connect_core.errors import ConfigError
-from connect_core.ledger import upgrade
 from connect_core.sdk.values import Json
 from connect_core.service.opened import Say
 from connect_core.stack import PartStatus, Stack
@@ -25,6 +24,8 @@ def up(only: Sequence[str], say: Say, show: Callable[[Json], None]) -> None:
     had_login = stack.password_file(home).exists()
     running = stack.up(home, parts=parts, report=say)
     if stack.POSTGRESQL in parts:
+        from connect_core.ledger import upgrade
+
         upgrade(database_url(home))
     show(_told(home))
     if stack.API_SERVER in parts:

@@ -25,6 +25,7 @@ from connect_core.replication.driver.prepare import run_context, working
 from connect_core.replication.driver.run import RunSummary, run_task
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.run_report import lines, reported, total
+from connect_core.systems import SYSTEMS
 
 __all__ = [
     "Attempt",
@@ -33,6 +34,7 @@ __all__ = [
     "engine_of",
     "is_empty",
     "lost_attempts",
+    "needed_by_systems",
     "reconcile",
     "refuse",
     "replicate",
@@ -275,3 +277,8 @@ def _seams(settled: Sequence[SettledRange], begins: Collection[tuple[str, str, i
             if end is not None and one.receipt.begin != end and not told:
                 yield f"{partition}: a receipt ends at {end}, the next begins at {one.receipt.begin}"
             end = one.receipt.end
+
+
+def needed_by_systems() -> Iterator[str]:
+    """Names of modules that a run loads, between whatever systems: for a scheduler that forks its tasks."""
+    return (name for plugin in SYSTEMS.values() for name in plugin.preload)

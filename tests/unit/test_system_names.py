@@ -21,8 +21,7 @@ MAY_NAME_SYSTEMS = {
     "demo/": "writes documents for these servers",
     "config/references.py": "`file` is a form of references, ${file:PATH#KEY}, and no system",
     "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",
-    "cli/history.py": "still to do: `lag_unit` is `Plugin.unit`",
-    "cli/connectors.py": "still to do: `_set_aside` is `Plugin.set_aside`; `file` is a key of what is shown as well",
+    "service/connectors.py": "`file` is a key of what is shown, and no system",
 }
 """Files and folders outside of a system's room that name one, and why."""
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from connect_core.errors import ConfigError
-from connect_core.ledger import Ledger
-from connect_core.sdk.values import LIVE, Reject
+from connect_core.ledger import Backfill, Ledger
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Part, Reject
 from connect_core.service import (
+    backfills,
     connectors,
     dead_letters,
     documents,
@@ -204,3 +206,16 @@ def test_the_attempts_of_one_run_of_a_scheduler(opened: AtWork, run: str) -> Non
     told = reports.of_scheduled_run("copy", of)
     assert {one["failure"] and one["failure"]["what"] for one in told["runs"]} == {None, "the document cannot be used"}
     assert (told["receipts"], told["total"]["ranges"]) == ([], 0)
+
+
+def test_a_backfill_is_shown_with_its_parts_until_it_is_cancelled(opened: AtWork, run: str, folder: Path) -> None:
+    parts = (Part(Partition(str(folder / "logs" / "a.log")), 0, 4, LENGTH),)
+    uid, stream = opened.ledger.connector("copy").uid, "backfill-again"
+    opened.ledger.begin_backfill(Backfill(uid, stream, "backfill", 1, {"from": "2h"}, parts, {"path": "x"}, "ann"))
+    told = backfills.shown(opened, "copy", "again")
+    assert (told["stream"], told["state"], told["done"], told["planned"]) == (stream, "running", 0, LENGTH - 4)
+    assert (told["parts"][0]["begin"], told["sink"], told["open"]) == (4, {"path": "x"}, [])
+    assert backfills.listed(opened, "copy") == backfills.listed(opened) == [told]
+    cancelled, changed = backfills.cancel(opened, "copy", stream)
+    assert (cancelled["state"], changed) == ("cancelled", True)
+    assert backfills.cancel(opened, "copy", stream)[1] is False

@@ -1,0 +1,30 @@
+"""What only reads the ledger loads no driver: it is quick, and an edge may ask often."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LIGHT = ("opened", "streams", "json_values")
+READING = ("reports", "backfills", "dead_letters", "rules", "completions", "ledgers", "schedules")
+
+
+def brought_by(names: tuple[str, ...], heavy: list[str]) -> str:
+    imports = ", ".join(f"connect_core.service.{name}" for name in names)
+    script = f"import sys, {imports}; print([name for name in {heavy} if name in sys.modules])"
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("names", "heavy"),
+    [
+        (LIGHT, ["pyarrow", "pydantic", "sqlalchemy", "connect_core.config"]),
+        (READING, ["pyspark", "httpx", "connect_core.replication.driver.run", "connect_core.systems.file.source"]),
+        (("local_stack",), ["pyspark", "sqlalchemy"]),
+    ],
+    ids=["what every command loads", "what reads the ledger", "the local stack"],
+)
+def test_what_a_module_loads(names: tuple[str, ...], heavy: list[str]) -> None:
+    assert brought_by(names, heavy) == "[]"
