@@ -22,6 +22,7 @@ MAY_NAME_SYSTEMS = {
     "config/references.py": "`file` is a form of references, ${file:PATH#KEY}, and no system",
     "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",
     "service/connectors.py": "`file` is a key of what is shown, and no system",
+    "cli/connectors.py": "the same key, where it is printed",
 }
 """Files and folders outside of a system's room that name one, and why."""
 
