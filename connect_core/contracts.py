@@ -520,6 +520,15 @@ class Inbox(Source, Protocol):
 
 
 @runtime_checkable
+class Recognising(Protocol):
+    """A source that recognises what was read already, whatever it is called now: also what another task reads."""
+
+    def recognise(self, begun: Sequence[tuple[Partition, Position]]) -> None:
+        """Driver, before each `bounds`: what else partitions of the connector have read or are about to read, by the
+        evidence of where they stand and of their open ranges. `bounds` begins none of that for another partition."""
+
+
+@runtime_checkable
 class Splitting(Protocol):
     """A source that makes partitions of what it finds once, and must be told of them later to know it again."""
 

@@ -205,12 +205,15 @@ class TaskRun(TaskContext):
 
     def _planned(self) -> list[OpenRange]:
         """The next ranges, from where reading goes on to the end that was seen when this run began."""
-        with self.summary.timed("bounds"):
-            bounds = self.bounds()
-        if not something(bounds):
-            return []
-        limits, pins = self.terms()
-        return self.open(plan_ranges(self.stream, bounds, self.slots, self.end_offsets.of, limits, pins))
+        while True:
+            with self.summary.timed("bounds"):
+                bounds = self.bounds()
+            if not something(bounds):
+                return []
+            limits, pins = self.terms()
+            opened = self.open(plan_ranges(self.stream, bounds, self.slots, self.end_offsets.of, limits, pins))
+            if opened or not self.beginnings.overtaken:
+                return opened
 
     def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]:
         """What all ranges planned now have in common, and what each of them pins."""
@@ -341,6 +344,7 @@ class TaskRun(TaskContext):
 
     def _bounds_from(self, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Where an unread partition begins is kept at once, when the source would choose another place later."""
+        self.beginnings.look(asked)
         seen = self.source.bounds(asked)
         first = {
             one: Position(there.incarnation, there.begin, there.evidence)
@@ -394,7 +398,8 @@ class TaskRun(TaskContext):
         if all(partition in known for partition in there):
             return
         resolved = context.resolved
-        now = self.ledger.assign(self.uid, there, resolved.tasks, resolved.assignment)
+        now = self.ledger.assign_beside(self.uid, there, resolved.tasks, resolved.assignment, known)
+        now = now or self.ledger.assignment(self.uid)  # the next look knows what others have found
         if now.version == self.assignment.version:
             self.assignment = now
             self.slots = {part: share.slot for part, share in shares_of(context, now, self.task).items()}

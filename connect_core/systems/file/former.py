@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from connect_core.contracts import Gap, Position
@@ -78,11 +78,11 @@ class Owners:
     """Which partition reads or has read a file. Several may have had its inode: a file that was deleted, and is still
     among those that were read before, says nothing of the one to which its inode was given."""
 
-    def __init__(self, positions: Mapping[Partition, Position | None]) -> None:
+    def __init__(self, begun: Sequence[tuple[Partition, Position | None]]) -> None:
         self._reading: dict[int, list[tuple[Partition, Evidence]]] = {}
         self._left: dict[int, list[tuple[Partition, Former]]] = {}
         self._marks: dict[str, Partition] = {}
-        for partition, position in positions.items():
+        for partition, position in begun:
             evidence = position.evidence if position else {}
             past, seen = Past.of(evidence), Evidence.of(evidence)
             self._marks |= {past.older[at : at + _MARK]: partition for at in range(0, len(past.older), _MARK)}

@@ -9,7 +9,7 @@ of another, and begins as the parts' file did cannot be told from it by a key: t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -120,12 +120,14 @@ def covered(path: str, known: Sequence[Partition]) -> bool:
 
 
 class PartBounds:
-    """One look at the parts of one plan. `positions` are those of all partitions of the task."""
+    """One look at the parts of one plan. `begun` is what all partitions have read or are about to read."""
 
-    def __init__(self, folders: Folders, rotation: Rotation, positions: Mapping[Partition, Position | None]) -> None:
+    def __init__(
+        self, folders: Folders, rotation: Rotation, begun: Sequence[tuple[Partition, Position | None]]
+    ) -> None:
         self._folders = folders
         self._rotation = rotation
-        parts = [(part, position) for one, position in positions.items() if (part := Part.of(one))]
+        parts = [(part, position) for one, position in begun if (part := Part.of(one))]
         self._open = [(_is_over(position), part) for part, position in parts if part.end is None]
         self._births = {(part.path, seen.born) for part, position in parts if (seen := _seen(position))}
 

@@ -8,7 +8,7 @@ becomes a gap; one that is empty says that a file has gone of which everything w
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
@@ -39,13 +39,12 @@ class Ways:
 
 
 class Rotation:
-    """One look at the files of one plan. `positions` are those of all partitions of the task: a renamed file that
-    the pattern matches under its new name belongs to the partition that has begun it. (Other tasks are not seen: a
-    connector with several tasks should not match the names of rotated files.)"""
+    """One look at the files of one plan. `begun` is what all partitions have read or are about to read, those of other
+    tasks too: a renamed file that the pattern matches under its new name belongs to the partition that has begun it."""
 
-    def __init__(self, folders: Folders, positions: Mapping[Partition, Position | None], ways: Ways) -> None:
+    def __init__(self, folders: Folders, begun: Sequence[tuple[Partition, Position | None]], ways: Ways) -> None:
         self._folders, self._ways = folders, ways
-        self._owners = Owners(positions)
+        self._owners = Owners(begun)
 
     def bounds(self, partition: Partition, position: Position | None) -> Bounds:
         place = position or Position(0, 0)

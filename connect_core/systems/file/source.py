@@ -38,6 +38,7 @@ class FileSource:
         self._seen: dict[tuple[Partition, int], Evidence] = {}
         self._looked: dict[Partition, Signature | None] = {}
         self._heights: Heights = {}
+        self._begun: Sequence[tuple[Partition, Position]] = ()
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """What the path names: the files that are there, and those known, the rest of which may still have to be read
@@ -61,11 +62,16 @@ class FileSource:
     def topic(self, partition: Partition) -> str:
         return ""
 
+    def recognise(self, begun: Sequence[tuple[Partition, Position]]) -> None:
+        self._begun = begun
+
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders = self._folders()
-        rotation = Rotation(folders, known, Ways(self._options.rotation_quiet_s, self._options.binary, self._heights))
-        parts = PartBounds(folders, rotation, known)
+        ways = Ways(self._options.rotation_quiet_s, self._options.binary, self._heights)
+        begun = [*known.items(), *self._begun]
+        rotation = Rotation(folders, begun, ways)
+        parts = PartBounds(folders, rotation, begun)
         return {one: _looked_at(folders, rotation, parts, one, position) for one, position in known.items()}
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
