@@ -91,7 +91,7 @@ class Bounds:
     file that was renamed, nor of a part that ends. `pushes` says that only who follows it learns whether there is
     anything (`Inbox`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
     record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen` says that this look
-    has chosen where an unread partition begins, and that a later one may choose otherwise: the choice is kept.
+    has chosen where an unread partition begins, or has seen where it stands what a later one cannot see: it is kept.
     `failure` says why this partition cannot be read now though the others can: then nothing else here counts.
     """
 

@@ -343,17 +343,18 @@ class TaskRun(TaskContext):
         return bounds
 
     def _bounds_from(self, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """Where an unread partition begins is kept at once, when the source would choose another place later."""
+        """What the source has chosen is kept at once: where an unread partition begins, or what was seen where it
+        stands."""
         self.beginnings.look(asked)
         seen = self.source.bounds(asked)
         first = {
             one: Position(there.incarnation, there.begin, there.evidence)
             for one, there in seen.items()
-            if there.chosen and not there.failure and asked[one] is None
+            if there.chosen and not there.failure and _is_news(there, asked[one])
         }
         if first:
             self.ledger.keep_seen(self.held.leases, self.uid, self.stream, first)
-            seen |= self.source.bounds(first)
+            seen = self.source.bounds({**asked, **first})
         return {one: self._with_doubt(there) if asked[one] is None else there for one, there in seen.items()}
 
     def _with_doubt(self, there: Bounds) -> Bounds:
@@ -436,6 +437,10 @@ class TaskRun(TaskContext):
             replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
             for item in items
         )
+
+
+def _is_news(there: Bounds, at: Position | None) -> bool:
+    return at is None or (at.incarnation, at.offset) == (there.incarnation, there.begin)
 
 
 def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:

@@ -201,12 +201,14 @@ class PartBounds:
             with file:
                 if is_it(file):
                     return self._readable(part, place, file, renamed=False)
-                reason = "truncated" if file.ino == part.ino and file.size() < place.offset else "replaced"
+                if not _was_left(seen, file):
+                    reason = "truncated" if file.ino == part.ino and file.size() < place.offset else "replaced"
         with self._folders.moved(part.ino, _paths(part, seen), is_it) as moved:
             if moved:
                 return self._readable(part, place, moved, renamed=True)
         with ExitStack() as files:
-            if reason == "deleted" and self._claimed(part, seen, files):
+            claimed = self._claimed(part, seen, files) if reason == "deleted" else None
+            if claimed and not _was_left(seen, claimed):
                 reason = "truncated"
         end = self._rotation.known_end(place, seen) if reason == "deleted" and part.end is None else None
         return _lost(part, place, reason, end)
@@ -222,7 +224,10 @@ class PartBounds:
         grows = part.end is None and not renamed
         waiting = max(size - end, 0) if part.end is None else 0
         oldest = min(part.begin, place.offset)
-        return Bounds(place.incarnation, place.offset, oldest, end, evidence.as_json(), grows=grows, waiting=waiting)
+        bounds = Bounds(place.incarnation, place.offset, oldest, end, evidence.as_json(), grows=grows, waiting=waiting)
+        if finished and end == place.offset and not (seen and seen.finished):  # later nobody can see that it was left
+            return replace(bounds, evidence=replace(evidence, size=size).as_json(), chosen=True)
+        return bounds
 
 
 def _paths(part: Part, seen: Evidence | None) -> tuple[str, str]:
@@ -231,6 +236,12 @@ def _paths(part: Part, seen: Evidence | None) -> tuple[str, str]:
 
 def _seen(position: Position | None) -> Evidence | None:
     return Evidence.of(position.evidence) if position else None
+
+
+def _was_left(seen: Evidence | None, file: OpenFile) -> bool:
+    """Whether its file was renamed and left alone before this one, another file, came to the path: nothing of it may
+    have been lost with that."""
+    return seen is not None and seen.finished and not file.is_as(seen)
 
 
 def _is_over(position: Position | None) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.contracts import Lane, Outcome
+from connect_core.contracts import Bounds, Lane, Outcome, Position
 from connect_core.errors import ConfigError, EngineFailed, LeaseHeld, OffsetGone, Retriable, TooManyRejects
 from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
@@ -188,6 +188,16 @@ def test_a_range_that_begins_with_a_reject_is_finished_once_the_document_tolerat
     TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert [letter.offset for letter in world.ledger.dead_letters(world.connector.uid)] == [0]
     assert world.committed() == 200
+
+
+def test_what_a_source_has_seen_where_a_partition_stands_is_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later look cannot see it."""
+    world.run()
+    seen = Bounds(0, 200, 0, 200, {"left": True}, chosen=True)
+    monkeypatch.setattr(world.source, "bounds", lambda known: dict.fromkeys(known, seen))
+    world.run()
+    (position,) = world.ledger.positions(world.connector.uid, "live", [MEMORY]).values()
+    assert position == Position(0, 200, {"left": True})
 
 
 def _paused(world: World) -> None:
