@@ -457,7 +457,8 @@ class Source(Protocol):
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Driver, before each plan: None stands for a partition never read. Checks what stood at each position. Some of
-        `known` may be retired or have ended: they are there for what their evidence says of the others."""
+        `known` may be retired or have ended: they are there for what their evidence says of the others, and come last.
+        What two of them may read belongs to the first."""
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """Driver, to plan a backfill: the first offset stored at or after that moment; the end where there is none yet.

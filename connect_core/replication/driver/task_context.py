@@ -172,10 +172,11 @@ class TaskContext:
         return positions
 
     def asked(self) -> dict[Partition, Position | None]:
-        """Where the partitions stand that the document names; and those others by whose evidence the source recognises
-        what was read already, whatever it is called now."""
+        """Where the partitions stand that the document names; behind them those others by whose evidence the source
+        recognises what was read already, whatever it is called now."""
         positions = self.positions()
-        return {one: at for one, at in positions.items() if self.lifecycle.reads(one) or (at and at.evidence)}
+        read = {one: at for one, at in positions.items() if self.lifecycle.reads(one)}
+        return read | {one: at for one, at in positions.items() if one not in read and at and at.evidence}
 
     def gaps_accepted(self) -> bool:
         """Whether this run goes on behind records that are lost."""

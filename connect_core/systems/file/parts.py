@@ -100,7 +100,9 @@ def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int)
             continue
         with file:
             if not any(part.is_of(file) for part in parts):
-                yield from (part.partition() for part in parts_of(file, path, step_bytes))
+                new = parts_of(file, path, step_bytes)
+                parts += new  # it may have another name further on
+                yield from (part.partition() for part in new)
 
 
 def _may_be_known(path: str, parts: Sequence[Part]) -> bool:

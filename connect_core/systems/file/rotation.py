@@ -121,12 +121,12 @@ class Rotation:
         return replace(past, former=(*past.former, last)), gap
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
-        """The file at the partition's path, unless another partition has begun it under its former name."""
+        """The file at the partition's path, unless another partition has begun it, or begins it, under another name."""
         file = self._folders.at(partition.key)
         if file is None:
             return None
         files.enter_context(file)
-        return file if self._owners.of(file, partition) in (None, partition) else None
+        return file if self._owners.take(file, partition) else None
 
     def _after_rename(
         self, partition: Partition, seen: Evidence, place: Position, moved: OpenFile, current: OpenFile | None
@@ -144,6 +144,7 @@ class Rotation:
         if between is None:
             return self._begun(anew, current, past) if current else _at_end(place, seen)
         with between:
+            self._owners.take(between, partition)
             return self._left(between, anew, 0, past)
 
     def _left(self, file: OpenFile, incarnation: int, begin: int, past: Past) -> Bounds:

@@ -101,6 +101,17 @@ def test_a_file_that_another_task_begins_between_look_and_plan_is_looked_at_agai
     assert tasks.lines() == sorted([b"old", b"one", b"two", b"three", b"four", b"five"])
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_file_with_two_names_is_read_by_one_task(tasks: Tasks, order: Sequence[int]) -> None:
+    tasks.log.rename(f"{tasks.log}.2")
+    tasks.log.write_bytes(b"three\n")
+    Path(f"{tasks.log}.1").unlink()
+    Path(f"{tasks.log}.1").hardlink_to(tasks.log)
+    for task in order:
+        tasks.run(task)
+    assert tasks.lines() == [b"old", b"one", b"three", b"two"]
+
+
 def test_a_file_that_a_task_had_planned_when_it_was_killed_is_its_own(tasks: Tasks) -> None:
     tasks.rotate(b"three", b"four")
     with pytest.raises(EngineFailed):
