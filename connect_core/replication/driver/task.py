@@ -207,7 +207,7 @@ class TaskRun(TaskContext):
         """The next ranges, from where reading goes on to the end that was seen when this run began."""
         while True:
             with self.summary.timed("bounds"):
-                bounds = self.bounds()
+                bounds = {one: there for one, there in self.bounds().items() if not there.later}
             if not something(bounds):
                 return []
             limits, pins = self.terms()

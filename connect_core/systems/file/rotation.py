@@ -18,6 +18,7 @@ from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import Owners, behind, left_at, looked_after, newest, owns_named, without
 from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
+from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.succession import Left, missed, next_file, undecided
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
@@ -36,6 +37,7 @@ class Ways:
     quiet_s: float
     binary: bool
     heights: Heights
+    last: LastFiles
 
 
 class Rotation:
@@ -47,6 +49,10 @@ class Rotation:
         self._owners = Owners(begun)
 
     def bounds(self, partition: Partition, position: Position | None) -> Bounds:
+        there = self._bounds(partition, position)
+        return replace(there, later=self._ways.last.is_passed(self._folders, partition, there))
+
+    def _bounds(self, partition: Partition, position: Position | None) -> Bounds:
         place = position or Position(0, 0)
         seen = Evidence.of(place.evidence)
         with ExitStack() as files:
@@ -126,7 +132,10 @@ class Rotation:
         if file is None:
             return None
         files.enter_context(file)
-        return file if self._owners.take(file, partition) else None
+        if not self._owners.take(file, partition):
+            return None
+        self._ways.last.at_path(partition, file)
+        return file
 
     def _after_rename(
         self, partition: Partition, seen: Evidence, place: Position, moved: OpenFile, current: OpenFile | None

@@ -21,6 +21,7 @@ from connect_core.systems.file.failures import require_folder
 from connect_core.systems.file.folders import Folders, as_text, matching_files, still_named
 from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
 from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
+from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.lines import LineRules
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
@@ -38,6 +39,7 @@ class FileSource:
         self._seen: dict[tuple[Partition, int], Evidence] = {}
         self._looked: dict[Partition, Signature | None] = {}
         self._heights: Heights = {}
+        self._last = LastFiles()
         self._begun: Sequence[tuple[Partition, Position]] = ()
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
@@ -68,7 +70,7 @@ class FileSource:
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders = self._folders()
-        ways = Ways(self._options.rotation_quiet_s, self._options.binary, self._heights)
+        ways = Ways(self._options.rotation_quiet_s, self._options.binary, self._heights, self._last)
         begun = [*known.items(), *self._begun]
         rotation = Rotation(folders, begun, ways)
         parts = PartBounds(folders, rotation, begun)
