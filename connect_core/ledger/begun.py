@@ -42,8 +42,8 @@ _OPEN = sa.select(
 
 def begun(connection: Connection, uid: str, stream: str, mine: Collection[str]) -> Begun:
     of_stream = {"connector": uid, "of_stream": stream}
+    opened = list(connection.execute(_OPEN, of_stream))  # first: what is settled meanwhile stands there
     standing = [row for row in connection.execute(_STANDING, of_stream) if row.partition_id not in mine]
-    opened = list(connection.execute(_OPEN, of_stream))
     places = [(Partition(row.partition_key), position_of(row)) for row in standing]
     places += [(Partition(row.partition_key), _begin_of(row)) for row in opened]
     others = {(row.partition_id, row.incarnation) for row in standing if row.next_offset}
