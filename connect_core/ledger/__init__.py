@@ -12,6 +12,7 @@ from typing import Self
 
 from connect_core.ledger.assignments import Assignments
 from connect_core.ledger.backfills import UNFINISHED, Backfill, Backfills
+from connect_core.ledger.begun import Begun
 from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision, Standing
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.floors import FloorsBeside
@@ -40,6 +41,7 @@ __all__ = [
     "UNFINISHED",
     "Applied",
     "Backfill",
+    "Begun",
     "CommittedOffset",
     "Connector",
     "DeadLetter",

@@ -6,7 +6,7 @@ The tasks of a new version may only start when no lease of an older one is live 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -26,6 +26,25 @@ class Assignments(Transactions):
 
         Writes nothing when nothing is new. Raises ConfigError for an unknown uid.
         """
+        assignment = self._assign(uid, partitions, tasks, strategy, known=None)
+        assert assignment is not None
+        return assignment
+
+    def assign_beside(
+        self, uid: str, partitions: Sequence[Partition], tasks: int, strategy: str, known: Collection[Partition]
+    ) -> Assignment | None:
+        """The same, for partitions that a source made knowing of these: None, and nothing is written, when there is
+        something to write and others have been given since. What is theirs now may be what was found."""
+        return self._assign(uid, partitions, tasks, strategy, known)
+
+    def _assign(
+        self,
+        uid: str,
+        partitions: Sequence[Partition],
+        tasks: int,
+        strategy: str,
+        known: Collection[Partition] | None,
+    ) -> Assignment | None:
         with self._read() as connection:
             current = _newest(connection, uid)
         if assigned(current, partitions, tasks, strategy) == current:
@@ -33,6 +52,8 @@ class Assignments(Transactions):
         with self._write() as connection:
             locked(connection, uid)
             current = _newest(connection, uid)
+            if known is not None and current.shares.keys() != set(known):
+                return None
             wanted = assigned(current, partitions, tasks, strategy)
             _store(connection, uid, current, wanted)
             return wanted

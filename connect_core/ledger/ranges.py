@@ -17,6 +17,8 @@ from sqlalchemy.exc import IntegrityError
 from connect_core.errors import DataError
 from connect_core.ledger.auditing import note
 from connect_core.ledger.backfills import unfinished
+from connect_core.ledger.begun import Begun, begun
+from connect_core.ledger.connectors import locked
 from connect_core.ledger.continuity import continues
 from connect_core.ledger.database import MANY, Transactions, among, now, upsert
 from connect_core.ledger.floors import FloorKey, FloorsBeside, key_of
@@ -110,6 +112,11 @@ class Ranges(Transactions):
         with self._read() as connection:
             return committed(connection, uid, stream, list(partitions))
 
+    def begun(self, uid: str, stream: str, mine: Iterable[Partition]) -> Begun:
+        """What there is besides the positions of a task's own partitions, `mine`."""
+        with self._read() as connection:
+            return begun(connection, uid, stream, {partition.id for partition in mine})
+
     def floors(self, uid: str, stream: str) -> list[Floor]:
         with self._read() as connection:
             return _floors(connection, uid, stream)
@@ -164,9 +171,10 @@ class Ranges(Transactions):
         task: int,
         ranges: Sequence[Range],
         floors: Sequence[Floor],
+        beside: Begun | None = None,
     ) -> list[OpenRange]:
         """Opens `ranges`, all of one stream, in their order, and stores the floors that are given for them; other
-        floors stay as they are.
+        floors stay as they are. Opens none when other tasks have begun something since they were `beside`.
 
         Raises DataError, and opens none, when one of them does not go on from the committed position of its partition
         (see `continuity`) or its partition has an open range; Fenced when a lease is lost.
@@ -175,7 +183,11 @@ class Ranges(Transactions):
             return []
         [stream] = {one.stream for one in ranges}
         with self._write() as connection:
+            if beside:
+                locked(connection, uid)
             fence(connection, leases)
+            if beside and begun(connection, uid, stream, beside.mine).others != beside.others:
+                return []
             require_continuous(connection, uid, stream, ranges)
             moment = now()
             _store_floors(connection, uid, stream, floors)

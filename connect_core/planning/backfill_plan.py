@@ -59,6 +59,7 @@ def within(part: Part, seen: Bounds) -> Bounds:
     """What can be read of `part` now, where a live run would read `seen`. What the source has lost of it stays a gap,
     also at its end: all of it was there when it was chosen. Nothing behind its end is touched. What took its place says
     nothing of the part that may be numbered so."""
+    seen = replace(seen, later=False)  # whatever came meanwhile: this was chosen before
     if seen.incarnation != part.incarnation:
         return replace(seen, begin=0, end=0, evidence={})
     if _differ(part.evidence, seen.evidence):

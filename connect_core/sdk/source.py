@@ -35,7 +35,8 @@ class Source(Protocol):
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Driver, before each plan: None stands for a partition never read. Checks what stood at each position. Some of
-        `known` may be retired or have ended: they are there for what their evidence says of the others."""
+        `known` may be retired or have ended: they are there for what their evidence says of the others, and come last.
+        What two of them may read belongs to the first."""
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """Driver, to plan a backfill: the first offset stored at or after that moment; the end where there is none yet.
@@ -95,6 +96,15 @@ class Inbox(Source, Protocol):
     def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
         """Driver: of a range whose attempt left no receipt, so that any of its records may have been acknowledged, or
         not. Pure."""
+
+
+@runtime_checkable
+class Recognising(Protocol):
+    """A source that recognises what was read already, whatever it is called now: also what another task reads."""
+
+    def recognise(self, begun: Sequence[tuple[Partition, Position]]) -> None:
+        """Driver, before each `bounds`: what else partitions of the connector have read or are about to read, by the
+        evidence of where they stand and of their open ranges. `bounds` begins none of that for another partition."""
 
 
 @runtime_checkable

@@ -86,8 +86,10 @@ class Bounds:
     file that was renamed, nor of a part that ends. `pushes` says that only who follows it learns whether there is
     anything (`Inbox`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
     record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen` says that this look
-    has chosen where an unread partition begins, and that a later one may choose otherwise: the choice is kept.
-    `failure` says why this partition cannot be read now though the others can: then nothing else here counts.
+    has chosen where an unread partition begins, or has seen where it stands what a later one cannot see: it is kept.
+    `later` says that what is here came when the source had begun to look: a run that ends when all is moved that was
+    there when it began leaves it to the next one. `failure` says why this partition cannot be read now though the
+    others can: then nothing else here counts.
     """
 
     incarnation: int
@@ -100,6 +102,7 @@ class Bounds:
     pushes: bool = False
     waiting: int = 0
     chosen: bool = False
+    later: bool = False
     failure: Failure | None = None
 
     @classmethod

@@ -18,11 +18,12 @@ class EndOffsets:
         self._taken_over: dict[Partition, tuple[int, Goal]] = {}
 
     def saw(self, bounds: Mapping[Partition, Bounds]) -> None:
-        """What comes later is the next run's, unless the partition is a new one under its old name."""
+        """What comes later is the next run's, unless the partition is a new one under its old name: that one too where
+        the source says that it came later."""
         for partition, seen in bounds.items():
             goal = self.of.get(partition)
             if goal is None or goal.incarnation != seen.incarnation:
-                self.of[partition] = Goal(seen.incarnation, seen.end)
+                self.of[partition] = Goal(seen.incarnation, seen.begin if seen.later else seen.end)
                 self._begins[partition] = seen.begin
 
     def aims_at(self, goals: Mapping[Partition, Goal]) -> None:

@@ -49,7 +49,8 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
         partitions = sorted(named | shares.keys())
         positions = ledger.positions(connector.uid, stream, partitions)
         at_work = isinstance(source, Inbox) and bool(ledger.live_leases(connector.uid, stream))
-        asked = {one: at for one, at in positions.items() if one in named or (at and at.evidence)}
+        asked = {one: at for one, at in positions.items() if one in named}
+        asked |= {one: at for one, at in positions.items() if one not in named and at and at.evidence}
         bounds = _as_committed(asked) if at_work else source.bounds(asked)
     opened = {item.range.partition: item.range.begin for item in ledger.open_ranges(connector.uid, stream, partitions)}
     previews = []

@@ -151,10 +151,12 @@ def _assigned(context: RunContext) -> _Shared:
 
 
 def _shared_out(context: RunContext) -> _Shared:
-    uid, ledger = context.connector.uid, context.ledger
+    uid, ledger, resolved = context.connector.uid, context.ledger, context.resolved
+    assignment = None
     with ExitStack() as resources:
-        source = systems.source(revealed(context.resolved.source), resources)
-        known = to_be_told(source, ledger.partitions(uid), ledger.partition_states(uid))
-        named = source.partitions(known)
-    assignment = ledger.assign(uid, named, context.resolved.tasks, context.resolved.assignment)
+        source = systems.source(revealed(resolved.source), resources)
+        while assignment is None:  # a file that another process has split meanwhile is not split again
+            shares = ledger.partitions(uid)
+            named = source.partitions(to_be_told(source, shares, ledger.partition_states(uid)))
+            assignment = ledger.assign_beside(uid, named, resolved.tasks, resolved.assignment, shares)
     return _Shared(assignment, frozenset(named))

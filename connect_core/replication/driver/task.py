@@ -189,12 +189,15 @@ class TaskRun(TaskContext):
 
     def _planned(self) -> list[OpenRange]:
         """The next ranges, from where reading goes on to the end that was seen when this run began."""
-        with self.summary.timed("bounds"):
-            bounds = self.bounds()
-        if not something(bounds):
-            return []
-        limits, pins = self.terms()
-        return self.open(plan_ranges(self.stream, bounds, self.slots, self.end_offsets.of, limits, pins))
+        while True:
+            with self.summary.timed("bounds"):
+                bounds = {one: there for one, there in self.bounds().items() if not there.later}
+            if not something(bounds):
+                return []
+            limits, pins = self.terms()
+            opened = self.open(plan_ranges(self.stream, bounds, self.slots, self.end_offsets.of, limits, pins))
+            if opened or not self.beginnings.overtaken:
+                return opened
 
     def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]:
         """What all ranges planned now have in common, and what each of them pins."""
@@ -342,16 +345,18 @@ class TaskRun(TaskContext):
         return bounds
 
     def _bounds_from(self, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """Where an unread partition begins is kept at once, when the source would choose another place later."""
+        """What the source has chosen is kept at once: where an unread partition begins, or what was seen where it
+        stands."""
+        self.beginnings.look(asked)
         seen = self.source.bounds(asked)
         first = {
             one: Position(there.incarnation, there.begin, there.evidence)
             for one, there in seen.items()
-            if there.chosen and not there.failure and asked[one] is None
+            if there.chosen and not there.failure and _is_news(there, asked[one])
         }
         if first:
             self.ledger.keep_seen(self.held.leases, self.uid, self.stream, first)
-            seen |= self.source.bounds(first)
+            seen = self.source.bounds({**asked, **first})
         return {one: self._with_doubt(there) if asked[one] is None else there for one, there in seen.items()}
 
     def _with_doubt(self, there: Bounds) -> Bounds:
@@ -396,7 +401,8 @@ class TaskRun(TaskContext):
         if all(partition in known for partition in there):
             return
         resolved = context.resolved
-        now = self.ledger.assign(self.uid, there, resolved.tasks, resolved.assignment)
+        now = self.ledger.assign_beside(self.uid, there, resolved.tasks, resolved.assignment, known)
+        now = now or self.ledger.assignment(self.uid)  # the next look knows what others have found
         if now.version == self.assignment.version:
             self.assignment = now
             self.slots = {part: share.slot for part, share in shares_of(context, now, self.task).items()}
@@ -434,6 +440,10 @@ class TaskRun(TaskContext):
             replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
             for item in items
         )
+
+
+def _is_news(there: Bounds, at: Position | None) -> bool:
+    return at is None or (at.incarnation, at.offset) == (there.incarnation, there.begin)
 
 
 def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:

@@ -17,6 +17,7 @@ from connect_core.errors import Retriable
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline import Pipeline
 from connect_core.planning import Assignment
+from connect_core.replication.driver.beginnings import Beginnings
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import EndOffsets
 from connect_core.replication.driver.leases import HeldLeases
@@ -59,6 +60,7 @@ class TaskContext:
         self.slots = {part: share.slot for part, share in shares_of(context, assignment, task).items()}
         self.end_offsets = EndOffsets()
         self.lifecycle = Lifecycle(self, named)
+        self.beginnings = Beginnings(self)
         self.targets: Targets | None = None
         self._homes: dict[str, Json] = {}
         """By id of the partition where it was found to stand (`Homing`): floors say so once something is settled."""
@@ -134,7 +136,10 @@ class TaskContext:
         opened: list[OpenRange] = []
         for some in in_batches(ranges, self.context.batch_ranges):
             given = [floor for one in some for floor in floors.get(one.partition, ())]
-            opened += self.ledger.plan(self.held.leases, self.summary.run_id, self.uid, self.task, some, given)
+            leases, beside = self.held.leases, self.beginnings.beside(some)
+            planned = self.ledger.plan(leases, self.summary.run_id, self.uid, self.task, some, given, beside)
+            self.beginnings.overtaken |= not planned
+            opened += planned
             self.reached(Step.PLANNED)
         return opened
 
@@ -158,10 +163,11 @@ class TaskContext:
         return positions
 
     def asked(self) -> dict[Partition, Position | None]:
-        """Where the partitions stand that the document names; and those others by whose evidence the source recognises
-        what was read already, whatever it is called now."""
+        """Where the partitions stand that the document names; behind them those others by whose evidence the source
+        recognises what was read already, whatever it is called now."""
         positions = self.positions()
-        return {one: at for one, at in positions.items() if self.lifecycle.reads(one) or (at and at.evidence)}
+        read = {one: at for one, at in positions.items() if self.lifecycle.reads(one)}
+        return read | {one: at for one, at in positions.items() if one not in read and at and at.evidence}
 
     def gaps_accepted(self) -> bool:
         """Whether this run goes on behind records that are lost."""

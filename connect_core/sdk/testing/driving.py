@@ -83,6 +83,8 @@ class Follower:
                 raise bounds.failure.as_error()
             if bounds.end > bounds.begin:
                 values += self._read(partition, bounds)
+            elif bounds.chosen and not bounds.gaps:
+                self.positions[partition] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
         return values
 
     def tell(self) -> list[Gap]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from connect_core.sdk.records import Partition
@@ -76,13 +76,15 @@ def left_at(past: Past, file: OpenFile) -> int:
 
 class Owners:
     """Which partition reads or has read a file. Several may have had its inode: a file that was deleted, and is still
-    among those that were read before, says nothing of the one to which its inode was given."""
+    among those that were read before, says nothing of the one to which its inode was given. For one look: what a
+    partition has taken in it is taken."""
 
-    def __init__(self, positions: Mapping[Partition, Position | None]) -> None:
+    def __init__(self, begun: Sequence[tuple[Partition, Position | None]]) -> None:
         self._reading: dict[int, list[tuple[Partition, Evidence]]] = {}
         self._left: dict[int, list[tuple[Partition, Former]]] = {}
         self._marks: dict[str, Partition] = {}
-        for partition, position in positions.items():
+        self._taken: dict[tuple[int, int], Partition] = {}
+        for partition, position in begun:
             evidence = position.evidence if position else {}
             past, seen = Past.of(evidence), Evidence.of(evidence)
             self._marks |= {past.older[at : at + _MARK]: partition for at in range(0, len(past.older), _MARK)}
@@ -91,6 +93,11 @@ class Owners:
             for former in past.former:
                 self._left.setdefault(former.ino, []).append((partition, former))
 
+    def take(self, file: OpenFile, partition: Partition) -> bool:
+        """Whether this partition has the file: of one that nobody has begun, the first that takes it. It may have
+        several names (hard links), or get another one while it is looked."""
+        return (self.of(file, partition) or self._taken.setdefault((file.dev, file.ino), partition)) == partition
+
     def of(self, file: OpenFile, asking: Partition | None = None) -> Partition | None:
         """None for a file of which nothing was read yet. Of several, as with a snapshot of a file system, it is the one
         that is `asking`."""
@@ -98,7 +105,8 @@ class Owners:
         owners = reading or [one for one, former in self._left.get(file.ino, ()) if file.was_left(former)]
         if owners:
             return asking if asking in owners else owners[0]
-        return self._marks.get(_mark(file.ino, file.born)) if self._marks and file.born else None
+        marked = self._marks.get(_mark(file.ino, file.born)) if self._marks and file.born else None
+        return marked or self._taken.get((file.dev, file.ino))
 
 
 def _begins_as(file: OpenFile, seen: Evidence) -> bool:

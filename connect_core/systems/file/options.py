@@ -26,8 +26,7 @@ class FileSourceOptions(BaseModel):
         json_schema_extra=_PATH,
         description="File, or pattern with `*`, `?`, `[...]` and `**`, of the files to read. Symbolic links are "
         "followed at each look: where one moves on to another file, that is read after the first; within `**` each "
-        "folder is entered once, whatever links lead to it. With several tasks it should not match the names that "
-        "rotation gives to files",
+        "folder is entered once, whatever links lead to it",
         examples=["/var/log/app/*.log"],
     )
     parallel: bool = Field(

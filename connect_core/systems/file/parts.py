@@ -9,7 +9,7 @@ of another, and begins as the parts' file did cannot be told from it by a key: t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -100,7 +100,9 @@ def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int)
             continue
         with file:
             if not any(part.is_of(file) for part in parts):
-                yield from (part.partition() for part in parts_of(file, path, step_bytes))
+                new = parts_of(file, path, step_bytes)
+                parts += new  # it may have another name further on
+                yield from (part.partition() for part in new)
 
 
 def _may_be_known(path: str, parts: Sequence[Part]) -> bool:
@@ -120,12 +122,14 @@ def covered(path: str, known: Sequence[Partition]) -> bool:
 
 
 class PartBounds:
-    """One look at the parts of one plan. `positions` are those of all partitions of the task."""
+    """One look at the parts of one plan. `begun` is what all partitions have read or are about to read."""
 
-    def __init__(self, folders: Folders, rotation: Rotation, positions: Mapping[Partition, Position | None]) -> None:
+    def __init__(
+        self, folders: Folders, rotation: Rotation, begun: Sequence[tuple[Partition, Position | None]]
+    ) -> None:
         self._folders = folders
         self._rotation = rotation
-        parts = [(part, position) for one, position in positions.items() if (part := Part.of(one))]
+        parts = [(part, position) for one, position in begun if (part := Part.of(one))]
         self._open = [(_is_over(position), part) for part, position in parts if part.end is None]
         self._births = {(part.path, seen.born) for part, position in parts if (seen := _seen(position))}
 
@@ -199,12 +203,14 @@ class PartBounds:
             with file:
                 if is_it(file):
                     return self._readable(part, place, file, renamed=False)
-                reason = "truncated" if file.ino == part.ino and file.size() < place.offset else "replaced"
+                if not _was_left(seen, file):
+                    reason = "truncated" if file.ino == part.ino and file.size() < place.offset else "replaced"
         with self._folders.moved(part.ino, _paths(part, seen), is_it) as moved:
             if moved:
                 return self._readable(part, place, moved, renamed=True)
         with ExitStack() as files:
-            if reason == "deleted" and self._claimed(part, seen, files):
+            claimed = self._claimed(part, seen, files) if reason == "deleted" else None
+            if claimed and not _was_left(seen, claimed):
                 reason = "truncated"
         end = self._rotation.known_end(place, seen) if reason == "deleted" and part.end is None else None
         return _lost(part, place, reason, end)
@@ -221,7 +227,10 @@ class PartBounds:
         grows = part.end is None and not renamed
         waiting = max(size - end, 0) if part.end is None else 0
         oldest = min(part.begin, place.offset)
-        return Bounds(place.incarnation, place.offset, oldest, end, evidence.as_json(), grows=grows, waiting=waiting)
+        bounds = Bounds(place.incarnation, place.offset, oldest, end, evidence.as_json(), grows=grows, waiting=waiting)
+        if finished and end == place.offset and not (seen and seen.finished):  # later nobody can see that it was left
+            return replace(bounds, evidence=replace(evidence, size=size).as_json(), chosen=True)
+        return bounds
 
 
 def _paths(part: Part, seen: Evidence | None) -> tuple[str, str]:
@@ -230,6 +239,12 @@ def _paths(part: Part, seen: Evidence | None) -> tuple[str, str]:
 
 def _seen(position: Position | None) -> Evidence | None:
     return Evidence.of(position.evidence) if position else None
+
+
+def _was_left(seen: Evidence | None, file: OpenFile) -> bool:
+    """Whether its file was renamed and left alone before this one, another file, came to the path: nothing of it may
+    have been lost with that."""
+    return seen is not None and seen.finished and not file.is_as(seen)
 
 
 def _is_over(position: Position | None) -> bool:

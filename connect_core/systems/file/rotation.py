@@ -8,7 +8,7 @@ becomes a gap; one that is empty says that a file has gone of which everything w
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,7 @@ from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import Owners, behind, left_at, looked_after, newest, owns_named, without
 from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
+from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.succession import Left, missed, next_file, undecided
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
@@ -36,18 +37,22 @@ class Ways:
     quiet_s: float
     binary: bool
     heights: Heights
+    last: LastFiles
 
 
 class Rotation:
-    """One look at the files of one plan. `positions` are those of all partitions of the task: a renamed file that
-    the pattern matches under its new name belongs to the partition that has begun it. (Other tasks are not seen: a
-    connector with several tasks should not match the names of rotated files.)"""
+    """One look at the files of one plan. `begun` is what all partitions have read or are about to read, those of other
+    tasks too: a renamed file that the pattern matches under its new name belongs to the partition that has begun it."""
 
-    def __init__(self, folders: Folders, positions: Mapping[Partition, Position | None], ways: Ways) -> None:
+    def __init__(self, folders: Folders, begun: Sequence[tuple[Partition, Position | None]], ways: Ways) -> None:
         self._folders, self._ways = folders, ways
-        self._owners = Owners(positions)
+        self._owners = Owners(begun)
 
     def bounds(self, partition: Partition, position: Position | None) -> Bounds:
+        there = self._bounds(partition, position)
+        return replace(there, later=self._ways.last.is_passed(self._folders, partition, there))
+
+    def _bounds(self, partition: Partition, position: Position | None) -> Bounds:
         place = position or Position(0, 0)
         seen = Evidence.of(place.evidence)
         with ExitStack() as files:
@@ -122,12 +127,15 @@ class Rotation:
         return replace(past, former=(*past.former, last)), gap
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
-        """The file at the partition's path, unless another partition has begun it under its former name."""
+        """The file at the partition's path, unless another partition has begun it, or begins it, under another name."""
         file = self._folders.at(partition.key)
         if file is None:
             return None
         files.enter_context(file)
-        return file if self._owners.of(file, partition) in (None, partition) else None
+        if not self._owners.take(file, partition):
+            return None
+        self._ways.last.at_path(partition, file)
+        return file
 
     def _after_rename(
         self, partition: Partition, seen: Evidence, place: Position, moved: OpenFile, current: OpenFile | None
@@ -145,6 +153,7 @@ class Rotation:
         if between is None:
             return self._begun(anew, current, past) if current else _at_end(place, seen)
         with between:
+            self._owners.take(between, partition)
             return self._left(between, anew, 0, past)
 
     def _left(self, file: OpenFile, incarnation: int, begin: int, past: Past) -> Bounds:

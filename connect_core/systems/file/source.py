@@ -22,6 +22,7 @@ from connect_core.systems.file.failures import require_folder
 from connect_core.systems.file.folders import Folders, as_text, matching_files, still_named
 from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
 from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
+from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.lines import LineRules
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
@@ -39,6 +40,8 @@ class FileSource:
         self._seen: dict[tuple[Partition, int], Evidence] = {}
         self._looked: dict[Partition, Signature | None] = {}
         self._heights: Heights = {}
+        self._last = LastFiles()
+        self._begun: Sequence[tuple[Partition, Position]] = ()
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """What the path names: the files that are there, and those known, the rest of which may still have to be read
@@ -62,11 +65,16 @@ class FileSource:
     def topic(self, partition: Partition) -> str:
         return ""
 
+    def recognise(self, begun: Sequence[tuple[Partition, Position]]) -> None:
+        self._begun = begun
+
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders = self._folders()
-        rotation = Rotation(folders, known, Ways(self._options.rotation_quiet_s, self._options.binary, self._heights))
-        parts = PartBounds(folders, rotation, known)
+        ways = Ways(self._options.rotation_quiet_s, self._options.binary, self._heights, self._last)
+        begun = [*known.items(), *self._begun]
+        rotation = Rotation(folders, begun, ways)
+        parts = PartBounds(folders, rotation, begun)
         return {one: _looked_at(folders, rotation, parts, one, position) for one, position in known.items()}
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:

@@ -36,6 +36,18 @@ def test_shares_are_kept_and_new_partitions_join_the_version(ledger: Ledger, uid
     assert ledger.assign(uid, parts("a", "b", "0"), 2) == second
 
 
+def test_what_was_found_without_knowing_of_others_is_not_shared_out(ledger: Ledger, uid: str) -> None:
+    first = ledger.assign(uid, parts("a"), 2)
+    second = ledger.assign(uid, parts("b"), 2)
+    assert ledger.assign_beside(uid, parts("a", "c"), 2, "even", first.shares) is None
+    assert ledger.assign_beside(uid, parts("a"), 3, "even", first.shares) is None
+    assert ledger.partitions(uid) == second.shares
+    assert ledger.assign_beside(uid, parts("a"), 2, "even", first.shares) == second
+    third = ledger.assign_beside(uid, parts("a", "c"), 2, "even", second.shares)
+    assert third is not None
+    assert third.shares.keys() == {*parts("a", "b", "c")}
+
+
 def test_another_number_of_tasks_is_a_new_version_and_the_old_one_is_kept(ledger: Ledger, uid: str) -> None:
     first = ledger.assign(uid, parts("a", "b", "c"), 1)
     second = ledger.assign(uid, parts("a", "b", "c", "d"), 2)

@@ -63,6 +63,30 @@ def test_a_floor_that_is_told_for_each_range_is_one(worker: Worker) -> None:
     assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 1)]
 
 
+def test_what_is_begun_beside_others_is_planned_while_they_begin_nothing(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    worker.move(Q1)
+    seen = ledger.begun(uid, LIVE, [Q0])
+    assert seen.places == ((Q1, Position(0, 100, {"last": 99})),)
+    worker.move(Q1, 100, 200)  # it goes on in what it has begun
+    [opened] = ledger.plan([worker.lease], worker.run_id, uid, 0, [planned(Q0)], [], seen)
+    assert ledger.begun(uid, LIVE, [Q0]).places[1:] == ((Q0, Position(0, 0, opened.range.evidence)),)
+    assert ledger.begun(uid, LIVE, [Q1]).others != ledger.begun(uid, LIVE, [Q1, Q0]).others == frozenset()
+
+
+def test_of_two_that_begin_at_once_one_looks_again(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    both = threading.Barrier(2)
+
+    def plan(mine: Partition) -> int:
+        seen = ledger.begun(uid, LIVE, [mine])
+        both.wait(30)
+        return len(ledger.plan([worker.lease], worker.run_id, uid, 0, [planned(mine)], [], seen))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(plan, [Q0, Q1])) == [0, 1]
+
+
 def test_who_else_writes_a_target(ledger: Ledger) -> None:
     first, second = Worker.started(ledger, "first"), Worker.started(ledger, "second")
     first.plan(planned(Q0), planned(Q1), floors=[Floor("", "/out", 1), Floor(Q0.id, "copy:0", 5)])

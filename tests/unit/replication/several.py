@@ -29,7 +29,7 @@ class SeveralSources:
 
     parts: dict[Partition, MemorySource]
     named: set[Partition]
-    asked: list[set[Partition]] = field(default_factory=list)
+    asked: list[list[Partition]] = field(default_factory=list)
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return sorted(self.named & {*self.parts})
@@ -38,7 +38,7 @@ class SeveralSources:
         return ""
 
     def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        self.asked.append({*known})
+        self.asked.append([*known])
         return {one: self.parts[one].bounds({one: at})[one] for one, at in known.items()}
 
     def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:

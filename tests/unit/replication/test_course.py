@@ -46,6 +46,10 @@ def test_nothing_behind_the_end_of_a_part_is_seen() -> None:
     assert within(part, Bounds(0, 12, 0, 15)) == Bounds(0, 12, 0, 15)
 
 
+def test_what_was_chosen_is_moved_whenever_it_came() -> None:
+    assert within(Part(A, 0, 10, 20), Bounds(0, 12, 0, 50, later=True)) == Bounds(0, 12, 0, 20)
+
+
 def test_what_the_source_has_lost_at_the_end_of_a_part_is_a_gap() -> None:
     """All of the part was there when it was chosen."""
     lost = Gap(0, 15, 20, "rewound")

@@ -35,6 +35,8 @@ def test_a_partition_that_is_a_new_one_has_a_new_goal() -> None:
     assert end_offsets.of == {A: Goal(1, 4)}
     assert end_offsets.progress({A: Position(0, 20, {})}) == (0, 4)
     assert end_offsets.progress({A: Position(1, 3, {})}) == (3, 4)
+    end_offsets.saw({A: Bounds(2, 0, 0, 9, later=True)})
+    assert end_offsets.progress({A: Position(1, 4, {})}) == (0, 0)
 
 
 def test_what_it_took_over_is_part_of_it() -> None:

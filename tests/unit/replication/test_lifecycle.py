@@ -366,6 +366,14 @@ def test_what_the_document_names_no_more_is_not_read(four: SeveralWorld) -> None
     assert "b is named again: it goes on where it was" in four.said
 
 
+def test_the_source_is_asked_first_for_what_is_read(four: SeveralWorld) -> None:
+    """What two partitions may read belongs to the first: one that is retired would never read it."""
+    four.run()
+    four.several.named = {B, C, D}
+    four.run()
+    assert four.several.asked[-1] == [B, C, D, A]
+
+
 def test_what_was_open_of_a_retired_partition_is_finished(four: SeveralWorld) -> None:
     execute = four.engine.execute
     four.engine.execute = lambda lanes: (_ for _ in ()).throw(EngineFailed("killed"))  # type: ignore[method-assign]

@@ -15,6 +15,7 @@ from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.values import Bounds, Position
 from connect_core.work import Lane, Outcome
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
@@ -188,6 +189,16 @@ def test_a_range_that_begins_with_a_reject_is_finished_once_the_document_tolerat
     TaskRun(context, assignment, 0, world.source, world.sink).run()
     assert [letter.offset for letter in world.ledger.dead_letters(world.connector.uid)] == [0]
     assert world.committed() == 200
+
+
+def test_what_a_source_has_seen_where_a_partition_stands_is_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later look cannot see it."""
+    world.run()
+    seen = Bounds(0, 200, 0, 200, {"left": True}, chosen=True)
+    monkeypatch.setattr(world.source, "bounds", lambda known: dict.fromkeys(known, seen))
+    world.run()
+    (position,) = world.ledger.positions(world.connector.uid, "live", [MEMORY]).values()
+    assert position == Position(0, 200, {"left": True})
 
 
 def _paused(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,59 @@ def test_a_part_that_was_read_does_not_need_its_file(log: Path) -> None:
     follower.run()
     os.unlink(log)
     assert [len(bounds.gaps) for bounds in follower.source.bounds(follower.positions).values()] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("step", [20, 1000])
+@pytest.mark.parametrize("rest", [b"", b"rest\n", b"no line feed"])
+@pytest.mark.parametrize("same_inode", [False, True])
+def test_a_file_that_was_rotated_and_read_may_be_deleted(log: Path, step: int, rest: bytes, same_inode: bool) -> None:
+    """Said once, and nothing is lost: another file at the path says nothing of it, nor one with its inode."""
+    head, new = b"line 00\n", b"line 00\nnew\n"
+    log.write_bytes(head * 10)
+    follower = follow(log, step)
+    follower.run()
+    append(log, rest)
+    log.rename(f"{log}.1")
+    assert follower.run() == rest.splitlines()
+    log.write_bytes(new * 10)
+    if same_inode:
+        give_its_inode(follower, log)
+    else:
+        assert follower.run() == new.splitlines() * 10
+    os.unlink(f"{log}.1")
+    assert [(gap.reason, gap.loses) for gap in follower.tell()] == [("ended", False)]
+    assert follower.run() == (new.splitlines() * 10 if same_inode else [])
+    append(log, b"more\n")
+    assert follower.run() == [b"more"]
+    assert (follower.tell(), follower.gaps) == ([], [])
+
+
+def test_a_file_that_went_before_anybody_saw_that_it_was_rotated_is_a_gap(log: Path) -> None:
+    """It may have grown since it was read."""
+    follower = follow(log, 1000)
+    follower.run()
+    log.unlink()
+    log.write_bytes(b"new line\n" * 10)
+    follower.run()
+    assert [(gap.reason, gap.loses) for gap in follower.tell()] == [("replaced", True)]
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def give_its_inode(follower: Follower, log: Path) -> None:
+    """As a file system does that gives the inode of a deleted file to the next one: here the parts get that of `log`,
+    which begins as their file did."""
+    ino = log.stat().st_ino
+    for partition, position in list(follower.positions.items()):
+        part = Part.of(partition)
+        assert part is not None
+        assert position is not None
+        del follower.positions[partition]
+        moved = replace(position, evidence={**position.evidence, "ino": ino})
+        follower.positions[replace(part, ino=ino).partition()] = moved
 
 
 @pytest.mark.parametrize("step", [20, 1000])

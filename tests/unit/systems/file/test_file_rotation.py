@@ -162,6 +162,28 @@ def test_a_renamed_file_that_the_pattern_matches_is_not_read_again(log: Path, tm
     assert follower.gaps == []
 
 
+@pytest.mark.parametrize("parallel", [False, True])
+def test_two_hard_links_are_one_file(log: Path, tmp_path: Path, parallel: bool) -> None:
+    """As a rotation by `ln` and `rm` leaves it for a moment."""
+    follower = follow(tmp_path / "app.log*", parallel=parallel)
+    os.link(log, f"{log}.1")
+    assert follower.run() == [b"one", b"two"]
+    log.unlink()
+    append(Path(f"{log}.1"), b"three\n")
+    log.write_bytes(b"new\n")
+    assert sorted(follower.run()) == [b"new", b"three"]
+    assert follower.gaps == []
+
+
+def test_of_two_links_to_a_file_the_one_that_is_read_has_it(log: Path, tmp_path: Path) -> None:
+    """A partition that the document names no more is told of last: it takes nothing from those that are read."""
+    former = tmp_path / "former.log"
+    former.symlink_to(log)
+    follower = follow(log)
+    follower.positions = {Partition(str(log)): None, Partition(str(former)): Position(3, 0, {"older": "x" * 12})}
+    assert follower.run() == [b"one", b"two"]
+
+
 @pytest.mark.parametrize(("rotations", "again"), [(8, []), (10, [b"file 0"])])
 def test_a_pattern_that_names_more_knows_the_last_files_of_a_log(
     tmp_path: Path, rotations: int, again: list[bytes]
@@ -190,7 +212,7 @@ def test_a_file_with_the_inode_of_one_that_is_gone_belongs_to_its_own_log(
     dead = Former(0, status.st_dev, status.st_ino, 4, identity.fingerprint(b"dead"), 80, born=1)
     positions = {mine: begun.positions[mine], other: Position(1, 0, Past((dead,)).as_json())}
     order = [mine, other] if first == "living" else [other, mine]
-    owners = Owners({one: positions[one] for one in order})
+    owners = Owners([(one, positions[one]) for one in order])
     with identity.OpenFile(str(log)) as file:
         assert owners.of(file) == mine
     Path(f"{log}.1").write_bytes(b"dead\n")
