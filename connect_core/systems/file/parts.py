@@ -17,7 +17,7 @@ from connect_core.errors import WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.folders import Folders, inode_of, opened
-from connect_core.systems.file.former import newest
+from connect_core.systems.file.former import behind
 from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, OpenFile, Verdict, open_if_there
 from connect_core.systems.file.rotation import ENDED, Rotation
 from connect_core.systems.file.succession import missed, undecided
@@ -150,7 +150,7 @@ class PartBounds:
                 return found
             births = [born for path, born in self._births if path == part.path and born > seen.born]
             before = min([*births, *([current.born] if current else [])], default=0)
-            between = missed(self._folders, part.path, max(seen.born, newest(seen.past)), before, self._knows)
+            between = missed(self._folders, part.path, behind(seen, seen.past, place), before, self._knows)
         if not between:
             return found
         past = replace(seen.past, former=(*seen.past.former, between[-1].unread))

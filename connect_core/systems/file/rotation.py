@@ -16,8 +16,8 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders
-from connect_core.systems.file.former import Owners, behind, left_at, looked_after, newest, owns_named, without
-from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
+from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
+from connect_core.systems.file.identity import NO_PAST, Evidence, OpenFile, Past, Verdict, open_if_there
 from connect_core.systems.file.succession import Left, missed, next_file, undecided
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
@@ -66,10 +66,11 @@ class Rotation:
                 lost = Gap(place.incarnation, place.offset, None, _REASONS[Verdict.SHORTER])
                 return _with(self._left(cut, place.incarnation + 1, 0, past), (*gaps, lost))
             gone = self._gone(partition, replace(seen, past=past), place, current, verdict)
+            read = behind(seen, past, place)
             # It may come back, as when its volume was not there for a while.
             if seen.head_bytes and verdict in (None, Verdict.OTHER):
-                past = behind(seen, past, place)
-            past, perhaps = self._missed(partition, place, current, past, max(seen.born, newest(past)))
+                past = read
+            past, perhaps = self._missed(partition, place, current, past, read)
             return _with(
                 self._begun(place.incarnation + 1, current, past, gone if gone.loses else perhaps or gone), gaps
             )
@@ -110,11 +111,11 @@ class Rotation:
         return Gap(place.incarnation, place.offset, end, reason)
 
     def _missed(
-        self, partition: Partition, place: Position, current: OpenFile | None, past: Past, since: int
+        self, partition: Partition, place: Position, current: OpenFile | None, past: Past, read: Past
     ) -> tuple[Past, Gap | None]:
         """Behind a file that is gone others may have been at the path: a person has to say whether they were. Once that
         is settled, those made before the last of them are asked about no more."""
-        between = missed(self._folders, partition.key, since, current.born if current else 0, self.knows)
+        between = missed(self._folders, partition.key, read, current.born if current else 0, self.knows)
         if not between:
             return past, None
         last = replace(between[-1].unread, incarnation=place.incarnation)
@@ -158,7 +159,7 @@ class Rotation:
     def _unidentified(self, partition: Partition, place: Position, current: OpenFile | None, past: Past) -> Bounds:
         """A partition whose file was never looked at: new, or moved there by a person, or its file had gone and may be
         back."""
-        past, perhaps = self._missed(partition, place, current, past, newest(past) if place.offset == 0 else 0)
+        past, perhaps = self._missed(partition, place, current, past, past if place.offset == 0 else NO_PAST)
         if perhaps:
             return self._begun(place.incarnation + 1, current, past, perhaps)
         if current is None:

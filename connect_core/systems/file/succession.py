@@ -16,8 +16,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from connect_core.systems.file.content import compression
+from connect_core.systems.file.copies import kept_times, was_read
 from connect_core.systems.file.folders import Folders, opened
-from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile
+from connect_core.systems.file.former import newest
+from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile, Past
 from connect_core.systems.file.patterns import Scheme
 
 _BLOCK = 1024 * 1024
@@ -65,14 +68,14 @@ class Missed:
     unread: Former
 
 
-def missed(folders: Folders, key: str, since: int, before: int, known: Callable[[OpenFile], bool]) -> list[Missed]:
-    """The files, by age, that may have been the log `key` after a file that was made at `since`, and before one that
-    was made at `before` (0: nothing is at the path).
+def missed(folders: Folders, key: str, read: Past, before: int, known: Callable[[OpenFile], bool]) -> list[Missed]:
+    """The files, by age, that may have been the log `key` after those that were `read`, and before one that was made at
+    `before` (0: nothing is at the path).
 
-    A copy or a compressed file that kept the log's times is older inside than outside, and is none of them. Where the
-    file system does not say when files were made, nobody can tell them from older ones: then none is found, nor for a
-    link.
+    What holds only what was read, as a copy of it that kept its times does, is none of them. Where the file system does
+    not say when files were made, nobody can tell them from older ones: then none is found, nor for a link.
     """
+    since = newest(read)
     if not since or os.path.islink(key):
         return []
     own = os.path.basename(key)
@@ -82,7 +85,9 @@ def missed(folders: Folders, key: str, since: int, before: int, known: Callable[
         if path == place or folders.names(path) or not _is_named_after(os.path.basename(path), own):
             continue
         with opened(path) as file:
-            if file is not None and _was_between(file, since, before) and not known(file):
+            if file is None or not _was_between(file, since, before) or known(file):
+                continue
+            if not was_read(file, read.former):
                 found.append(Missed(path, file.born, _unread(file)))
     return sorted(found, key=lambda one: one.born)
 
@@ -101,9 +106,10 @@ def _is_named_after(name: str, own: str) -> bool:
 
 
 def _was_between(file: OpenFile, since: int, before: int) -> bool:
-    if not file.size() or file.status().st_mtime_ns < file.born:
+    """A compressed file bears the times of its log: what was written last before `since` did not come after that."""
+    if not file.size() or not since < file.born or 0 < before <= file.born:
         return False
-    return since < file.born and not 0 < before <= file.born
+    return file.status().st_mtime_ns >= since or not compression(file)
 
 
 def _unread(file: OpenFile) -> Former:
@@ -181,7 +187,7 @@ class _Look:
 
     def judged(self, file: OpenFile) -> Next | None:
         """None for a copy of one of the two. A copy that did not keep its times looks like a log of equal lines."""
-        copied = bool(file.born) and file.status().st_mtime_ns < file.born  # its content is older than itself
+        copied = kept_times(file)
         same = _begins(self._left, file)
         if copied and (same or (self._current is not None and _begins(self._current, file))):
             return None

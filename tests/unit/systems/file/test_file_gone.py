@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from dataclasses import replace
@@ -190,6 +191,54 @@ def settled(follower: Follower, log: Path) -> None:
     """What the look has found, gaps included, is settled."""
     bounds = follower.source.bounds(follower.positions)[Partition(str(log))]
     follower.positions[Partition(str(log))] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
+
+
+@pytest.mark.parametrize(
+    ("content", "age_ns"),
+    [
+        (b"three\n", 2_000_000),
+        (b"three\n", 7_200 * 10**9),
+        (b"one\ntwo\nthree\n", 2_000_000),
+        (b"one\nTWO\n", 2_000_000),
+        (gzip.compress(b"three\n"), 2_000_000),
+        (gzip.compress(b"one\ntwo\nthree\n"), 2_000_000),
+    ],
+)
+def test_what_looks_older_than_it_is_and_holds_what_nobody_read_is_asked_about(
+    log: Path, content: bytes, age_ns: int
+) -> None:
+    """Its time was set, as people and rsync do it: it is no copy for that."""
+    follower = follow(log)
+    follower.run()
+    log.unlink()
+    log.write_bytes(content)
+    missed = log.rename(f"{log}.1")
+    with identity.OpenFile(str(missed)) as file:
+        os.utime(missed, ns=(0, file.born - age_ns))
+    asked_about(follower, log, missed, Gap(0, 8, None, "-"))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_compressed_copy_of_what_was_read_is_not_asked_about(log: Path, kept: bool) -> None:
+    follower = follow(log)
+    follower.run()
+    packed = log.with_name("app.log.1.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    if kept:
+        os.utime(packed, ns=(0, log.stat().st_mtime_ns - 1_000_000))
+    log.unlink()
+    assert gaps(follower, Partition(str(log))) == (Gap(0, 8, 8, "ended"),)
+
+
+def test_a_compressed_file_that_was_written_before_the_log_was_made_is_not_asked_about(log: Path) -> None:
+    """Of a log that nobody ever read: rotation compresses it when the next one is there."""
+    follower = follow(log)
+    follower.run()
+    packed = log.with_name("app.log.1.gz")
+    packed.write_bytes(gzip.compress(b"zero\n"))
+    os.utime(packed, ns=(0, log.stat().st_mtime_ns - 10**12))
+    log.unlink()
+    assert gaps(follower, Partition(str(log))) == (Gap(0, 8, 8, "ended"),)
 
 
 @pytest.mark.parametrize("how", ["copy", "empty", "foreign", "older"])
