@@ -15,6 +15,7 @@ from connect_core.systems.file.identity import Former, OpenFile, fingerprint
 
 _PACKED_BYTES = 64 * 1024
 """So many bytes of a gzip file hold its head, and whatever name and comment stand before that."""
+_COMPARED_BYTES = 1024 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 _SIZE = struct.Struct("<I")
 
@@ -29,19 +30,27 @@ def was_read(file: OpenFile, read: Sequence[Former]) -> bool:
     return any(one.head_bytes and _holds(file, one) for one in read)
 
 
+def is_packed(whole: OpenFile, file: OpenFile) -> bool:
+    """Whether a gzip file, perhaps one that is being written, begins as `whole` does, as far as its first bytes say."""
+    unpacked = _unpacked(file, _COMPARED_BYTES) if compression(file) == "gzip" else b""
+    return bool(unpacked) and whole.bytes_at(0, len(unpacked)) == unpacked
+
+
 def _holds(file: OpenFile, one: Former) -> bool:
     if compression(file) == "gzip":
-        return _unpacked_size(file) == one.offset % 2**32 and _unpacked_head(file, one.head_bytes) == one.head
+        same_size = _unpacked_size(file) == one.offset % 2**32
+        return same_size and fingerprint(_unpacked(file, one.head_bytes)) == one.head
     if not kept_times(file) or file.size() > one.offset or file.head(one.head_bytes) != one.head:
         return False
     return file.size() < one.offset or file.tail(one.offset, one.tail_bytes) == one.tail or not one.tail_bytes
 
 
-def _unpacked_head(file: OpenFile, count: int) -> str:
+def _unpacked(file: OpenFile, count: int) -> bytes:
+    """Of its first `count` bytes as many as are there."""
     try:
-        return fingerprint(zlib.decompressobj(_GZIP).decompress(file.bytes_at(0, _PACKED_BYTES), count))
+        return zlib.decompressobj(_GZIP).decompress(file.bytes_at(0, _PACKED_BYTES), count)
     except zlib.error:
-        return ""
+        return b""
 
 
 def _unpacked_size(file: OpenFile) -> int:

@@ -147,7 +147,7 @@ def test_a_file_that_was_at_the_path_before_another_one_was_gone_is_asked_about(
     assert follower.run() == [b"four"]
 
 
-@pytest.mark.parametrize("name", ["app.log.1", "app-1.log", "app.log.20261123"])
+@pytest.mark.parametrize("name", ["app.log.1", "app-1.log", "app.log.20261123", "app.log.old", "app.log~"])
 def test_a_file_that_was_at_the_path_after_a_log_had_ended_is_asked_about(log: Path, name: str) -> None:
     follower = follow(log)
     follower.run()
@@ -165,6 +165,20 @@ def test_a_file_between_one_that_rotation_has_deleted_and_the_present_one_is_ask
     follower = follow(log)
     follower.run()
     old = log.rename(f"{log}.1")
+    old.write_bytes(old.read_bytes() + b"three\n")
+    assert follower.run() == [b"three"]
+    log.write_bytes(b"four\n")
+    missed = log.rename(old)
+    log.write_bytes(b"five\n")
+    asked_about(follower, log, missed, Gap(0, 14, None, "-"))
+    assert follower.run() == [b"five"]
+
+
+@pytest.mark.parametrize("name", ["app.log.old", "app.log.Mon"])
+def test_a_file_that_took_the_place_of_one_that_was_read_to_its_end_is_asked_about(log: Path, name: str) -> None:
+    follower = follow(log)
+    follower.run()
+    old = log.rename(log.with_name(name))
     old.write_bytes(old.read_bytes() + b"three\n")
     assert follower.run() == [b"three"]
     log.write_bytes(b"four\n")
@@ -200,9 +214,10 @@ def settled(follower: Follower, log: Path) -> None:
         (b"three\n", 7_200 * 10**9),
         (b"one\ntwo\nthree\n", 2_000_000),
         (b"one\nTWO\n", 2_000_000),
-        (gzip.compress(b"three\n"), 2_000_000),
-        (gzip.compress(b"one\ntwo\nthree\n"), 2_000_000),
+        (gzip.compress(b"three\n"), 1),
+        (gzip.compress(b"one\ntwo\nthree\n"), 1),
     ],
+    ids=["a little older", "much older", "more", "other in the middle", "packed", "more, packed"],
 )
 def test_what_looks_older_than_it_is_and_holds_what_nobody_read_is_asked_about(
     log: Path, content: bytes, age_ns: int
