@@ -156,7 +156,7 @@ class PartBounds:
         if not between:
             return found
         past = replace(seen.past, former=(*seen.past.former, between[-1].unread))
-        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path))
+        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path, compressed=between[0].compressed))
         evidence = {**found.evidence, **past.as_json()}
         return replace(found, incarnation=place.incarnation + 1, evidence=evidence, gaps=(gap,), grows=False)
 

@@ -65,14 +65,7 @@ class Rotation:
             if cut and verdict in (None, Verdict.OTHER):
                 lost = Gap(place.incarnation, place.offset, None, _REASONS[Verdict.SHORTER])
                 return _with(self._left(cut, place.incarnation + 1, 0, past), (*gaps, lost))
-            gone = self._gone(partition, replace(seen, past=past), place, current, verdict)
-            read = Behind(partition.key, behind(seen, past, place), seen.path)
-            # It may come back, as when its volume was not there for a while.
-            if seen.head_bytes and verdict in (None, Verdict.OTHER):
-                past = read.read
-            past, perhaps = self._missed(read, place, current, past)
-            told = (gone,) if gone.loses else perhaps or (gone,)
-            return _with(self._begun(place.incarnation + 1, current, past, *told), gaps)
+            return _with(self._after_end(partition, replace(seen, past=past), place, current, verdict), gaps)
 
     def knows(self, file: OpenFile) -> bool:
         """Whether a partition reads it, or has read it."""
@@ -98,6 +91,23 @@ class Rotation:
             require_lines(file, binary=self._ways.binary)
         return size, file.end_of_lines(begin, size)
 
+    def _after_end(
+        self, partition: Partition, seen: Evidence, place: Position, current: OpenFile | None, verdict: Verdict | None
+    ) -> Bounds:
+        """Behind a file that is gone. That nothing of it is lost is told and settled first: then a person may answer
+        what is asked next also when another file is at the path by then."""
+        gone, anew = self._gone(partition, seen, place, current, verdict), place.incarnation + 1
+        read, past = Behind(partition.key, behind(seen, seen.past, place), seen.path), seen.past
+        # It may come back, as when its volume was not there for a while.
+        if seen.head_bytes and verdict in (None, Verdict.OTHER):
+            past = read.read
+            if current is None and not gone.loses and not seen.finished:
+                return self._begun(anew, None, past, gone)
+        past, perhaps = self._missed(read, place, current, past)
+        if gone.loses:
+            perhaps = tuple(replace(gone, reason=_both(gone, asked)) for asked in perhaps)
+        return self._begun(anew, current, past, *(perhaps or (gone,)))
+
     def _gone(
         self, partition: Partition, seen: Evidence, place: Position, current: OpenFile | None, verdict: Verdict | None
     ) -> Gap:
@@ -118,7 +128,7 @@ class Rotation:
         if not between:
             return past, ()
         last = replace(between[-1].unread, incarnation=place.incarnation)
-        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path))
+        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path, compressed=between[0].compressed))
         return replace(past, former=(*past.former, last)), (gap,)
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
@@ -205,6 +215,11 @@ def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextMan
 
 def _with(bounds: Bounds, gaps: tuple[Gap, ...]) -> Bounds:
     return replace(bounds, gaps=(*gaps, *bounds.gaps))
+
+
+def _both(gone: Gap, asked: Gap) -> str:
+    """The reason of a gap that nothing closes: what is asked can still be answered before."""
+    return f"{gone.reason}; before you accept that: {asked.reason}"
 
 
 def _at_end(place: Position, seen: Evidence) -> Bounds:

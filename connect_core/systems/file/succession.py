@@ -68,6 +68,7 @@ class Missed:
     path: str
     born: int
     unread: Former
+    compressed: bool
 
 
 @dataclass(frozen=True)
@@ -118,14 +119,15 @@ def missed(folders: Folders, behind: Behind, before: int, known: Callable[[OpenF
             if file is None or not _was_between(file, since, before) or known(file):
                 continue
             if not behind.was_read(file):
-                found.append(Missed(path, file.born, _unread(file)))
+                found.append(Missed(path, file.born, _unread(file), bool(compression(file))))
     return sorted(found, key=lambda one: one.born)
 
 
-def undecided(path: str) -> str:
+def undecided(path: str, *, compressed: bool = False) -> str:
     """The reason of a gap: what a person is asked."""
+    unpack = "decompress it, remove the compressed file, and name the other one" if compressed else "name it"
     return (
-        f"{path} may be the file that came next, or not: if it is not, move it to another folder; if it is, name it in"
+        f"{path} may be the file that came next, or not: if it is not, move it to another folder; if it is, {unpack} in"
         " the source's path"
     )
 
