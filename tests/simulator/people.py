@@ -74,7 +74,9 @@ class Person:
         """Rotation threw a file away that was read completely, and that no run had seen to be left: with another one at
         its path nobody knows whether it had grown by then."""
         return any(
-            str(program.path) in error.where and f"replaced: from {_size(file)} to an unknown end" in error.what
+            str(program.path) in error.where
+            and "replaced" in error.what
+            and f": from {_size(file)} to an unknown end" in error.what
             for program in self.journey.folder.programs
             for file in program.files
             if file.hasty

@@ -22,6 +22,7 @@ _COMPRESSIONS = {
     "compress": b"\x1f\x9d",
     "zip": b"PK\x03\x04",
 }
+_MAGIC_BYTES = 10
 _BZIP2 = b"1AY&SY", b"\x17rE8P\x90"
 """One of these follows `BZh` and a digit: text may begin with such four characters."""
 
@@ -35,15 +36,23 @@ def refusal(file: OpenFile, *, binary: bool) -> str:
     """Why nothing of this file is read, in words; empty for a file of lines, and for any file with `binary`."""
     if binary:
         return ""
+    if kind := compression(file):
+        return f"compressed ({kind})"
     head = file.bytes_at(0, LOOKED_AT)
-    for name, magic in _COMPRESSIONS.items():
-        if head.startswith(magic) and (name != "bzip2" or head[4:10] in _BZIP2):
-            return f"compressed ({name})"
     if b"\0" not in head:
         return ""
     if begin := _padding(head):
         return f"padded with NUL bytes from byte {begin} on, as a crash of the machine may leave a log"
     return "binary (it holds NUL bytes)"
+
+
+def compression(file: OpenFile) -> str:
+    """How it is compressed; empty for a file that is not."""
+    head = file.bytes_at(0, _MAGIC_BYTES)
+    for name, magic in _COMPRESSIONS.items():
+        if head.startswith(magic) and (name != "bzip2" or head[4:10] in _BZIP2):
+            return name
+    return ""
 
 
 def _padding(head: bytes) -> int:

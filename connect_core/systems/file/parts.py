@@ -17,10 +17,10 @@ from connect_core.errors import WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.folders import Folders, inode_of, opened
-from connect_core.systems.file.former import newest
+from connect_core.systems.file.former import behind
 from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, OpenFile, Verdict, open_if_there
 from connect_core.systems.file.rotation import ENDED, Rotation
-from connect_core.systems.file.succession import missed, undecided
+from connect_core.systems.file.succession import Behind, missed, undecided
 
 _KEY = re.compile(
     r"(?P<path>.*)#(?P<begin>\d+)-(?P<end>\d*)@(?P<ino>\d+)\.(?P<n>\d+)\.(?P<head>[0-9a-f]{16})", re.DOTALL
@@ -154,11 +154,13 @@ class PartBounds:
                 return found
             births = [born for path, born in self._births if path == part.path and born > seen.born]
             before = min([*births, *([current.born] if current else [])], default=0)
-            between = missed(self._folders, part.path, max(seen.born, newest(seen.past)), before, self._knows)
+            last = Evidence.of(found.evidence) or seen
+            read = Behind(part.path, behind(seen, seen.past, place), last.path)
+            between = missed(self._folders, read, before, self._knows)
         if not between:
             return found
         past = replace(seen.past, former=(*seen.past.former, between[-1].unread))
-        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path))
+        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path, compressed=between[0].compressed))
         evidence = {**found.evidence, **past.as_json()}
         return replace(found, incarnation=place.incarnation + 1, evidence=evidence, gaps=(gap,), grows=False)
 

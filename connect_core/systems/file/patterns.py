@@ -13,6 +13,8 @@ _STAMP = re.compile(r"[0-9a-f]{16,}|[0-9]+")
 """What changes from one name to the next: numbers, dates, and the long hexadecimal times of daemontools."""
 _SEPARATORS = frozenset(".-_")
 """One of these stands between the stem of a name and what rotation adds to it."""
+_USUAL = frozenset({".old", ".older", ".bak", ".prev", ".previous", ".last", "~"})
+"""What is added to the name of a log, too, where one or two old files are kept."""
 _COUNTER_DIGITS = 3
 """A number of up to so many digits counts files; a longer one is a time, and always as long."""
 
@@ -48,6 +50,35 @@ def without_links(pattern: str) -> str:
 
 
 @dataclass(frozen=True)
+class Addition:
+    """What rotation has added to the own name of a log: behind all of it ("name", `app.log.1`), or behind its "stem"
+    (`app-1.log`)."""
+
+    text: str
+    to: str
+
+    @classmethod
+    def of_name(cls, name: str, own: str) -> Addition | None:
+        """None where `name` is another one."""
+        stem, extension = os.path.splitext(own)
+        if name != own and name.startswith(own):
+            return cls(name[len(own) :], "name")
+        text = name[len(stem) : -len(extension)] if extension and name.endswith(extension) else ""
+        return cls(text, "stem") if name.startswith(stem) and text[:1] in _SEPARATORS else None
+
+    def changes(self) -> bool:
+        """Whether it holds a number or a date."""
+        return bool(_STAMP.search(self.text))
+
+    def is_usual(self) -> bool:
+        return self.changes() or (self.to == "name" and self.text in _USUAL)
+
+    def may_go_with(self, other: Addition) -> bool:
+        """Whether one rotation may add both: where one has no number, neither has the other, perhaps."""
+        return self.to == other.to and (self.is_usual() or (not other.changes() and self.text[:1] in _SEPARATORS))
+
+
+@dataclass(frozen=True)
 class Scheme:
     """The names that one rotation gives to the files of one log, learnt from a file that got one of them.
 
@@ -63,12 +94,9 @@ class Scheme:
         """From a file that was one of `own` names and is `name` now; None when nothing in that changes with time, so
         that there is no other file of the kind."""
         for one in own:
-            stem, extension = os.path.splitext(one)
-            if name != one and name.startswith(one):
-                return cls._between(one, name[len(one) :], "", "name")
-            stamp = name[len(stem) : -len(extension)] if extension and name.endswith(extension) else ""
-            if name.startswith(stem) and stamp[:1] in _SEPARATORS:
-                return cls._between(stem, stamp, extension, "stem")
+            if addition := Addition.of_name(name, one):
+                stem, extension = os.path.splitext(one) if addition.to == "stem" else (one, "")
+                return cls._between(stem, addition.text, extension, addition.to)
         return cls._between("", name, "", "other")
 
     @classmethod

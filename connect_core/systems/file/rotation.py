@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.content import require_lines
-from connect_core.systems.file.folders import Folders
-from connect_core.systems.file.former import Owners, behind, left_at, looked_after, newest, owns_named, without
-from connect_core.systems.file.identity import Evidence, OpenFile, Past, Verdict, open_if_there
+from connect_core.systems.file.folders import Folders, opened
+from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
+from connect_core.systems.file.identity import NO_PAST, Evidence, OpenFile, Past, Verdict
 from connect_core.systems.file.last import LastFiles
-from connect_core.systems.file.succession import Left, missed, next_file, undecided
+from connect_core.systems.file.succession import Behind, Left, missed, next_file, undecided
 
 _REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
 
@@ -70,14 +70,7 @@ class Rotation:
             if cut and verdict in (None, Verdict.OTHER):
                 lost = Gap(place.incarnation, place.offset, None, _REASONS[Verdict.SHORTER])
                 return _with(self._left(cut, place.incarnation + 1, 0, past), (*gaps, lost))
-            gone = self._gone(partition, replace(seen, past=past), place, current, verdict)
-            # It may come back, as when its volume was not there for a while.
-            if seen.head_bytes and verdict in (None, Verdict.OTHER):
-                past = behind(seen, past, place)
-            past, perhaps = self._missed(partition, place, current, past, max(seen.born, newest(past)))
-            return _with(
-                self._begun(place.incarnation + 1, current, past, gone if gone.loses else perhaps or gone), gaps
-            )
+            return _with(self._after_end(partition, replace(seen, past=past), place, current, verdict), gaps)
 
     def knows(self, file: OpenFile) -> bool:
         """Whether a partition reads it, or has read it."""
@@ -103,6 +96,23 @@ class Rotation:
             require_lines(file, binary=self._ways.binary)
         return size, file.end_of_lines(begin, size)
 
+    def _after_end(
+        self, partition: Partition, seen: Evidence, place: Position, current: OpenFile | None, verdict: Verdict | None
+    ) -> Bounds:
+        """Behind a file that is gone. That nothing of it is lost is told and settled first: then a person may answer
+        what is asked next also when another file is at the path by then."""
+        gone, anew = self._gone(partition, seen, place, current, verdict), place.incarnation + 1
+        read, past = Behind(partition.key, behind(seen, seen.past, place), seen.path), seen.past
+        # It may come back, as when its volume was not there for a while.
+        if seen.head_bytes and verdict in (None, Verdict.OTHER):
+            past = read.read
+            if current is None and not gone.loses and not seen.finished:
+                return self._begun(anew, None, past, gone)
+        past, perhaps = self._missed(read, place, current, past)
+        if gone.loses:
+            perhaps = tuple(replace(gone, reason=_both(gone, asked)) for asked in perhaps)
+        return self._begun(anew, current, past, *(perhaps or (gone,)))
+
     def _gone(
         self, partition: Partition, seen: Evidence, place: Position, current: OpenFile | None, verdict: Verdict | None
     ) -> Gap:
@@ -115,16 +125,16 @@ class Rotation:
         return Gap(place.incarnation, place.offset, end, reason)
 
     def _missed(
-        self, partition: Partition, place: Position, current: OpenFile | None, past: Past, since: int
-    ) -> tuple[Past, Gap | None]:
-        """Behind a file that is gone others may have been at the path: a person has to say whether they were. Once that
-        is settled, those made before the last of them are asked about no more."""
-        between = missed(self._folders, partition.key, since, current.born if current else 0, self.knows)
+        self, read: Behind, place: Position, before: OpenFile | None, past: Past
+    ) -> tuple[Past, tuple[Gap, ...]]:
+        """Behind a file that was read others may have been at the path: a person has to say whether they were. Once
+        that is settled, those made before the last of them are asked about no more."""
+        between = missed(self._folders, read, before.born if before else 0, self.knows)
         if not between:
-            return past, None
+            return past, ()
         last = replace(between[-1].unread, incarnation=place.incarnation)
-        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path))
-        return replace(past, former=(*past.former, last)), gap
+        gap = Gap(place.incarnation, place.offset, None, undecided(between[0].path, compressed=between[0].compressed))
+        return replace(past, former=(*past.former, last)), (gap,)
 
     def _file_at(self, partition: Partition, files: ExitStack) -> OpenFile | None:
         """The file at the partition's path, unless another partition has begun it, or begins it, under another name."""
@@ -149,12 +159,15 @@ class Rotation:
         if following.undecided:
             lost = Gap(place.incarnation, place.offset, None, undecided(following.undecided))
             return self._begun(anew, current, past, lost)
-        between = open_if_there(following.path) if following.path else None
-        if between is None:
-            return self._begun(anew, current, past) if current else _at_end(place, seen)
-        with between:
-            self._owners.take(between, partition)
-            return self._left(between, anew, 0, past)
+        with opened(following.path) if following.path else nullcontext() as between:
+            read = Behind(partition.key, past, moved.path, moved)
+            past, perhaps = self._missed(read, place, between or current, past)
+            if between:
+                self._owners.take(between, partition)
+                return _with(self._left(between, anew, 0, past), perhaps)
+            if current or perhaps:
+                return self._begun(anew, current, past, *perhaps)
+            return _at_end(place, seen)
 
     def _left(self, file: OpenFile, incarnation: int, begin: int, past: Past) -> Bounds:
         """Of a file that was renamed: to its end when it was left alone, else its whole lines."""
@@ -167,9 +180,10 @@ class Rotation:
     def _unidentified(self, partition: Partition, place: Position, current: OpenFile | None, past: Past) -> Bounds:
         """A partition whose file was never looked at: new, or moved there by a person, or its file had gone and may be
         back."""
-        past, perhaps = self._missed(partition, place, current, past, newest(past) if place.offset == 0 else 0)
+        read = Behind(partition.key, past if place.offset == 0 else NO_PAST, partition.key)
+        past, perhaps = self._missed(read, place, current, past)
         if perhaps:
-            return self._begun(place.incarnation + 1, current, past, perhaps)
+            return self._begun(place.incarnation + 1, current, past, *perhaps)
         if current is None:
             return Bounds(place.incarnation, place.offset, 0, place.offset, past.as_json(), grows=False)
         if current.size() < place.offset:
@@ -210,6 +224,11 @@ def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextMan
 
 def _with(bounds: Bounds, gaps: tuple[Gap, ...]) -> Bounds:
     return replace(bounds, gaps=(*gaps, *bounds.gaps))
+
+
+def _both(gone: Gap, asked: Gap) -> str:
+    """The reason of a gap that nothing closes: what is asked can still be answered before."""
+    return f"{gone.reason}; before you accept that: {asked.reason}"
 
 
 def _at_end(place: Position, seen: Evidence) -> Bounds:

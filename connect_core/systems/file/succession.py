@@ -7,7 +7,9 @@ and people make copies, and clocks are set back. Where this does not decide it, 
 over: the caller is told which file it is.
 
 Of a log that is gone, or that begins after it was gone, no file is there to tell the rotation's names from. Files that
-were made since and have one of the usual names (`app.log.1`, `app-1.log`) may have been that log meanwhile.
+were made since and have one of the usual names (`app.log.1`, `app-1.log`) may have been that log meanwhile. So may
+those whose names only resemble that of a file that is there (`app-30-Nov.log` and `app-01-Dec.log`, `app.log.Mon` and
+`app.log.Tue`).
 """
 
 from __future__ import annotations
@@ -16,9 +18,12 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from connect_core.systems.file.content import compression
+from connect_core.systems.file.copies import is_packed, kept_times, was_read
 from connect_core.systems.file.folders import Folders, opened
-from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile
-from connect_core.systems.file.patterns import Scheme
+from connect_core.systems.file.former import newest
+from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile, Past
+from connect_core.systems.file.patterns import Addition, Scheme
 
 _BLOCK = 1024 * 1024
 
@@ -63,47 +68,75 @@ class Missed:
     path: str
     born: int
     unread: Former
+    compressed: bool
 
 
-def missed(folders: Folders, key: str, since: int, before: int, known: Callable[[OpenFile], bool]) -> list[Missed]:
-    """The files, by age, that may have been the log `key` after a file that was made at `since`, and before one that
-    was made at `before` (0: nothing is at the path).
+@dataclass(frozen=True)
+class Behind:
+    """After what files may have been missed: those that were `read` of the log `key`. The last of them `was` at that
+    path when it was seen last; `left` is that file, if it is there still."""
 
-    A copy or a compressed file that kept the log's times is older inside than outside, and is none of them. Where the
-    file system does not say when files were made, nobody can tell them from older ones: then none is found, nor for a
-    link.
+    key: str
+    read: Past
+    was: str
+    left: OpenFile | None = None
+
+    def own(self) -> str:
+        return os.path.basename(self.key)
+
+    def is_name(self, name: str) -> bool:
+        """Whether the log's files may be named so. Beside one that rotation has named, others are named as it is."""
+        addition = Addition.of_name(name, self.own())
+        like = Addition.of_name(os.path.basename(self.was), self.own())
+        if addition is None or like is None:
+            return addition is not None and addition.is_usual()
+        return addition.may_go_with(like) or (self.left is None and addition.is_usual())
+
+    def was_read(self, file: OpenFile) -> bool:
+        """Whether all that it holds was read."""
+        if was_read(file, self.read.former):
+            return True
+        left = self.left
+        return left is not None and (is_packed(left, file) or (kept_times(file) and _begins(left, file)))
+
+
+def missed(folders: Folders, behind: Behind, before: int, known: Callable[[OpenFile], bool]) -> list[Missed]:
+    """The files, by age, that may have been the log after those that were read, and before one that was made at
+    `before` (0: nothing is at the path).
+
+    What holds only what was read, as a copy of it that kept its times does, is none of them. Where the file system does
+    not say when files were made, nobody can tell them from older ones: then none is found, nor for a link.
     """
-    if not since or os.path.islink(key):
+    since = newest(behind.read)
+    if not since or os.path.islink(behind.key):
         return []
-    own = os.path.basename(key)
-    place = os.path.join(os.path.realpath(os.path.dirname(key)), own)
+    place = os.path.join(os.path.realpath(os.path.dirname(behind.key)), behind.own())
     found = list[Missed]()
-    for path in folders.beside(place, os.path.splitext(own)[0]):
-        if path == place or folders.names(path) or not _is_named_after(os.path.basename(path), own):
+    for path in folders.beside(place, os.path.splitext(behind.own())[0]):
+        if path == place or folders.names(path) or not behind.is_name(os.path.basename(path)):
             continue
         with opened(path) as file:
-            if file is not None and _was_between(file, since, before) and not known(file):
-                found.append(Missed(path, file.born, _unread(file)))
+            if file is None or not _was_between(file, since, before) or known(file):
+                continue
+            if not behind.was_read(file):
+                found.append(Missed(path, file.born, _unread(file), bool(compression(file))))
     return sorted(found, key=lambda one: one.born)
 
 
-def undecided(path: str) -> str:
+def undecided(path: str, *, compressed: bool = False) -> str:
     """The reason of a gap: what a person is asked."""
+    unpack = "decompress it, remove the compressed file, and name the other one" if compressed else "name it"
     return (
-        f"{path} may be the file that came next, or not: if it is not, move it to another folder; if it is, name it in"
+        f"{path} may be the file that came next, or not: if it is not, move it to another folder; if it is, {unpack} in"
         " the source's path"
     )
 
 
-def _is_named_after(name: str, own: str) -> bool:
-    scheme = Scheme.learnt(name, [own])
-    return scheme is not None and scheme.of != "other"
-
-
 def _was_between(file: OpenFile, since: int, before: int) -> bool:
-    if not file.size() or file.status().st_mtime_ns < file.born:
+    """A compressed file bears the times of its log: what was written last before `since` did not come after that."""
+    if not file.size() or not since < file.born or 0 < before <= file.born:
         return False
-    return since < file.born and not 0 < before <= file.born
+    return file.status().st_mtime_ns >= since or not compression(file)
 
 
 def _unread(file: OpenFile) -> Former:
@@ -181,7 +214,7 @@ class _Look:
 
     def judged(self, file: OpenFile) -> Next | None:
         """None for a copy of one of the two. A copy that did not keep its times looks like a log of equal lines."""
-        copied = bool(file.born) and file.status().st_mtime_ns < file.born  # its content is older than itself
+        copied = kept_times(file)
         same = _begins(self._left, file)
         if copied and (same or (self._current is not None and _begins(self._current, file))):
             return None

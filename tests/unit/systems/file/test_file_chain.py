@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from collections.abc import Callable
@@ -211,6 +212,70 @@ def test_a_higher_number_beside_the_stem_may_be_another_log(log: Path, begun: Fo
     source = follow(log.with_name("worker*.log")).source
     begun.source = source
     assert sorted(begun.run()) == [b"new", b"whose?"]
+
+
+NAMED_OTHERWISE = [
+    ("worker-30-Nov-2026.log", "worker-01-Dec-2026.log"),
+    ("worker.log.older", "worker.log.old"),
+    ("worker.log-20261125", "worker.log-20261125.1"),
+    ("worker.log.Mon", "worker.log.Tue"),
+    ("worker.log.1", "worker.log-20261125"),
+]
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize(("first", "second"), NAMED_OTHERWISE)
+def test_a_file_that_is_named_otherwise_may_be_the_next_one(
+    log: Path, begun: Follower, first: str, second: str, there: bool
+) -> None:
+    """Once a person has let the run go on, it is not asked about again."""
+    log.rename(log.with_name(first))
+    append(log, "between")
+    between = log.rename(log.with_name(second))
+    if there:
+        append(log, "new")
+    assert "name it in the source's path" in undecided(begun, between)
+    begun.positions[Partition(str(log))] = _settled(begun, log)
+    if not there:
+        assert begun.run() == []
+        append(log, "new")
+    assert begun.run() == [b"new"]
+    assert begun.gaps == []
+
+
+def test_a_file_that_is_named_otherwise_is_asked_about_before_a_later_one_is_read(log: Path, begun: Follower) -> None:
+    log.rename(f"{log}-20261125")
+    append(log, "second of the day")
+    unsure = log.rename(f"{log}-20261125.1")
+    append(log, "next day")
+    log.rename(f"{log}-20261126")
+    append(log, "new")
+    undecided(begun, unsure)
+    assert begun.run() == [b"next day", b"new"]
+    assert [gap.end for gap in begun.gaps] == [None]
+
+
+@pytest.mark.parametrize("name", ["worker-1.log", "worker-01-Dec.log", "worker.log.lock", "worker.log.9.gz"])
+def test_what_is_not_named_like_a_file_that_is_there_or_holds_what_was_read_is_not_asked_about(
+    log: Path, begun: Follower, name: str
+) -> None:
+    log.rename(f"{log}.1")
+    log.with_name(name).write_bytes(gzip.compress(b"one\ntwo\n") if name.endswith("gz") else b"somebody's\n")
+    append(log, "new")
+    assert begun.run() == [b"new"]
+    assert begun.gaps == []
+
+
+def test_a_file_that_is_being_compressed_is_not_asked_about(log: Path) -> None:
+    lines = [os.urandom(30).hex() for _ in range(5_000)]
+    append(log, *lines)
+    begun = follow(log)
+    begun.run()
+    old = log.rename(f"{log}.1")
+    packed = Path(f"{log}.1.gz")
+    packed.write_bytes(gzip.compress(old.read_bytes())[:100_000])
+    assert begun.run() == []
+    assert begun.source.bounds(begun.positions)[Partition(str(log))].gaps == ()
 
 
 def test_a_file_from_a_backup_may_be_the_next_one(log: Path, begun: Follower, tmp_path: Path) -> None:

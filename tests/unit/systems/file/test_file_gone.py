@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from dataclasses import replace
@@ -141,12 +142,75 @@ def test_a_file_that_was_at_the_path_before_another_one_was_gone_is_asked_about(
     log.unlink()
     log.write_bytes(b"three\n")
     missed = log.rename(f"{log}.1")
-    asked_about(follower, log, missed, Gap(0, 8, None, "-"))
+    assert follower.tell() == [Gap(0, 8, 8, "ended")]
+    asked_about(follower, log, missed, Gap(1, 0, None, "-"))
     log.write_bytes(b"four\n")
     assert follower.run() == [b"four"]
 
 
-@pytest.mark.parametrize("name", ["app.log.1", "app-1.log", "app.log.20261123"])
+@pytest.mark.parametrize("answer", ["named", "moved"])
+@pytest.mark.parametrize("looked", [True, False])
+def test_what_is_asked_can_be_answered_when_the_next_log_is_there(
+    log: Path, tmp_path: Path, answer: str, looked: bool
+) -> None:
+    """Whether somebody looked in between or not."""
+    follower = follow(log)
+    follower.run()
+    log.unlink()
+    log.write_bytes(b"three\n")
+    missed = log.rename(f"{log}.1")
+    assert follower.tell() == [Gap(0, 8, 8, "ended")]
+    if looked:
+        assert [gap.loses for gap in gaps(follower, Partition(str(log)))] == [True]
+    log.write_bytes(b"four\n")
+    if answer == "moved":
+        (tmp_path / "elsewhere").mkdir()
+        missed.rename(tmp_path / "elsewhere" / "app.log.1")
+    else:
+        follower.source = follow(f"{log}*").source
+    assert sorted(follower.run()) == ([b"four"] if answer == "moved" else [b"four", b"three"])
+    assert follower.gaps == []
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_loss_does_not_hide_what_may_have_come_next(log: Path, answered: bool) -> None:
+    """As with a log that was compressed at its second rotation, two of which lie between two looks."""
+    follower = follow(log)
+    follower.run()
+    packed = gzip.compress(log.read_bytes())
+    log.unlink()
+    log.write_bytes(b"three\n")
+    log.with_name("app.log.2.gz").write_bytes(packed)
+    missed = log.rename(f"{log}.1")
+    log.write_bytes(b"four\n")
+    (told,) = gaps(follower, Partition(str(log)))
+    assert told.reason.startswith(f"replaced; before you accept that: {missed} may be the file that came next")
+    assert (told.begin, told.end, told.loses) == (8, None, True)
+    if answered:
+        follower.source = follow(f"{log}*[!z]").source
+        (told,) = gaps(follower, Partition(str(log)))
+        assert told.reason == "replaced"
+    assert sorted(follower.run()) == ([b"four", b"three"] if answered else [b"four"])
+    assert follower.gaps == [told]
+
+
+def test_what_is_asked_of_a_compressed_file_can_be_done(log: Path) -> None:
+    follower = follow(log)
+    follower.run()
+    log.unlink()
+    follower.tell()
+    packed = log.with_name("app.log.1.gz")
+    packed.write_bytes(gzip.compress(b"three\n"))
+    (told,) = gaps(follower, Partition(str(log)))
+    assert "decompress it, remove the compressed file, and name the other one in the source's path" in told.reason
+    log.with_name("app.log.1").write_bytes(gzip.decompress(packed.read_bytes()))
+    packed.unlink()
+    follower.source = follow(f"{log}*").source
+    assert follower.run() == [b"three"]
+    assert gaps(follower, Partition(str(log))) == ()
+
+
+@pytest.mark.parametrize("name", ["app.log.1", "app-1.log", "app.log.20261123", "app.log.old", "app.log~"])
 def test_a_file_that_was_at_the_path_after_a_log_had_ended_is_asked_about(log: Path, name: str) -> None:
     follower = follow(log)
     follower.run()
@@ -164,6 +228,20 @@ def test_a_file_between_one_that_rotation_has_deleted_and_the_present_one_is_ask
     follower = follow(log)
     follower.run()
     old = log.rename(f"{log}.1")
+    old.write_bytes(old.read_bytes() + b"three\n")
+    assert follower.run() == [b"three"]
+    log.write_bytes(b"four\n")
+    missed = log.rename(old)
+    log.write_bytes(b"five\n")
+    asked_about(follower, log, missed, Gap(0, 14, None, "-"))
+    assert follower.run() == [b"five"]
+
+
+@pytest.mark.parametrize("name", ["app.log.old", "app.log.Mon"])
+def test_a_file_that_took_the_place_of_one_that_was_read_to_its_end_is_asked_about(log: Path, name: str) -> None:
+    follower = follow(log)
+    follower.run()
+    old = log.rename(log.with_name(name))
     old.write_bytes(old.read_bytes() + b"three\n")
     assert follower.run() == [b"three"]
     log.write_bytes(b"four\n")
@@ -192,6 +270,58 @@ def settled(follower: Follower, log: Path) -> None:
     follower.positions[Partition(str(log))] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
 
 
+@pytest.mark.parametrize(
+    ("content", "age_ns"),
+    [
+        (b"three\n", 2_000_000),
+        (b"three\n", 7_200 * 10**9),
+        (b"one\ntwo\nthree\n", 2_000_000),
+        (b"one\nTWO\n", 2_000_000),
+        (gzip.compress(b"three\n"), 1),
+        (gzip.compress(b"one\ntwo\nthree\n"), 1),
+    ],
+    ids=["a little older", "much older", "more", "other in the middle", "packed", "more, packed"],
+)
+def test_what_looks_older_than_it_is_and_holds_what_nobody_read_is_asked_about(
+    log: Path, content: bytes, age_ns: int
+) -> None:
+    """Its time was set, as people and rsync do it: it is no copy for that."""
+    follower = follow(log)
+    follower.run()
+    log.unlink()
+    log.write_bytes(content)
+    missed = log.rename(f"{log}.1")
+    with identity.OpenFile(str(missed)) as file:
+        os.utime(missed, ns=(0, file.born - age_ns))
+    assert follower.tell() == [Gap(0, 8, 8, "ended")]
+    asked_about(follower, log, missed, Gap(1, 0, None, "-"))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_compressed_copy_of_what_was_read_is_not_asked_about(log: Path, kept: bool) -> None:
+    follower = follow(log)
+    follower.run()
+    packed = log.with_name("app.log.1.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    if kept:
+        os.utime(packed, ns=(0, log.stat().st_mtime_ns - 1_000_000))
+    log.unlink()
+    assert follower.tell() == [Gap(0, 8, 8, "ended")]
+    assert gaps(follower, Partition(str(log))) == ()
+
+
+def test_a_compressed_file_that_was_written_before_the_log_was_made_is_not_asked_about(log: Path) -> None:
+    """Of a log that nobody ever read: rotation compresses it when the next one is there."""
+    follower = follow(log)
+    follower.run()
+    packed = log.with_name("app.log.1.gz")
+    packed.write_bytes(gzip.compress(b"zero\n"))
+    os.utime(packed, ns=(0, log.stat().st_mtime_ns - 10**12))
+    log.unlink()
+    assert follower.tell() == [Gap(0, 8, 8, "ended")]
+    assert gaps(follower, Partition(str(log))) == ()
+
+
 @pytest.mark.parametrize("how", ["copy", "empty", "foreign", "older"])
 def test_what_cannot_have_been_a_log_that_is_gone_is_not_asked_about(log: Path, how: str) -> None:
     beside = log.with_name("other.log.1" if how == "foreign" else "app.log.1")
@@ -206,7 +336,8 @@ def test_what_cannot_have_been_a_log_that_is_gone_is_not_asked_about(log: Path, 
     elif how != "older":
         beside.write_bytes(b"" if how == "empty" else b"somebody's\n")
     log.unlink()
-    assert gaps(follower, Partition(str(log))) == (Gap(0, 8, 8, "ended"),)
+    assert follower.tell() == [Gap(0, 8, 8, "ended")]
+    assert gaps(follower, Partition(str(log))) == ()
 
 
 @pytest.mark.parametrize("left_alone", [True, False])
