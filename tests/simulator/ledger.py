@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.pool import StaticPool
 
 from connect_core.errors import Unreachable
-from connect_core.ledger import Lease, Ledger, upgrade
+from connect_core.ledger import Begun, Lease, Ledger, upgrade
 from connect_core.ledger.database import CommitUnknown, _begin_sqlite, read, write
 from connect_core.sdk.values import Floor, OpenRange, Range
 from connect_core.work import Outcome
@@ -81,8 +81,9 @@ class SimulatedLedger(Ledger):
         task: int,
         ranges: Sequence[Range],
         floors: Sequence[Floor],
+        beside: Begun | None = None,
     ) -> list[OpenRange]:
-        opened = super().plan(leases, run_id, uid, task, ranges, floors)
+        opened = super().plan(leases, run_id, uid, task, ranges, floors, beside)
         for one in opened:
             self._say(f"planned: {_shown(one.range)}{', inherited' if one.inherited else ''} (range {one.id})")
         self._have_moved()
