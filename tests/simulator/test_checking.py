@@ -31,7 +31,7 @@ def told(*moves: tuple[tuple[int, int], tuple[int, int]]) -> Told:
     ledger.executescript(
         "CREATE TABLE offset_changes (id INTEGER PRIMARY KEY, partition_key, before, after);"
         "CREATE TABLE ranges (partition_key, state, begin_offset, planned_end, surplus, possible_repeats);"
-        "CREATE TABLE gaps (partition_key, begin_offset, end_offset);"
+        "CREATE TABLE gaps (partition_key, begin_offset, end_offset, reason);"
         "CREATE TABLE dead_letters (partition_key, record_offset);"
         "INSERT INTO ranges VALUES ('a', 'abandoned', 53, 164, 0, 0)"
     )
