@@ -26,7 +26,7 @@ _WAYBILL = Path(sys.executable).parent / "waybill"
 _SAMPLE_S = 0.02
 _LOOK_S = 0.1
 
-ScanResult = TypeVar("Found")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def own_place(parts: Collection[str] = stack.DATA_PARTS) -> Iterator[Place]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def until(look: Callable[[], ScanResult], what: str, limit_s: float) -> ScanResult:
+def until(look: Callable[[], Found], what: str, limit_s: float) -> Found:
     """The first answer that is not empty. None in time ends the benchmark."""
     end = time.monotonic() + limit_s
     while not (found := look()):

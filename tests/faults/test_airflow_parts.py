@@ -21,7 +21,7 @@ from tests.faults.rows import FaultRow
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True), pytest.mark.timeout(600)]
 
-ScanResult = TypeVar("Found")
+Found = TypeVar("Found")
 
 LIMIT_S = 180
 SETTINGS = {
@@ -204,7 +204,7 @@ def test_down_and_up_again_in_the_middle_of_a_run(installation: Installation, ro
     assert until(lambda: installation.has_ended(run_id), "its run has ended").state == "success"
 
 
-def until(look: Callable[[], ScanResult | None], what: str) -> ScanResult:
+def until(look: Callable[[], Found | None], what: str) -> Found:
     """What `look` finds, within three minutes."""
     limit = time.monotonic() + LIMIT_S
     while not (found := look()):

@@ -24,7 +24,7 @@ from connect_core.orchestration.rest import Airflow
 from tests.faults.rows import FaultRow
 from tests.site import Site
 
-ScanResult = TypeVar("Found")
+Found = TypeVar("Found")
 
 HOSTS = 3
 LINES_PER_S = 600
@@ -50,7 +50,7 @@ def client_of(home: Path) -> AbstractContextManager[Airflow]:
     return Airflow(running.airflow_url, running.airflow_user, running.airflow_password)
 
 
-def wait_for(found: Callable[[], ScanResult], what: str) -> ScanResult:
+def wait_for(found: Callable[[], Found], what: str) -> Found:
     """The first answer that is not empty. A server that is away meanwhile is no failure."""
     until = time.monotonic() + LIMIT_S
     while True:

@@ -25,7 +25,7 @@ from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
-ScanResult = TypeVar("Found")
+Found = TypeVar("Found")
 
 LINES = 20_000
 
@@ -267,8 +267,8 @@ def _log(airflow: stack.Stack, dag: str, run_id: str, attempt: int) -> str:
 
 
 def until(
-    look: Callable[[], ScanResult | None], what: str, within_s: float = 120, told: Callable[[], str] = lambda: ""
-) -> ScanResult:
+    look: Callable[[], Found | None], what: str, within_s: float = 120, told: Callable[[], str] = lambda: ""
+) -> Found:
     """What `look` finds, which it does in time; else the test fails with what is `told`."""
     limit = time.monotonic() + within_s
     while not (found := look()):

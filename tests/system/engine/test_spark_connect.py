@@ -211,7 +211,7 @@ def test_workers_take_their_modules_from_no_archive(spark: SparkConnectEngine) -
         import pyarrow as pa
 
         known = [*sys.path, *sys.path_importer_cache]
-        found = ", ".join(entry for entry in known if re.scan_task(r"(?<!/python\d{3})\.(zip|jar)(/|$)", entry))
+        found = ", ".join(entry for entry in known if re.search(r"(?<!/python\d{3})\.(zip|jar)(/|$)", entry))
         for batch in batches:
             yield pa.record_batch([batch.column(0), pa.array([found.encode()], pa.binary())], ["index", "answer"])
 
