@@ -104,8 +104,8 @@ def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
             f"The target holds {count:,} rows of this partition, and {settled:,} were settled: it was restored from a "
             "backup, emptied, or is another one",
             where=_where(wanted),
-            next_step="Bring back what was lost, with waybill replay or from the target's own backup, and then say so: "
-            "waybill db restored",
+            next_step="Restore the target from a backup of its own. Or delete the connector and apply it again: under "
+            "its new id it delivers whatever the source still has",
         )
 
 

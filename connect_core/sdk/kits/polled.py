@@ -179,7 +179,7 @@ class PolledSource(ABC):
         """Pages with what is at or behind `begin`, for ever; empty ones where there is nothing now. Raises OffsetGone
         when what came before `begin` is not what comes now."""
         known = evidence if evidence and evidence["at"] <= begin else _evidence(0, {})
-        at, checkpoint, passed = int(known["at"]), known["checkpoint"], _Passed(known)
+        at, checkpoint, passed = int(known["at"]), known["checkpoint"], _Passed(known, begin)
         while True:
             polled = self.poll(partition.key, checkpoint)
             page = _Page(at, checkpoint, polled.records, polled.checkpoint)
@@ -202,8 +202,9 @@ class _Followed:
 class _Passed:
     """The records that come between a checkpoint and a position, compared with those that came there before."""
 
-    def __init__(self, evidence: Json) -> None:
-        self._until, self._seen = int(evidence.get("until", 0)), evidence.get("seen")
+    def __init__(self, evidence: Json, begin: int) -> None:
+        self._until = int(evidence.get("until", 0))
+        self._seen = evidence.get("seen") if self._until <= begin else None
         self._digest = xxh3_64()
 
     def add(self, page: _Page) -> None:

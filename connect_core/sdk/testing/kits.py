@@ -105,7 +105,7 @@ class RefusingContract(KitContract):
     def _written(self, target: KitCase, ledger: Ledger, values: list[bytes], refused: list[int]) -> int:
         """One range; returns how many records it is done with."""
         ledger.epoch += 1
-        item = ledger._planned(target.sink(), ledger.settled + len(values))
+        item = ledger.planned(target.sink(), ledger.settled + len(values))
         with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as writer:
             assert isinstance(writer, Refusable)
             writer.on_refused = lambda row, kind, message: refused.append(row.column("offset")[0].as_py())
@@ -120,7 +120,7 @@ class SimpleContract(KitContract):
     def test_what_may_be_there_twice_is_counted(self, target: KitCase) -> None:
         ledger = Ledger(target)
         ledger.attempt(10, settle_at=None)
-        item = ledger._adopted(target.sink())
+        item = ledger.adopted(target.sink())
         with target.sink().writer(attempt(2, ledger.uid), item) as writer:
             writer.write(records(numbers(10)), limit())  # type: ignore[arg-type]
             assert writer.flush(limit()).possible_repeats == 10
@@ -143,7 +143,7 @@ class TransactionContract(RefusingContract):
         ledger = Ledger(target)
         ledger.attempt(5, settle_at=5)
         ledger.epoch += 1
-        item = ledger._planned(target.sink(), ROWS)
+        item = ledger.planned(target.sink(), ROWS)
         with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as late:
             self._write(late, 5, 9)
             ledger.attempt(ROWS, settle_at=ROWS)
@@ -155,7 +155,7 @@ class TransactionContract(RefusingContract):
         """The look takes over by itself: from then on what it saw is final."""
         ledger = Ledger(target)
         ledger.epoch += 1
-        item = ledger._planned(target.sink(), ROWS)
+        item = ledger.planned(target.sink(), ROWS)
         with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as late:
             found = self._scan(target, item, ledger, later=1)
             assert found.there() == 0
@@ -170,7 +170,7 @@ class TransactionContract(RefusingContract):
         (name, floor) = next(iter(ledger.floors.items()))
         ledger.floors[name] = floor._replace(position=9)
         ledger.epoch += 1
-        item = ledger._planned(target.sink(), ROWS)
+        item = ledger.planned(target.sink(), ROWS)
         assert self._scan(target, item, ledger).failure
         with pytest.raises(TargetChanged), target.sink().writer(attempt(ledger.epoch, ledger.uid), item):
             pass

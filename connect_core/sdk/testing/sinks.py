@@ -84,7 +84,7 @@ class Ledger:
         """Delivers values up to `end` and settles at `settle_at`, or dies before that."""
         self.epoch += 1
         sink = self.system.sink()
-        item = self._adopted(sink) if self.open else self._planned(sink, end)
+        item = self.adopted(sink) if self.open else self.planned(sink, end)
         stop = end if settle_at is None else settle_at
         numbered = range(self.settled, stop)
         read = records([b"%d" % number for number in numbered], self.settled, key=[f"key {n % 7}" for n in numbered])
@@ -99,7 +99,7 @@ class Ledger:
         if settle_at is not None:
             self._settle(item, delivered, settle_at)
 
-    def _planned(self, sink: Sink, end: int) -> OpenRange:
+    def planned(self, sink: Sink, end: int) -> OpenRange:
         pins = sink.targets(0, list(self.floors.values()), {}).pins
         wanted = range_of(PARTITION, Bounds(0, self.settled, 0, end), pins=json.loads(json.dumps(pins)))
         for floor in sink.floors(wanted, list(self.floors.values())):
@@ -108,7 +108,7 @@ class Ledger:
         self.open = replace(item, inherited=True)
         return self._found(sink, item) if any(floor.ahead for floor in item.floors) else item
 
-    def _adopted(self, sink: Sink) -> OpenRange:
+    def adopted(self, sink: Sink) -> OpenRange:
         assert self.open
         sink.targets(0, list(self.floors.values()), {})
         return self._found(sink, replace(self.open, floors=tuple(self.floors.values())))

@@ -1,0 +1,102 @@
+"""What kits remember: the marker of a partition, and where a polled source goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connect_core.errors import OffsetGone, TargetChanged
+from connect_core.sdk.kits import marker as markers
+from connect_core.sdk.kits.marker import Marker
+from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
+from connect_core.sdk.testing.driving import attempt, limit, range_of
+from connect_core.sdk.testing.memory import MemoryPages
+from connect_core.sdk.values import ORIGIN, Bounds, OpenRange, Position, Range
+
+PARTITION = Partition("all")
+VALUES = [b"%d" % number for number in range(50)]
+
+
+def wanted(begin: int, incarnation: int = 0, origin: str = "") -> Range:
+    planned = range_of(PARTITION, Bounds(incarnation, begin, 0, begin + 100))
+    return replace(planned, evidence={ORIGIN: origin})
+
+
+def begun(marker: Marker | None, begin: int, settled: int, found: ScanResult | None = None) -> Marker:
+    return markers.begun(marker, OpenRange(1, wanted(begin), (), found=found), settled, attempt(2))
+
+
+KEPT = Marker("1", incarnation=0, since=0, position=100, count=100)
+
+
+def test_rows_behind_the_settled_ones_are_there() -> None:
+    assert markers.there(KEPT, wanted(80), 80) == Prefix(100, 20)
+    assert markers.there(KEPT, wanted(100), 100) == NO_PREFIX
+    assert markers.there(None, wanted(0), 0) == NO_PREFIX
+
+
+@pytest.mark.parametrize("other", [wanted(80, incarnation=1), wanted(80, origin="b")])
+def test_rows_of_another_file_say_nothing_of_this_one_and_are_counted(other: Range) -> None:
+    kept = replace(KEPT, origin="a")
+    assert markers.there(kept, other, 80) == NO_PREFIX
+    assert markers.elsewhere(kept, other, 80) == 20
+
+
+def test_a_range_that_goes_on_keeps_where_its_rows_begin() -> None:
+    assert begun(KEPT, 120, 100).since == 0
+    assert begun(KEPT, 80, 80, found=ScanResult(complete=True)) == replace(KEPT, owner=attempt(2).id)
+
+
+def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
+    now = begun(KEPT, 50, 100)
+    assert (now.since, now.position, now.count) == (50, 50, 100)
+    dead = now.advanced(10, 60)
+    assert markers.there(dead, wanted(50), 100) == Prefix(60, 10)
+
+
+def test_a_target_with_fewer_or_unknown_rows_is_not_written() -> None:
+    with pytest.raises(TargetChanged, match="holds 100 rows of this partition, and 120 were settled"):
+        begun(KEPT, 120, 120)
+    with pytest.raises(TargetChanged, match="20 rows more than the ledger knows of"):
+        begun(KEPT, 80, 80)
+
+
+def test_a_marker_that_is_none_is_refused() -> None:
+    assert Marker.decode(KEPT.encode(), "here") == KEPT
+    with pytest.raises(TargetChanged, match="not the marker of a connector"):
+        Marker.decode("{}", "here")
+
+
+def stopped_at(end: int) -> Position:
+    source = MemoryPages(VALUES)
+    planned = replace(range_of(PARTITION, source.bounds({PARTITION: None})[PARTITION]), end=end)
+    assert sum(len(batch.records) for batch in source.read(planned, limit())) == end
+    return Position(0, end, source.evidence(planned, end))
+
+
+@pytest.mark.parametrize("end", [5, 17, 40])
+def test_a_polled_source_goes_on_within_a_page_and_between_two(end: int) -> None:
+    seen = MemoryPages(VALUES).bounds({PARTITION: stopped_at(end)})[PARTITION]
+    assert (seen.begin, seen.end, seen.failure) == (end, 50, None)
+
+
+def test_other_records_before_a_position_within_a_page_are_noticed() -> None:
+    changed = [*VALUES[:2], b"another", *VALUES[3:]]
+    failure = MemoryPages(changed).bounds({PARTITION: stopped_at(5)})[PARTITION].failure
+    assert failure is not None
+    assert failure.family == OffsetGone.__name__
+
+
+def test_fewer_records_than_before_are_noticed() -> None:
+    failure = MemoryPages(VALUES[:20]).bounds({PARTITION: stopped_at(40)})[PARTITION].failure
+    assert failure is not None
+    assert failure.family == OffsetGone.__name__
+
+
+def test_a_position_that_was_set_back_is_read_from_there_whatever_the_size_of_pages() -> None:
+    """Its evidence is that of a later one: what comes between the two is not compared."""
+    set_back = replace(stopped_at(40), offset=36)
+    seen = MemoryPages(VALUES, page=1).bounds({PARTITION: set_back})[PARTITION]
+    assert (seen.begin, seen.end, seen.failure) == (36, 50, None)
