@@ -30,9 +30,9 @@ Role = Literal["source", "sink"]
 """Which end of a connector."""
 ROLES: tuple[Role, Role] = ("source", "sink")
 
-Ability = Literal["topics", "queues", "tells_records"]
+Ability = Literal["topics", "queues", "scan_tells_records"]
 """What the system at the other end may have to rely on. A source of `topics`: each partition is of one. Of `queues`:
-they have numbers. A sink that `tells_records`: it says of each record whether it holds it (`sdk.sink.Sink`)."""
+they have numbers. A sink that `scan_tells_records`: it says of each record whether it holds it (`sdk.sink.Sink`)."""
 
 RuleTargets = Literal["none", "named", "any"]
 
@@ -151,8 +151,8 @@ class Plugin:
     rule_targets: RuleTargets = "none"
     """What a rule may name with `to`: nothing; topics by name, which the sink is told of before a range is planned (an
     injected option `rule_topics`); or any text for each record (its column `to`)."""
-    lasting: tuple[Role, ...] = ()
-    """Which of its two ends are a `sdk.source.Lasting`."""
+    remote_state: tuple[Role, ...] = ()
+    """Which of its two ends are a `sdk.source.RemoteState`."""
     abilities: frozenset[Ability] = frozenset()
     preload: tuple[str, ...] = ()
     """Modules that nearly every run needs and that take long to load: Airflow's workers load them before they are

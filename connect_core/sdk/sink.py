@@ -68,8 +68,8 @@ TooManyRejects where that is not tolerated: then nothing behind the row may be w
 
 @runtime_checkable
 class Refusable(Protocol):
-    """A writer whose target may refuse a single record for good, whatever `unfit` said of it. Nothing of a row that was
-    refused is in the target, and it is none of those that `flush` tells of."""
+    """A writer whose target may refuse a single record for good, although `invalid_rows` let it pass. Nothing of a
+    refused row is in the target, and `flush` does not count it."""
 
     on_refused: OnRefused | None
     """Who is told, in `write` or `flush`, of rows that were taken. While it is None a refusal is raised."""
@@ -78,16 +78,16 @@ class Refusable(Protocol):
 class Sink(Protocol):
     """Writes a system. Built from the same options on driver and worker, cheap to build; holds no connection.
 
-    `tells_records` says whether `scan` tells of each record whether it is there, with its trace.
+    `scan_tells_records` says whether `scan` tells of each record whether it is there, with its trace.
     """
 
-    tells_records: bool
+    scan_tells_records: bool
 
-    def exclusive(self, task: int) -> tuple[str, ...]:
+    def target_leases(self, task: int) -> tuple[str, ...]:
         """Driver: names of the target leases that `task` must hold (one writer at a time); often none. Pure."""
 
-    def claimed(self, target: Json) -> tuple[str, ...]:
-        """Driver: as `exclusive`, for a target that a range has pinned, whatever the document says since. Pure."""
+    def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
+        """Driver: as `target_leases`, for a target that a range has pinned, whatever the document says since. Pure."""
 
     def reaches(self, target: Json, name: str) -> bool:
         """Driver: whether `scan` looks into the target of the floor `name` for a range that has pinned `target`. A
@@ -109,7 +109,7 @@ class Sink(Protocol):
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         """Worker, read-only: by range id, what of each is in the target; `complete`, or to be gone on with."""
 
-    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+    def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         """Worker: (row, error class, message) of the rows this target can never take. Pure."""
 
     def writer(self, attempt: Attempt, wanted: OpenRange) -> AbstractContextManager[Writer]:

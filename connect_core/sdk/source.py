@@ -33,18 +33,18 @@ class Source(Protocol):
     def topic(self, partition: Partition) -> str:
         """The topic that all records of the partition carry; empty where there is none, or each has its own. Pure."""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Driver, before each plan: None stands for a partition never read. Checks what stood at each position. Some of
         `known` may be retired or have ended: they are there for what their evidence says of the others, and come last.
         What two of them may read belongs to the first."""
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """Driver, to plan a backfill: the first offset stored at or after that moment; the end where there is none yet.
 
         Raises ConfigError when the source does not know when its records were stored.
         """
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         """Driver, to plan a backfill: the first place at or behind `offset` where a record can begin; `seen` are the
         partition's bounds now, and `offset` is within them."""
 
@@ -70,7 +70,7 @@ class Source(Protocol):
     def evidence(self, wanted: Range, end: int) -> Json:
         """Worker, when the receipt is written: what stands just before `end`, for `bounds` to check later."""
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """Driver, after settle, live stream only: tells the far side what is settled. Never goes back."""
 
 
@@ -83,7 +83,7 @@ class Recovered(NamedTuple):
 
 
 @runtime_checkable
-class Inbox(Source, Protocol):
+class PushSource(Source, Protocol):
     """A source that pushes. It has no offsets: records are numbered as they arrive, and the evidence of a position says
     by what they are recognised when they are sent again. What was acknowledged never comes again, so it must be durable
     in the target before, and `scan` must see it there; where a sink cannot tell which records it holds, nothing is
@@ -116,10 +116,10 @@ class Splitting(Protocol):
 
 
 @runtime_checkable
-class Lasting(Protocol):
+class RemoteState(Protocol):
     """A source or a sink for which the other side keeps something as long as the connector lives."""
 
-    def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
+    def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
         """Driver, when the connector is deleted, with all its leases held: the other side keeps nothing for it any more
         when this returns. `known` are the source's partitions, also for a sink. Gives what a person should know, a
         sentence each. May be called again."""

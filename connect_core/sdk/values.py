@@ -83,8 +83,8 @@ class Bounds:
     `oldest` is the lowest readable offset. `evidence` lets the reader recognise what was seen here. `gaps` are told
     when the committed position could not be continued; then `begin` is where reading could go on behind them.
     `grows` says that whatever comes next is appended right behind `end`, so that a live range may follow it: not of a
-    file that was renamed, nor of a part that ends. `pushes` says that only who follows it learns whether there is
-    anything (`Inbox`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
+    file that was renamed, nor of a part that ends. `pushes` says that availability is known only by following
+    (`PushSource`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
     record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen` says that this look
     has chosen where an unread partition begins, or has seen where it stands what a later one cannot see: it is kept.
     `later` says that what is here came when the source had begun to look: a run that ends when all is moved that was

@@ -23,7 +23,7 @@ from connect_core.spark.options import WriteOptions
 from connect_core.systems.rocketmq.encoding import encode_entries
 from connect_core.systems.rocketmq.options import TargetTopic
 from connect_core.systems.rocketmq.parcels import Load, batch_sizes, message_bytes
-from connect_core.systems.rocketmq.sink import unfit, write_queues
+from connect_core.systems.rocketmq.sink import invalid_rows, write_queues
 
 _TOPIC = TypeAdapter(TargetTopic)
 MAX_SHOWN = 127
@@ -100,7 +100,7 @@ class TaskWriter:
         return dict(self._written)
 
     def _check(self, records: pa.RecordBatch) -> None:
-        for row, _, message in unfit(records, int(self._options.max_message_bytes)):
+        for row, _, message in invalid_rows(records, int(self._options.max_message_bytes)):
             raise DataError(
                 f"A row cannot be sent: {message}",
                 where=f"partition {self._partition} of the DataFrame, row {self._rows + row}",

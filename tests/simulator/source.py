@@ -67,14 +67,14 @@ class SimulatedSource:
     def topic(self, partition: Partition) -> str:
         return ""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._ask()
         return {partition: _bounds(self._logs[partition], position) for partition, position in known.items()}
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise NotImplementedError("no backfill is simulated")
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         return offset
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
@@ -115,7 +115,7 @@ class SimulatedSource:
         self._ask()
         return {"before": end - 1}
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         self._step("tells the source")
         if self._faults.strikes(CONFIRM_FAILED):
             raise Unreachable("the source cannot be told")

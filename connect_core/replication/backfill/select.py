@@ -15,7 +15,7 @@ from connect_core.ledger import SettledRange
 from connect_core.planning.backfill_plan import merged, within
 from connect_core.replication.backfill.request import Moments, chosen, parse_span
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import Bounds, Part, Position
 
 
@@ -43,19 +43,19 @@ class PartitionBounds:
 def bounds_of(source: Source, committed: Mapping[Partition, Position | None]) -> list[PartitionBounds]:
     """`committed` are the live positions. A partition that was never read is looked at from its beginning, for to ask
     where the live stream would begin may settle that. Raises ConfigError for a source that pushes."""
-    if isinstance(source, Inbox):
+    if isinstance(source, PushSource):
         raise ConfigError(
             "the source cannot give records again that it was told to forget, so there is no backfill and no replay",
             next_step="They are in the target: move them from there",
         )
     known = {partition: position or Position(0, 0) for partition, position in committed.items()}
-    return [PartitionBounds(partition, seen) for partition, seen in sorted(source.bounds(known).items())]
+    return [PartitionBounds(partition, seen) for partition, seen in sorted(source.available_offsets(known).items())]
 
 
 def by_moments(source: Source, bounds: Sequence[PartitionBounds], wanted: Moments, now: datetime) -> Selection:
     """Records stored in these times. Raises ConfigError when the source knows no times."""
     partitions = [one.partition for one in bounds]
-    begins, ends = source.at_time(partitions, wanted.begin), source.at_time(partitions, wanted.end)
+    begins, ends = source.offsets_for_time(partitions, wanted.begin), source.offsets_for_time(partitions, wanted.end)
     notices = [f"{wanted.end.isoformat()} is yet to come: up to what is there now"] if wanted.end > now else []
     parts = merged(one.part(begins[one.partition], ends[one.partition]) for one in bounds)
     moved = {part.partition for part in parts}
@@ -100,7 +100,7 @@ def _placed(source: Source, one: PartitionBounds, offset: int) -> int:
     """What lies outside of what can be read is judged later: whether it is gone, or is not there yet."""
     if not one.seen.oldest <= offset <= one.seen.end:
         return offset
-    return source.record_at(one.partition, one.seen, offset)
+    return source.align_offset(one.partition, one.seen, offset)
 
 
 def by_receipts(bounds: Sequence[PartitionBounds], settled: Iterable[SettledRange]) -> Selection:
@@ -144,7 +144,9 @@ def _seen(source: Source, parts: Sequence[Part]) -> Iterator[tuple[Part, Bounds]
         first: dict[Partition, Part] = {}
         for part in waiting:
             first.setdefault(part.partition, part)
-        bounds = source.bounds({one: Position(p.incarnation, p.begin, p.evidence) for one, p in first.items()})
+        bounds = source.available_offsets(
+            {one: Position(p.incarnation, p.begin, p.evidence) for one, p in first.items()}
+        )
         for partition, part in first.items():
             _require_seen(bounds[partition])
             yield part, within(part, bounds[partition])

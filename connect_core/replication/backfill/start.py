@@ -142,7 +142,7 @@ def _require_apart(context: RunContext, settings: Settings, resolved: Resolved, 
 def _alone(resolved: Resolved) -> set[str]:
     """What the tasks of this connector write alone."""
     sink = systems.sink(revealed(resolved.sink))
-    return {name for task in range(resolved.tasks) for name in sink.exclusive(task)}
+    return {name for task in range(resolved.tasks) for name in sink.target_leases(task)}
 
 
 def _same_target(context: RunContext, resolved: Resolved) -> list[str]:

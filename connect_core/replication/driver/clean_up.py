@@ -1,4 +1,4 @@
-"""Before a connector is deleted: what is on its other sides keeps nothing for it any more (`sdk.source.Lasting`).
+"""Before a connector is deleted: what is on its other sides keeps nothing for it any more (`sdk.source.RemoteState`).
 
 Nobody works for the connector meanwhile: it is stopped, and all its leases are held until it is deleted.
 """
@@ -17,7 +17,7 @@ from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acq
 from connect_core.replication.driver.prepare import holder, resolved, times
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.sink import Sink
-from connect_core.sdk.source import Lasting, Source
+from connect_core.sdk.source import RemoteState, Source
 from connect_core.sdk.values import LIVE
 from connect_core.work import Side
 
@@ -34,7 +34,7 @@ def ends_with_remote_state(connector: Connector) -> list[Role]:
     """Its ends whose other side may keep something for it. Also of a document that this version does not take any
     more."""
     by_end = {end: systems.SYSTEMS.get(next(iter(connector.document.get(end) or {}), "")) for end in _OPENED}
-    return [end for end, system in by_end.items() if system is not None and end in system.lasting]
+    return [end for end, system in by_end.items() if system is not None and end in system.remote_state]
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def cleaned_up(
         ends = [_OPENED[end](revealed(sides[end]), opened) for end in ends_with_remote_state(connector)]
         opened.callback(_at_rest(ledger, settings, home, connector, say).release)
         known = ledger.positions(connector.uid, LIVE, list(ledger.partitions(connector.uid)))
-        yield [told for end in ends if isinstance(end, Lasting) for told in end.end(known)]
+        yield [told for end in ends if isinstance(end, RemoteState) for told in end.delete_remote_state(known)]
 
 
 def _at_rest(

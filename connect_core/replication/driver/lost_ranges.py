@@ -16,7 +16,7 @@ from connect_core.replication.worker.counts import empty_receipt
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.source import Inbox
+from connect_core.sdk.source import PushSource
 from connect_core.sdk.values import Bounds, Delivered, Gap, Json, OpenRange
 from connect_core.work import Outcome, Receipt
 
@@ -108,17 +108,17 @@ def reconstructed(item: OpenRange, end: int, evidence: Json, possible_repeats: i
     )
 
 
-def closed_from_target(inbox: Inbox, items: Sequence[OpenRange]) -> list[Outcome]:
-    """Of a source that pushes (docs/decisions/mqtt-inbox.md): ranges whose attempt left no receipt, looked for in
+def closed_from_target(source: PushSource, items: Sequence[OpenRange]) -> list[Outcome]:
+    """Of a source that pushes (docs/decisions/mqtt-push-source.md): ranges whose attempt left no receipt, looked for in
     the target, are closed behind the highest record that is there. What is not there was not acknowledged, and comes
     again. So does a record of which only some outputs are there: it is delivered again with all of them, and those
     are told as possible repeats."""
-    return [Outcome(item.id, _closed_behind_highest(inbox, item)) for item in items]
+    return [Outcome(item.id, _closed_behind_highest(source, item)) for item in items]
 
 
-def _closed_behind_highest(inbox: Inbox, item: OpenRange) -> Receipt:
+def _closed_behind_highest(source: PushSource, item: OpenRange) -> Receipt:
     found = item.found or ScanResult()
-    recovered = inbox.recovered(item.range, found)
+    recovered = source.recovered(item.range, found)
     end = found.behind_highest(item.range.begin, item.range.end)
     come_again = found.prefix.records + found.prefix.unsure  # in such a target: nothing of this was acknowledged
     repeats = recovered.possible_repeats + found.possible_repeats + found.in_parts() + come_again

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from connect_core.errors import ConfigError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Expiring, Sink
-from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import Bounds, Floor, Position
 
 
@@ -21,7 +21,7 @@ def checked_position(
 
     Who names the place where it stands moves nothing, as to give up a range: the next run tells what is gone there."""
     at, where = before or Position(0, 0), f"{where}, partition {partition.key}"
-    if isinstance(source, Inbox):
+    if isinstance(source, PushSource):
         return Position(at.incarnation, offset)
     if before and offset == before.offset:
         return before
@@ -37,7 +37,7 @@ def checked_position(
     if is_as_before and offset == at.offset:
         return wanted
     seen = _looked_at(source, partition, wanted)
-    begins = source.record_at(partition, seen, offset)
+    begins = source.align_offset(partition, seen, offset)
     if begins != offset:
         raise ConfigError(
             f"offset {offset:,} is inside a record",
@@ -60,7 +60,7 @@ def floors_left(sink: Sink, floors: Iterable[Floor]) -> list[Floor]:
 
 
 def _looked_at(source: Source, partition: Partition, at: Position) -> Bounds:
-    seen = source.bounds({partition: at})[partition]
+    seen = source.available_offsets({partition: at})[partition]
     if seen.failure:
         raise seen.failure.as_error()
     return seen

@@ -12,7 +12,7 @@ from connect_core.config import Resolved, revealed
 from connect_core.ledger import Connector, Ledger, PartitionState
 from connect_core.replication.driver.lifecycle import RETIRED, to_be_told
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Inbox
+from connect_core.sdk.source import PushSource
 from connect_core.sdk.values import LIVE, Bounds, Gap, Position
 
 
@@ -48,10 +48,10 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
         named = set(source.partitions(to_be_told(source, shares, states)))
         partitions = sorted(named | shares.keys())
         positions = ledger.positions(connector.uid, stream, partitions)
-        at_work = isinstance(source, Inbox) and bool(ledger.live_leases(connector.uid, stream))
+        at_work = isinstance(source, PushSource) and bool(ledger.live_leases(connector.uid, stream))
         asked = {one: at for one, at in positions.items() if one in named}
         asked |= {one: at for one, at in positions.items() if one not in named and at and at.evidence}
-        bounds = _as_committed(asked) if at_work else source.bounds(asked)
+        bounds = _as_committed(asked) if at_work else source.available_offsets(asked)
     opened = {item.range.partition: item.range.begin for item in ledger.open_ranges(connector.uid, stream, partitions)}
     previews = []
     for partition in partitions:
@@ -95,7 +95,7 @@ def _state_now(stored: PartitionState, seen: Bounds, *, named: bool) -> Partitio
 
 
 def _as_committed(positions: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-    """Of an inbox that a run is connected to: who looked would take the connection over."""
+    """Of a push source that a run is connected to: who looked would take the connection over."""
     return {
         partition: Bounds(at.incarnation, at.offset, at.offset, at.offset, pushes=True)
         for partition, one in positions.items()

@@ -22,7 +22,7 @@ from connect_core.replication.driver.task_context import TaskContext
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
-from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import Bounds, OpenRange, Pins, Position
 from connect_core.version import code_version
 from connect_core.work import Outcome, ScanTask
@@ -37,7 +37,7 @@ def inherited(task: TaskContext) -> list[OpenRange]:
     if not left:
         return []
     held = {lease.id for lease in task.held.leases}
-    if not {target_lease_id(key) for key in task.claimed(left)} <= held:
+    if not {target_lease_id(key) for key in task.pinned_target_leases(left)} <= held:
         raise Retriable("a range was planned while its lease was taken over", where=task.where())
     left = _with_their_pipelines(task, left)
     if not left:
@@ -56,7 +56,7 @@ def _without_idle(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRan
     """Takes back the live ranges whose source still ends where they begin: nothing of them was written. A target may
     have forgotten since what stood where they began, so that nobody could say what is there of them."""
     live = [item for item in items if item.range.live]
-    if not live or isinstance(task.source, Inbox):
+    if not live or isinstance(task.source, PushSource):
         return list(items)
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in live)}
     with task.summary.timed("bounds"):
@@ -74,7 +74,7 @@ def _is_idle(item: OpenRange, seen: Bounds) -> bool:
 def without_lost(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRange]:
     """Settles from the target what the source has lost of inherited ranges; returns the others. One that pushes has
     lost whatever it was told to forget: all that an attempt left of its ranges is settled so."""
-    if isinstance(task.source, Inbox):
+    if isinstance(task.source, PushSource):
         task.settle(items, closed_from_target(task.source, items))
         return []
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
@@ -103,13 +103,13 @@ def _bounds(
             elsewhere[partition] = _bounds_elsewhere(source, partition, begins[partition])
     positions = {**task.asked(), **begins}
     here = {one: at for one, at in positions.items() if one not in elsewhere}
-    return task.source.bounds(here) | elsewhere
+    return task.source.available_offsets(here) | elsewhere
 
 
 def _bounds_elsewhere(source: Source, partition: Partition, begin: Position) -> Bounds:
     """Where this is read nobody may answer: that concerns what was planned there, not what is read now."""
     try:
-        return source.bounds({partition: begin})[partition]
+        return source.available_offsets({partition: begin})[partition]
     except Unreachable as error:
         return Bounds.unread(begin, Failure.of(PartitionUnreachable.of(error)))
 

@@ -33,7 +33,7 @@ from connect_core.replication.host import boot_id
 from connect_core.replication.worker.counts import empty_receipt
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Expiring, Homing, Sink
-from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import LIVE, Bounds, Floor, Gap, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version
 from connect_core.work import Engine, Lane, Outcome, Pace, Starting
@@ -111,7 +111,7 @@ class TaskRun(TaskContext):
                 return
         if self.context.window_s:
             Window(self, self, self._began + self.context.window_s).stay()
-        elif isinstance(self.source, Inbox):
+        elif isinstance(self.source, PushSource):
             Window(self, self, self._began + EMPTIED_S).empty_inbox()
 
     def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
@@ -176,7 +176,7 @@ class TaskRun(TaskContext):
             LeaseRequest(task_lease_id(self.uid, self.stream, version, self.task), self.uid, self.stream, version)
         ]
         inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
-        targets = {*self.sink.exclusive(self.task), *self.claimed(inherited)}
+        targets = {*self.sink.target_leases(self.task), *self.pinned_target_leases(inherited)}
         wanted += [LeaseRequest(target_lease_id(key)) for key in sorted(targets)]
         return acquire(
             self.ledger,
@@ -218,7 +218,7 @@ class TaskRun(TaskContext):
             opened = self._plan(ranges)
         ahead = [item for item in opened if self.is_ahead(item.range.pins, item.floors)]
         found = {item.id: item for item in recovery.search(self, ahead)} if ahead else {}
-        if ahead and isinstance(self.source, Inbox):
+        if ahead and isinstance(self.source, PushSource):
             recovery.without_lost(self, list(found.values()))
             return [item for item in opened if item not in ahead]
         return self._at_home([found.get(item.id, item) for item in self.lifecycle.going_on(opened)])
@@ -270,7 +270,7 @@ class TaskRun(TaskContext):
             floors[wanted.partition] = self.sink.floors(wanted, mine, restored=restored)
             planned.append(self._with_expired(wanted, floors[wanted.partition]) if restored else wanted)
             self.held.renew_in_time()
-        if self.sink.exclusive(self.task):
+        if self.sink.target_leases(self.task):
             self._check_alone({floor.target for some in floors.values() for floor in some})
         return self.opened(planned, floors)
 
@@ -348,7 +348,7 @@ class TaskRun(TaskContext):
         """What the source has chosen is kept at once: where an unread partition begins, or what was seen where it
         stands."""
         self.beginnings.look(asked)
-        seen = self.source.bounds(asked)
+        seen = self.source.available_offsets(asked)
         first = {
             one: Position(there.incarnation, there.begin, there.evidence)
             for one, there in seen.items()
@@ -356,7 +356,7 @@ class TaskRun(TaskContext):
         }
         if first:
             self.ledger.keep_seen(self.held.leases, self.uid, self.stream, first)
-            seen = self.source.bounds({**asked, **first})
+            seen = self.source.available_offsets({**asked, **first})
         return {one: self._with_doubt(there) if asked[one] is None else there for one, there in seen.items()}
 
     def _with_doubt(self, there: Bounds) -> Bounds:
@@ -388,7 +388,7 @@ class TaskRun(TaskContext):
             self.ledger.import_offsets(self.held.leases, self.uid, self.stream, jumps, who=who, why=why)
             positions |= jumps
         parts = plan.ahead(positions)
-        bounds = self.source.bounds({partition: positions[partition] for partition in parts})
+        bounds = self.source.available_offsets({partition: positions[partition] for partition in parts})
         left = {partition: within(part, bounds[partition]) for partition, part in parts.items()}
         self.end_offsets.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
         return left

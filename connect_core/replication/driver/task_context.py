@@ -113,7 +113,7 @@ class TaskContext:
         """What the source is told is for its own tools; the ledger is what counts, so a failure is only said."""
         positions = self.ledger.positions(self.uid, self.stream, sorted(partitions))
         try:
-            self.source.confirm({part: position for part, position in positions.items() if position})
+            self.source.commit_offsets({part: position for part, position in positions.items() if position})
         except Retriable as error:
             self.context.listener.log(f"the source was not told (it will be next time): {error}")
         self.reached(Step.CONFIRMED)
@@ -194,12 +194,12 @@ class TaskContext:
         of other targets stay marked, until a document leads there again."""
         return any(floor.ahead and self._sink_of(pins).reaches(pins.target, floor.target) for floor in floors)
 
-    def claimed(self, items: Sequence[OpenRange]) -> set[str]:
+    def pinned_target_leases(self, items: Sequence[OpenRange]) -> set[str]:
         """The targets with one writer that these ranges have pinned. Where tasks have been shared out anew, several of
         them may have ranges to finish in one file: one after the other."""
         names: set[str] = set()
         for item in items:
-            names |= {*self._sink_of(item.range.pins).claimed(item.range.pins.target)}
+            names |= {*self._sink_of(item.range.pins).pinned_target_leases(item.range.pins.target)}
         return names
 
     def _sink_of(self, pins: Pins) -> Sink:

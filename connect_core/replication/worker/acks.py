@@ -1,6 +1,6 @@
-"""When a source that pushes (`sdk.source.Inbox`) is acknowledged, by the worker that holds its connection.
+"""When a source that pushes (`sdk.source.PushSource`) is acknowledged, by the worker that holds its connection.
 
-Why so: docs/decisions/mqtt-inbox.md.
+Why so: docs/decisions/mqtt-push-source.md.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from connect_core.observe import Step
 from connect_core.replication.worker.range import WorkerRange
 from connect_core.sdk.sink import Sink, Writer
-from connect_core.sdk.source import Inbox, Source
+from connect_core.sdk.source import PushSource, Source
 
 
 class Acknowledger:
@@ -16,16 +16,16 @@ class Acknowledger:
     nothing is acknowledged."""
 
     def __init__(self, source: Source, sink: Sink) -> None:
-        self._inbox = source if isinstance(source, Inbox) and sink.tells_records else None
+        self._push_source = source if isinstance(source, PushSource) and sink.scan_tells_records else None
 
     def taken(self, worker_range: WorkerRange, writer: Writer) -> None:
         """What was taken of the range is made durable and acknowledged, but for what is behind a rejected record: that
         is not in the ledger before the range is settled."""
-        if self._inbox is None:
+        if self._push_source is None:
             return
         if worker_range.flush(writer) is None:
             return
         worker_range.reached(Step.BATCH_DURABLE)
         rejects = [reject.offset for reject in worker_range.counts.rejects]
-        self._inbox.acknowledge(worker_range.item.range, min(rejects, default=worker_range.counts.end))
+        self._push_source.acknowledge(worker_range.item.range, min(rejects, default=worker_range.counts.end))
         worker_range.reached(Step.ACKNOWLEDGED)

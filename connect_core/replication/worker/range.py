@@ -19,7 +19,7 @@ from connect_core.observe import Step, reached
 from connect_core.pipeline import Pipeline, Shaped
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut, split_at
 from connect_core.replication.worker.pacer import Pacer
-from connect_core.replication.worker.rejects import reject_row, shape, unfit_rows
+from connect_core.replication.worker.rejects import invalid_rows_of, reject_row, shape
 from connect_core.sdk.records import ordinals
 from connect_core.sdk.sink import Refusable, Sink, Writer
 from connect_core.sdk.source import Source
@@ -146,10 +146,10 @@ class WorkerRange:
 
     def _take(self, batch: SourceBatch, shaped: Shaped, writer: Writer) -> bool:
         self.clean = False  # from here on only a flush that returns says what is in the target
-        unfit = self._unfit(shaped.kept)
-        rejects = sorted((*batch.rejects, *shaped.rejected, *unfit), key=lambda r: (r.offset, r.ordinal))
+        invalid = self._invalid_rows(shaped.kept)
+        rejects = sorted((*batch.rejects, *shaped.rejected, *invalid), key=lambda r: (r.offset, r.ordinal))
         end, failure = self._tolerated(rejects, batch.next_offset)
-        kept = _before(_without(shaped.kept, unfit), end)
+        kept = _before(_without(shaped.kept, invalid), end)
         fresh, already = self._fresh(kept)
         self._rejecting = sum(1 for reject in rejects if reject.offset < end)
         taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
@@ -186,10 +186,10 @@ class WorkerRange:
         moment = min(clock.now_ns() + _MOMENT_NS, self.limit.deadline_ns)
         return self.limit._replace(quantum_end_ns=max(self.limit.quantum_end_ns, moment))
 
-    def _unfit(self, records: pa.RecordBatch) -> tuple[Reject, ...]:
+    def _invalid_rows(self, records: pa.RecordBatch) -> tuple[Reject, ...]:
         """The records of which the target can never take an output, each once, with the bytes they had."""
         rejects: dict[int, Reject] = {}
-        for row, kind, message in unfit_rows(self.sink, records):
+        for row, kind, message in invalid_rows_of(self.sink, records):
             rejected = reject_row(records, row, "encode", kind, message)
             rejects.setdefault(rejected.offset, rejected)
         return tuple(rejects.values())

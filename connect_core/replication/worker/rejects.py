@@ -39,10 +39,10 @@ def shape(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
     return first if first.rows < half else _joined(first, shape(pipeline, records.slice(half)))
 
 
-def unfit_rows(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
+def invalid_rows_of(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
     """The rows that the target can never take, and those of which its check raises something."""
     try:
-        return list(sink.unfit(records))
+        return list(sink.invalid_rows(records))
     except MemoryError:
         raise
     except Exception as error:
@@ -51,8 +51,8 @@ def unfit_rows(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
         if len(records) == 1:
             return [(0, type(error).__name__, Failure.unexpected(error, "checking it").what)]
     half = len(records) // 2
-    behind = [(row + half, kind, message) for row, kind, message in unfit_rows(sink, records.slice(half))]
-    return [*unfit_rows(sink, records.slice(0, half)), *behind]
+    behind = [(row + half, kind, message) for row, kind, message in invalid_rows_of(sink, records.slice(half))]
+    return [*invalid_rows_of(sink, records.slice(0, half)), *behind]
 
 
 def reject_row(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:

@@ -71,7 +71,7 @@ class KeyedSink(OneTarget, ABC):
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         return {item.id: ScanResult(complete=True) for item in wanted.ranges}
 
-    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+    def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         if not self.by_key or not records.column("key").null_count:
             return []
         rows = records.column("key").is_null().to_numpy(zero_copy_only=False).nonzero()[0]

@@ -14,7 +14,7 @@ class OneTarget:
     """`target` names what is written, for receipts and for people: a table, a file, an address without its password.
     Whoever changes it writes somewhere else: ranges that are open then are finished where they were begun."""
 
-    tells_records = False
+    scan_tells_records = False
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -23,10 +23,10 @@ class OneTarget:
         """Driver, once a run: makes what is missing. Raises ConfigError when the target can never take anything, and
         Unreachable when it does not answer."""
 
-    def exclusive(self, task: int) -> tuple[str, ...]:
+    def target_leases(self, task: int) -> tuple[str, ...]:
         return ()
 
-    def claimed(self, target: Json) -> tuple[str, ...]:
+    def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
         return ()
 
     def reaches(self, target: Json, name: str) -> bool:
@@ -36,7 +36,7 @@ class OneTarget:
         self.prepare()
         return Targets({"target": self.target})
 
-    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+    def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         """Rows that the target can never take: (row, error class, message without anything of the record)."""
         return []
 

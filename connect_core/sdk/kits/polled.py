@@ -83,15 +83,15 @@ class PolledSource(ABC):
     def topic(self, partition: Partition) -> str:
         return ""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {partition: self._bounds(partition, at or Position(0, 0)) for partition, at in known.items()}
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
             "This source does not know when its records were stored", next_step="Name offsets instead of a time"
         )
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         return offset
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
@@ -138,7 +138,7 @@ class PolledSource(ABC):
             return wanted.evidence
         return page.evidence(end)
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """Nobody is told: what is polled does not know its readers."""
         return
 

@@ -78,7 +78,7 @@ class Follower:
     def step(self) -> list[bytes]:
         """One plan and its execution."""
         values: list[bytes] = []
-        for partition, bounds in self.source.bounds(self.positions).items():
+        for partition, bounds in self.source.available_offsets(self.positions).items():
             if bounds.failure:
                 raise bounds.failure.as_error()
             if bounds.end > bounds.begin:
@@ -90,7 +90,7 @@ class Follower:
     def tell(self) -> list[Gap]:
         """Settles what only tells of gaps, as a run does with empty ranges; gives these gaps."""
         told: list[Gap] = []
-        for partition, bounds in self.source.bounds(self.positions).items():
+        for partition, bounds in self.source.available_offsets(self.positions).items():
             if bounds.gaps and bounds.end == bounds.begin:
                 self.positions[partition] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
                 told += bounds.gaps

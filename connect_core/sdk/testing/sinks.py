@@ -219,4 +219,4 @@ class SinkContract:
             assert writer.write(records([b"a"]), left) == 0
 
     def test_ordinary_rows_are_fit(self, target: SinkCase) -> None:
-        assert target.sink().unfit(records([b"a", None, b""])) == []
+        assert target.sink().invalid_rows(records([b"a", None, b""])) == []

@@ -33,7 +33,7 @@ class SourceContract:
     def wanted(self, system: SourceCase) -> Range:
         system.append(VALUES)
         (partition,) = system.source().partitions([])
-        return range_of(partition, system.source().bounds({partition: None})[partition])
+        return range_of(partition, system.source().available_offsets({partition: None})[partition])
 
     def test_partitions_are_the_same_each_time(self, system: SourceCase, wanted: Range) -> None:
         known = system.source().partitions([])
@@ -77,7 +77,9 @@ class SourceContract:
         end = batches[-1].next_offset
         evidence = files.evidence(wanted, end)
         stored = json.loads(json.dumps(evidence))
-        bounds = system.source().bounds({wanted.partition: Position(wanted.incarnation, end, stored)})[wanted.partition]
+        bounds = system.source().available_offsets({wanted.partition: Position(wanted.incarnation, end, stored)})[
+            wanted.partition
+        ]
         assert (bounds.begin, bounds.end, bounds.gaps) == (end, wanted.end, ())
         assert json.loads(json.dumps(bounds.evidence)) is not None
 
@@ -92,8 +94,8 @@ class SourceContract:
     def test_telling_the_source_is_harmless(self, system: SourceCase, wanted: Range) -> None:
         files = system.source()
         for _ in range(2):
-            files.confirm({wanted.partition: Position(wanted.incarnation, wanted.end)})
-        files.confirm({})
+            files.commit_offsets({wanted.partition: Position(wanted.incarnation, wanted.end)})
+        files.commit_offsets({})
 
     @pytest.fixture
     def live(self, wanted: Range) -> Range:
@@ -120,7 +122,7 @@ class SourceContract:
         position = None
         for _ in range(3):
             source = system.source()
-            begin = source.bounds({live.partition: position})[live.partition]
+            begin = source.available_offsets({live.partition: position})[live.partition]
             assert (begin.gaps, begin.grows) == ((), True)
             wanted = replace(live, begin=begin.begin, evidence=begin.evidence)
             for _, batch in source.follow([wanted], limit(), linger_s=1):
@@ -135,7 +137,7 @@ class SourceContract:
 
     def test_waiting_ends_when_something_has_come(self, system: SourceCase, wanted: Range) -> None:
         source = system.source()
-        seen = source.bounds({wanted.partition: Position(wanted.incarnation, wanted.end)})
+        seen = source.available_offsets({wanted.partition: Position(wanted.incarnation, wanted.end)})
         begun = time.monotonic()
         source.wait(seen, 0.2)
         assert time.monotonic() - begun >= 0.2

@@ -29,7 +29,7 @@ from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_l
 class FileSink:
     """A `sdk.sink.Sink`. Its floors have no partition: a file has one settled position for all of them."""
 
-    tells_records = False
+    scan_tells_records = False
 
     def __init__(self, options: FileSinkOptions) -> None:
         self._options = options
@@ -40,10 +40,10 @@ class FileSink:
     def path_for(self, task: int) -> str:
         return path_of_task(self._options.path, task, self._options.tasks)
 
-    def exclusive(self, task: int) -> tuple[str, ...]:
+    def target_leases(self, task: int) -> tuple[str, ...]:
         return (f"file:{os.path.realpath(self.path_for(task))}",)
 
-    def claimed(self, target: Json) -> tuple[str, ...]:
+    def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
         return (f"file:{os.path.realpath(target['path'])}",)
 
     def reaches(self, target: Json, name: str) -> bool:
@@ -84,7 +84,7 @@ class FileSink:
         is matters where the source cannot give it again."""
         return {item.id: ScanResult(complete=True, unplaced=self._unsettled_bytes(item)) for item in wanted.ranges}
 
-    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+    def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         values = records.column("value")
         if not holds_line_feed(values):
             return []

@@ -68,7 +68,7 @@ class FileSource:
     def recognise(self, begun: Sequence[tuple[Partition, Position]]) -> None:
         self._begun = begun
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders = self._folders()
         ways = Ways(self._options.rotation_quiet_s, self._options.binary, self._heights, self._last)
@@ -77,14 +77,14 @@ class FileSource:
         parts = PartBounds(folders, rotation, begun)
         return {one: _looked_at(folders, rotation, parts, one, position) for one, position in known.items()}
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
             "a file does not say when its lines were written",
             where=self._options.path,
             next_step="Choose bytes instead: --range PARTITION:BEGIN-END; `waybill plan` shows both",
         )
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         """Lines begin behind a line feed, or where the partition does."""
         if offset <= seen.oldest or offset >= seen.end:
             return offset
@@ -146,7 +146,7 @@ class FileSource:
         with self._identified(wanted.partition, wanted.begin, seen) as file:
             return replace(file.evidence(end, past=seen.past), size=file.size()).as_json()
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """Nobody to tell: files do not know their readers."""
 
     def _folders(self) -> Folders:

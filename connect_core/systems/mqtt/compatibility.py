@@ -31,7 +31,7 @@ def _needs_acknowledging(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict
     """What a member has not acknowledged goes to another one, again and again where that waits for a settle."""
     filters = source.options.get("filters")
     named = [filters] if isinstance(filters, str) else filters or ()
-    if "tells_records" in sink.plugin.abilities or not any(str(one).startswith("$share/") for one in named):
+    if "scan_tells_records" in sink.plugin.abilities or not any(str(one).startswith("$share/") for one in named):
         return None
     return Conflict(
         ("source", SYSTEM, "filters"),

@@ -40,20 +40,20 @@ _KEEP_ADVICE = (
 
 
 class MqttSink:
-    """A `sdk.sink.Sink`, and `Lasting`."""
+    """A `sdk.sink.Sink`, and `RemoteState`."""
 
-    tells_records = False
+    scan_tells_records = False
 
     def __init__(self, options: MqttSinkOptions, resources: ExitStack | None = None) -> None:
         self._options = options
         self._most_bytes = int(options.max_packet_bytes)
         self._known: Mapping[str, bytes] | None = None
 
-    def exclusive(self, task: int) -> tuple[str, ...]:
+    def target_leases(self, task: int) -> tuple[str, ...]:
         """None: many may publish to one topic, and each partition has a progress of its own."""
         return ()
 
-    def claimed(self, target: Json) -> tuple[str, ...]:
+    def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
         return ()
 
     def reaches(self, target: Json, name: str) -> bool:
@@ -81,7 +81,7 @@ class MqttSink:
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         return {item.id: self._found(item) for item in wanted.ranges}
 
-    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+    def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         composed = enumerate(self._options.composer.compose(records, self._most_bytes))
         return [(row, one.kind, one.message) for row, one in composed if isinstance(one, Unfit)]
 
@@ -99,7 +99,7 @@ class MqttSink:
                 writer.keep(_limit_of(attempt))
             yield writer
 
-    def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
+    def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
         """Also of backfills that are over. A connector that never ran has nothing at the broker, wherever that is."""
         if not known:
             return []

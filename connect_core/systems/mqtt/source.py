@@ -1,7 +1,7 @@
 """The MQTT source: sessions that a broker keeps, each a partition whose offsets are numbers of arrival.
 
-Why it works as it does: docs/decisions/mqtt-inbox.md. On the driver it connects once a run to each session, to see
-whether the broker still knows it; in the worker for each quantum.
+Why it works as it does: docs/decisions/mqtt-push-source.md. On the driver it connects once a run to each session, to
+see whether the broker still knows it; in the worker for each quantum.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ASK_EVERY_S = 10.0
 
 
 class MqttSource:
-    """A `sdk.source.Inbox`, and `Lasting`."""
+    """A `sdk.source.PushSource`, and `RemoteState`."""
 
     def __init__(self, options: MqttSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options
@@ -72,7 +72,7 @@ class MqttSource:
         """Each record has its own."""
         return ""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         places = {partition: at or Position(0, 0) for partition, at in known.items()}
         lost = self._lost(places)
         seen = {
@@ -141,24 +141,24 @@ class MqttSource:
             self._told, self._asked_at = ask(self._options), time.monotonic()
         return self._told
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise _no_history()
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         raise _no_history()
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         """Only sessions that have ended are waited for."""
         time.sleep(limit_s)
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """The worker has told the broker what it has. A session that is not needed any more, and is empty, ends."""
         for partition, at in positions.items():
             if not self._filters(partition) and at.evidence and not Standing.of(at.evidence).subscribed:
                 for client_id in self._client_ids(partition):
                     Session(self._options, client_id).give_up()
 
-    def end(self, known: Mapping[Partition, Position | None]) -> list[str]:
+    def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
         told = [
             end_session(self._options, _number(partition), Standing.of(at.evidence if at else {}), LARGEST_WINDOW)
             for partition, at in sorted(known.items(), key=lambda one: _number(one[0]))

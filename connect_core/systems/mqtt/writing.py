@@ -64,7 +64,7 @@ class PublishWriter:
                     return taken
                 last = offsets[taken]
             if isinstance(one, Unfit):
-                raise DataError(one.message, where=f"offset {offsets[taken]}")  # `unfit` has let it pass
+                raise DataError(one.message, where=f"offset {offsets[taken]}")  # `invalid_rows` has let it pass
             self._send(one, offsets[taken], records.slice(taken, 1), limit)
         return len(offsets)
 

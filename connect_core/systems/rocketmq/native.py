@@ -183,7 +183,7 @@ class Slices:
 
 
 def unsendable(records: pa.RecordBatch) -> Iterator[tuple[int, str, str]]:
-    """Rows that the library would change or refuse. See `sdk.sink.Sink.unfit`."""
+    """Rows that the library would change or refuse. See `sdk.sink.Sink.invalid_rows`."""
     texts = zip(*(records.column(name).to_pylist() for name in ("key", "tags", "headers")), strict=True)
     for row, (body, properties) in enumerate(zip(records.column("value").to_pylist(), texts, strict=True)):
         if not body:

@@ -72,7 +72,7 @@ _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, les
 class RocketMQSink:
     """A `sdk.sink.Sink`, `Expiring` and `Homing`."""
 
-    tells_records = True
+    scan_tells_records = True
 
     def __init__(self, options: RocketMQSinkOptions, resources: ExitStack | None = None) -> None:
         self._options = options
@@ -89,11 +89,11 @@ class RocketMQSink:
         self._written: dict[Queue, list[Span]] = {}
         self._open: dict[Queue, list[QueueAppender]] = {}
 
-    def exclusive(self, task: int) -> tuple[str, ...]:
+    def target_leases(self, task: int) -> tuple[str, ...]:
         """None: several connectors may write to one topic, each finds its own messages."""
         return ()
 
-    def claimed(self, target: Json) -> tuple[str, ...]:
+    def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
         return ()
 
     def reaches(self, target: Json, name: str) -> bool:
@@ -228,8 +228,8 @@ class RocketMQSink:
         with self._connecting.client() as client:
             return scan(client, wanted, self._options.on_unknown)
 
-    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        found = unfit(records, int(self._options.max_message_bytes))
+    def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        found = invalid_rows(records, int(self._options.max_message_bytes))
         return sorted({one[0]: one for one in (*unsendable(records), *found)}.values()) if self._native else found
 
     @contextmanager
@@ -425,7 +425,7 @@ def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue
     return client.offsets.end(queue) >= position
 
 
-def unfit(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, str, str]]:
+def invalid_rows(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, str, str]]:
     """Rows that cannot be sent: too large, or with a key or tags that RocketMQ would cut. See `sdk.sink.Sink`."""
     sizes, bodies = message_bytes(records), body_bytes(records)
     properties = sizes - bodies

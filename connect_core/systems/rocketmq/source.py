@@ -117,7 +117,7 @@ class RocketMQSource:
                 raise
             raise (missing(error) if had_it else awaited(error)) from None
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Queues of topics that the document does not name are not asked for."""
         every = {partition: queue_of(partition.key) for partition in known}
         queues = {partition: queue for partition, queue in every.items() if self._options.reads(queue.topic)}
@@ -164,7 +164,7 @@ class RocketMQSource:
             return first_bounds(client, queue, seen[queue], begin, chosen=chosen)
         return next_bounds(client, queue, position, seen[queue])
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """By the broker's clock. Behind a barrier: a message that was acknowledged before is there by now."""
         queues = {partition: queue_of(partition.key) for partition in partitions}
         moment_ms = math.ceil(moment.timestamp() * 1000)
@@ -175,7 +175,7 @@ class RocketMQSource:
                 for partition, queue in queues.items()
             }
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         return offset
 
     def _first_offset(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
@@ -334,7 +334,7 @@ class RocketMQSource:
         there = [message for message in found if message.queue_offset < end]
         return evidence_of(there[-1]) if there else wanted.evidence
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         group = self._options.consumer_group()
         if not group or not positions:
             return

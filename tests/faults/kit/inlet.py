@@ -129,7 +129,7 @@ class Inlet:
 
     def check(self, row: FaultRow) -> None:
         """Mosquitto repeats nothing, of a shared subscription either. What HiveMQ CE repeats is told, but for what it
-        gives out twice to members of a group: it does that of itself (docs/decisions/mqtt-inbox.md)."""
+        gives out twice to members of a group: it does that of itself (docs/decisions/mqtt-push-source.md)."""
         there, receipts = self.arrived(), self.receipts()
         assert {*there} <= {SAME}
         extra, told = len(there) - self.published, sum(one["possible_repeats"] for one in receipts)

@@ -211,7 +211,7 @@ def moved(cluster: dict[str, Any], source: str) -> None:
     planned = filler.plan()
     assert filler.write(planned, [*values]).records == len(BODIES)
     assert sink.scan(Scan(Attempt(UID, 1), (planned,), 10.0))[planned.id].complete
-    reader.confirm({partition: at for partition, at in follower.positions.items() if at})
+    reader.commit_offsets({partition: at for partition, at in follower.positions.items() if at})
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Cluster:
             there = source(Side("rocketmq", {**servers, "topics": [begin.topic], "sink_system": "rocketmq"}), kept)
             target = sink(Side("rocketmq", {**servers, "topic": end.topic, "create": False}), kept)
             (partition,) = there.partitions([])
-            bounds = there.bounds({partition: None})[partition]
+            bounds = there.available_offsets({partition: None})[partition]
             wanted = range_of(partition, bounds, pins=target.targets(0, (), {}).pins)
             item = OpenRange(1, wanted, target.floors(wanted, ()))
             (outcome,) = move(self._lane(item, tolerance), there, target)
@@ -314,6 +314,6 @@ def digest_of(cluster: Cluster, begin: Queue, end: Queue) -> str:
     partitions = {partition.key: partition for partition in reader.partitions([])}
     origin, target = partitions[str(begin)], partitions[str(end)]
     digest = RecordDigest(Lineage(UID, "live", origin.id, 0))
-    for batch in reader.read(range_of(target, reader.bounds({target: None})[target]), limit()):
+    for batch in reader.read(range_of(target, reader.available_offsets({target: None})[target]), limit()):
         digest.add(batch.records)
     return digest.text()

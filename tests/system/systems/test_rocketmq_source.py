@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 
 def whole(files: Source, **limits: int) -> tuple[Partition, Range]:
     (partition,) = files.partitions([])
-    return partition, range_of(partition, files.bounds({partition: None})[partition], **limits)
+    return partition, range_of(partition, files.available_offsets({partition: None})[partition], **limits)
 
 
 def test_ranges_hold_what_they_may(filled: Cluster) -> None:
@@ -108,14 +108,14 @@ def test_a_queue_that_the_topic_has_no_more_is_done_with_or_a_gap(cluster: Clust
     known = asked.partitions([])
     assert {done, half} < set(known)
     all_read, one_read = Position(0, 3, {}), Position(0, 1, {})
-    assert asked.bounds({half: one_read})[half].gaps == ()
+    assert asked.available_offsets({half: one_read})[half].gaps == ()
     cluster.client.topics.put(TopicConfig(cluster.topic, 2, 2), queues[0].broker)
-    seen = asked.bounds({**dict.fromkeys(known), done: all_read, half: one_read})
+    seen = asked.available_offsets({**dict.fromkeys(known), done: all_read, half: one_read})
     assert replace(seen[done], evidence={}) == Bounds(0, 3, 3, 3, gaps=(Gap(0, 3, 3, "closed"),), grows=False)
     assert replace(seen[half], evidence={}) == Bounds(0, 3, 3, 3, gaps=(Gap(0, 1, 3, "closed"),), grows=False)
-    assert asked.bounds({half: None})[half].gaps == (Gap(0, 0, 3, "closed"),)
+    assert asked.available_offsets({half: None})[half].gaps == (Gap(0, 0, 3, "closed"),)
     newest = cluster.source(start="latest", uid=uuid.uuid4().hex[:8])
-    assert newest.bounds({half: None})[half].gaps == (), "where nothing was to be read nothing is missing"
+    assert newest.available_offsets({half: None})[half].gaps == (), "where nothing was to be read nothing is missing"
     cluster.client.topics.put(TopicConfig(cluster.topic, 4, 4), queues[0].broker)
     back = Follower(cluster.source(), {half: one_read, done: all_read})
     assert back.run() == [b"1", b"2"]
@@ -139,9 +139,9 @@ def test_the_group_is_told_what_is_settled_and_never_less(filled: Cluster) -> No
     (partition,) = files.partitions([])
     queue = Queue(filled.topic, *partition.key.split("/")[1:2], 0)
     for offset, told in ((60, 60), (40, 60), (70, 70)):
-        files.confirm({partition: Position(0, offset)})
+        files.commit_offsets({partition: Position(0, offset)})
         assert filled.client.groups.progress(group, filled.topic)[queue].committed == told
-    filled.source(group=group).confirm({partition: Position(0, 50)})
+    filled.source(group=group).commit_offsets({partition: Position(0, 50)})
     assert filled.client.groups.progress(group, filled.topic)[queue].lag == 30
 
 

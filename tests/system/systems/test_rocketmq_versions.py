@@ -34,7 +34,7 @@ def check_round_trip(cluster: Cluster) -> None:
     files = cluster.source(sink_system="rocketmq")
     follower = Follower(files)
     follower.positions = dict.fromkeys(files.partitions([]))
-    (partition, bounds), *_ = [(p, b) for p, b in files.bounds(follower.positions).items() if b.end]
+    (partition, bounds), *_ = [(p, b) for p, b in files.available_offsets(follower.positions).items() if b.end]
     (batch,) = files.read(range_of(partition, bounds), limit())
     back = batch.records
     assert back.column("value").to_pylist() == [b"a", b"", b"", b"\x00\xff" * 50_000]
@@ -66,4 +66,4 @@ def check_moments(cluster: Cluster) -> None:
         moment = datetime.fromtimestamp(moment_ms / 1000, UTC)
         partitions = [Partition(str(queue)) for queue in (first, second, third)]
         expected = [sum(time_ms < moment_ms for time_ms in stored), int(only < moment_ms), 0]
-        assert list(cluster.source().at_time(partitions, moment).values()) == expected
+        assert list(cluster.source().offsets_for_time(partitions, moment).values()) == expected

@@ -42,7 +42,7 @@ def source_evidence(path: Path) -> dict[str, object]:
 
     source = systems.source(Side("file", {"path": str(path)}))
     partition = Partition(str(path))
-    seen = source.bounds({partition: None})[partition]
+    seen = source.available_offsets({partition: None})[partition]
     return dict(Position(seen.incarnation, seen.end, seen.evidence).evidence)
 
 

@@ -11,7 +11,7 @@ import pytest
 from connect_core.ledger import Ledger
 from connect_core.replication.driver.leases import LeaseTimes
 from tests.unit.replication.memory import MemorySink, MemorySource
-from tests.unit.replication.memory_inbox import MemoryInbox
+from tests.unit.replication.memory_push_source import MemoryPushSource
 from tests.unit.replication.world import BODIES, DirectEngine, World
 
 
@@ -25,9 +25,9 @@ def world(tmp_path: Path, empty_ledger: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def inbox(world: World) -> MemoryInbox:
-    """The world with an inbox as its source, whose run ends by itself when nothing comes."""
-    source = MemoryInbox([b"%d" % n for n in range(25)], sink=world.sink)
+def pushing(world: World) -> MemoryPushSource:
+    """The world with a source that pushes, whose run ends by itself when nothing comes."""
+    source = MemoryPushSource([b"%d" % n for n in range(25)], sink=world.sink)
     world.source, world.engine = source, DirectEngine(source, world.sink)
     world.times = LeaseTimes(ttl_s=2, margin_s=0.5, quantum_s=0.5, linger_s=0.02)
     return source

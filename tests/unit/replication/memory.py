@@ -62,7 +62,7 @@ class MemorySource:
     def topic(self, partition: Partition) -> str:
         return ""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {partition: self._bounds(at.offset if at else self.oldest) for partition, at in known.items()}
 
     def _bounds(self, position: int) -> Bounds:
@@ -70,12 +70,12 @@ class MemorySource:
         gaps = (Gap(0, position, begin, "expired"),) if begin > position else ()
         return Bounds(0, begin, self.oldest, len(self.bodies), gaps=gaps, grows=self.grows)
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """A record a second, from the epoch on."""
         at = min(max(math.ceil(moment.timestamp()), self.oldest), len(self.bodies))
         return dict.fromkeys(partitions, at)
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         return offset
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
@@ -116,7 +116,7 @@ class MemorySource:
     def evidence(self, wanted: Range, end: int) -> Json:
         return {"before": end - 1}
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         pass
 
 
@@ -132,13 +132,13 @@ class MemorySink:
     closed: bool = False
     alone: bool = False
     name: str = "memory"
-    tells_records: bool = True
+    scan_tells_records: bool = True
     durable: int = 0
 
-    def exclusive(self, task: int) -> tuple[str, ...]:
+    def target_leases(self, task: int) -> tuple[str, ...]:
         return (self.name,) if self.alone else ()
 
-    def claimed(self, target: Json) -> tuple[str, ...]:
+    def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
         return (str(target["memory"]),) if self.alone else ()
 
     def reaches(self, target: Json, name: str) -> bool:
@@ -155,7 +155,7 @@ class MemorySink:
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         return {}
 
-    def unfit(self, batch: pa.RecordBatch) -> list[tuple[int, str, str]]:
+    def invalid_rows(self, batch: pa.RecordBatch) -> list[tuple[int, str, str]]:
         values = batch.column("value").to_pylist()
         return [(row, "Hated", "it is hated") for row, value in enumerate(values) if value in self.hated]
 

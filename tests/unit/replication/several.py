@@ -37,14 +37,14 @@ class SeveralSources:
     def topic(self, partition: Partition) -> str:
         return ""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self.asked.append([*known])
-        return {one: self.parts[one].bounds({one: at})[one] for one, at in known.items()}
+        return {one: self.parts[one].available_offsets({one: at})[one] for one, at in known.items()}
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise NotImplementedError
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         return offset
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
@@ -79,7 +79,7 @@ class SeveralSources:
     def evidence(self, wanted: Range, end: int) -> Json:
         return {"before": end - 1}
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         pass
 
 

@@ -243,7 +243,7 @@ class Told(MemorySource):
 
     told: list[int] = field(default_factory=list)
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         self.told += [position.offset for position in positions.values()]
 
 

@@ -51,8 +51,8 @@ class Tasks:
 class Looking(FileSource):
     looked: Callable[[], None] = staticmethod(lambda: None)
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        seen = super().bounds(known)
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        seen = super().available_offsets(known)
         if any(one.end > one.begin for one in seen.values()):
             looked, self.looked = self.looked, lambda: None
             looked()

@@ -95,7 +95,7 @@ def test_a_run_that_passes_records_over_settles_nothing(world: World) -> None:
 
 def read(path: Path, source: FileSource, tolerance: int = -1) -> Receipt:
     partition = Partition(str(path))
-    seen = source.bounds({partition: None})[partition]
+    seen = source.available_offsets({partition: None})[partition]
     item = replace(open_range(0, 1), range=range_of(partition, seen))
     receipt = move(lane_of(item, tolerance=tolerance), source, MemorySink())[0].receipt
     assert receipt is not None

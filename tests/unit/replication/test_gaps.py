@@ -76,7 +76,7 @@ def test_a_gap_with_nothing_behind_it_is_settled_by_the_attempt_after_a_kill(not
 class Ended(MemorySource):
     """A partition that is not there any more, and was read to its end."""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         at = known[MEMORY]
         if at is None or at.incarnation:
             return {MEMORY: Bounds(1, 0, 0, 0, grows=False)}

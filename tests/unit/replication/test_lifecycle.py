@@ -135,7 +135,7 @@ def test_records_gone_while_they_are_read_close_the_range_before_them(four: Seve
 
 
 class Unreadable(MemorySource):
-    def bounds(self, known: object) -> dict[Partition, Bounds]:  # type: ignore[override]
+    def available_offsets(self, known: object) -> dict[Partition, Bounds]:  # type: ignore[override]
         [partition] = known  # type: ignore[misc]
         return {partition: Bounds(0, 0, 0, 0, failure=Failure.of(Unreachable("it cannot be opened", where="d")))}
 
@@ -403,7 +403,7 @@ def test_a_partition_is_retired_in_a_window(window: SeveralWorld) -> None:
 class Ended(MemorySource):
     """It was read to its end, and is not there any more."""
 
-    def bounds(self, known: object) -> dict[Partition, Bounds]:  # type: ignore[override]
+    def available_offsets(self, known: object) -> dict[Partition, Bounds]:  # type: ignore[override]
         [(partition, at)] = known.items()  # type: ignore[attr-defined]
         position: Position = at or Position(0, 0)
         if position.incarnation:
@@ -433,7 +433,7 @@ def test_a_partition_that_has_ended_is_remembered_and_told_once(four: SeveralWor
 
 
 class Anew(MemorySource):
-    def bounds(self, known: object) -> dict[Partition, Bounds]:  # type: ignore[override]
+    def available_offsets(self, known: object) -> dict[Partition, Bounds]:  # type: ignore[override]
         [(partition, at)] = known.items()  # type: ignore[attr-defined]
         return {partition: Bounds(1, at.offset, 0, len(self.bodies))}
 
@@ -527,8 +527,8 @@ def test_an_unexpected_error_in_shaping_that_is_not_tolerated_stops_its_partitio
 
 
 class BrittleSink(SeveralSink):
-    def unfit(self, batch: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        found = super().unfit(batch)
+    def invalid_rows(self, batch: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        found = super().invalid_rows(batch)
         if b"a7" in batch.column("value").to_pylist():
             raise KeyError("a7")
         return found

@@ -25,7 +25,7 @@ from connect_core.replication.locks import held_alone
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Floor, Position, Range
 from connect_core.work import Lane, Outcome
-from tests.unit.replication.memory_inbox import MemoryInbox
+from tests.unit.replication.memory_push_source import MemoryPushSource
 from tests.unit.replication.world import BODIES, MEMORY, World
 
 TTL_S = 15.0
@@ -314,13 +314,13 @@ def test_a_run_that_the_ledger_has_forgotten_is_no_fault_of_the_document(
     """It had nothing to do: only when it says how it ended there is no such run."""
     world.run()
     kept = backup()
-    bounds = world.source.bounds
+    bounds = world.source.available_offsets
 
     def brought_back(known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         kept.bring_back()
         return bounds(known)
 
-    monkeypatch.setattr(world.source, "bounds", brought_back)
+    monkeypatch.setattr(world.source, "available_offsets", brought_back)
     with pytest.raises(Retriable, match="restored from a backup while") as told:
         world.run()
     assert "there is no run" in str(told.value.__cause__)
@@ -490,15 +490,15 @@ def test_a_damaged_file_is_told(world: World) -> None:
 
 
 def test_numbers_that_a_restored_ledger_has_forgotten_are_not_given_twice(
-    world: World, inbox: MemoryInbox, backup: Callable[[], Backup], standing: Standing
+    world: World, pushing: MemoryPushSource, backup: Callable[[], Backup], standing: Standing
 ) -> None:
     """What is in the target is settled before anything is received."""
     world.run()
     old = backup()
-    inbox.bodies += [b"25", b"26", b"27", b"28"]
+    pushing.bodies += [b"25", b"26", b"27", b"28"]
     world.run()
     old.bring_back()
-    inbox.bodies += [b"29", b"30"]
+    pushing.bodies += [b"29", b"30"]
     look(world)
     world.run()
-    assert world.sink.rows == list(enumerate(inbox.bodies))
+    assert world.sink.rows == list(enumerate(pushing.bodies))

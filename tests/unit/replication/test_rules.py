@@ -18,7 +18,7 @@ from connect_core.sdk.scan import Hit, ScanResult
 from connect_core.sdk.values import OPEN_END, Limit, OpenRange
 from connect_core.work import Outcome
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
-from tests.unit.replication.memory_inbox import MemoryInbox
+from tests.unit.replication.memory_push_source import MemoryPushSource
 from tests.unit.replication.test_lane import receipt_of
 
 BODIES = [b'{"n": %d}' % n for n in range(100)]
@@ -162,8 +162,8 @@ def test_what_an_inbox_has_in_part_comes_again_and_is_told_as_possible_repeats()
     """The record at 11 has one output of two in the target: it was not acknowledged."""
     hits = [Hit(10, 0, "memory", 0, trace=7, outputs=2), Hit(10, 1, "other", 0, trace=7, outputs=2)]
     found = ScanResult().merged([*hits, Hit(11, 0, "memory", 1, trace=8, outputs=2)], {}, True)
-    (outcome,) = closed_from_target(MemoryInbox([]), [open_range(10, OPEN_END, found=found)])
+    (outcome,) = closed_from_target(MemoryPushSource([]), [open_range(10, OPEN_END, found=found)])
     receipt = receipt_of(outcome)
     assert (receipt.begin, receipt.end, receipt.passed, receipt.emitted, receipt.already) == (10, 12, 2, 3, 3)
-    assert receipt.possible_repeats == 2 + 1, "what the inbox tells of itself, and the output that comes again"
-    assert found.traced() == [(10, 7)], "by which the inbox recognises what it need not deliver again"
+    assert receipt.possible_repeats == 2 + 1, "what the source tells of itself, and the output that comes again"
+    assert found.traced() == [(10, 7)], "by which the source recognises what it need not deliver again"

@@ -30,7 +30,7 @@ class Logs(MemorySource):
     away: Failure | None = None
     """Why nobody can look at `a`."""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {partition: self._seen(partition, position) for partition, position in known.items()}
 
     def _seen(self, partition: Partition, position: Position | None) -> Bounds:
@@ -43,11 +43,11 @@ class Logs(MemorySource):
         gaps = (Gap(at.incarnation, at.offset, begin, "expired"),) if begin > at.offset else ()
         return Bounds(at.incarnation, begin, oldest, 100, {"at": begin}, gaps)
 
-    def at_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         seconds = int(moment.timestamp())
         return {one: min(max(seconds, self.oldest_of.get(one, 0)), 100) for one in partitions}
 
-    def record_at(self, partition: Partition, seen: Bounds, offset: int) -> int:
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         return -(-offset // 10) * 10
 
 

@@ -195,7 +195,7 @@ def test_what_a_source_has_seen_where_a_partition_stands_is_kept(world: World, m
     """A later look cannot see it."""
     world.run()
     seen = Bounds(0, 200, 0, 200, {"left": True}, chosen=True)
-    monkeypatch.setattr(world.source, "bounds", lambda known: dict.fromkeys(known, seen))
+    monkeypatch.setattr(world.source, "available_offsets", lambda known: dict.fromkeys(known, seen))
     world.run()
     (position,) = world.ledger.positions(world.connector.uid, "live", [MEMORY]).values()
     assert position == Position(0, 200, {"left": True})

@@ -71,26 +71,26 @@ def test_a_marker_that_is_none_is_refused() -> None:
 
 def stopped_at(end: int) -> Position:
     source = MemoryPages(VALUES)
-    planned = replace(range_of(PARTITION, source.bounds({PARTITION: None})[PARTITION]), end=end)
+    planned = replace(range_of(PARTITION, source.available_offsets({PARTITION: None})[PARTITION]), end=end)
     assert sum(len(batch.records) for batch in source.read(planned, limit())) == end
     return Position(0, end, source.evidence(planned, end))
 
 
 @pytest.mark.parametrize("end", [5, 17, 40])
 def test_a_polled_source_goes_on_within_a_page_and_between_two(end: int) -> None:
-    seen = MemoryPages(VALUES).bounds({PARTITION: stopped_at(end)})[PARTITION]
+    seen = MemoryPages(VALUES).available_offsets({PARTITION: stopped_at(end)})[PARTITION]
     assert (seen.begin, seen.end, seen.failure) == (end, 50, None)
 
 
 def test_other_records_before_a_position_within_a_page_are_noticed() -> None:
     changed = [*VALUES[:2], b"another", *VALUES[3:]]
-    failure = MemoryPages(changed).bounds({PARTITION: stopped_at(5)})[PARTITION].failure
+    failure = MemoryPages(changed).available_offsets({PARTITION: stopped_at(5)})[PARTITION].failure
     assert failure is not None
     assert failure.family == OffsetGone.__name__
 
 
 def test_fewer_records_than_before_are_noticed() -> None:
-    failure = MemoryPages(VALUES[:20]).bounds({PARTITION: stopped_at(40)})[PARTITION].failure
+    failure = MemoryPages(VALUES[:20]).available_offsets({PARTITION: stopped_at(40)})[PARTITION].failure
     assert failure is not None
     assert failure.family == OffsetGone.__name__
 
@@ -98,5 +98,5 @@ def test_fewer_records_than_before_are_noticed() -> None:
 def test_a_position_that_was_set_back_is_read_from_there_whatever_the_size_of_pages() -> None:
     """Its evidence is that of a later one: what comes between the two is not compared."""
     set_back = replace(stopped_at(40), offset=36)
-    seen = MemoryPages(VALUES, page=1).bounds({PARTITION: set_back})[PARTITION]
+    seen = MemoryPages(VALUES, page=1).available_offsets({PARTITION: set_back})[PARTITION]
     assert (seen.begin, seen.end, seen.failure) == (36, 50, None)

@@ -34,7 +34,7 @@ def test_a_plugin_is_sound(name: str) -> None:
         bool(plugin.open_source),
         bool(plugin.open_sink),
     ]
-    assert all(plugin.options(role) for role in plugin.lasting)
+    assert all(plugin.options(role) for role in plugin.remote_state)
     assert all(find_spec(module) for module in plugin.preload)
     assert all(plugin.options(one.role) for one in plugin.flat)
 

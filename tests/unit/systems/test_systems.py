@@ -28,10 +28,10 @@ def test_our_systems_are_there() -> None:
 def test_sources_and_sinks_are_built_from_options(tmp_path: Path) -> None:
     path = str(tmp_path / "a")
     assert systems.source(Side("file", {"path": path})).partitions([])[0].key == path
-    assert systems.sink(Side("file", {"path": path})).exclusive(0) == (f"file:{path}",)
+    assert systems.sink(Side("file", {"path": path})).target_leases(0) == (f"file:{path}",)
     rocketmq = {"name_servers": ["127.0.0.1:9"]}
-    assert systems.sink(Side("rocketmq", {**rocketmq, "topic": "t"})).exclusive(0) == ()
-    assert systems.source(Side("rocketmq", {**rocketmq, "topics": ["t"]})).bounds({}) == {}
+    assert systems.sink(Side("rocketmq", {**rocketmq, "topic": "t"})).target_leases(0) == ()
+    assert systems.source(Side("rocketmq", {**rocketmq, "topics": ["t"]})).available_offsets({}) == {}
 
 
 def test_all_faults_are_told_at_once() -> None:

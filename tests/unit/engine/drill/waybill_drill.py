@@ -66,7 +66,7 @@ class Drill:
     def topic(self, partition: Partition) -> str:
         return ""
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {}
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
@@ -86,15 +86,15 @@ class Drill:
     def evidence(self, wanted: Range, end: int) -> Json:
         return {}
 
-    def confirm(self, positions: Mapping[Partition, Position]) -> None:
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         pass
 
     # -------------------------------------------------------------------------------------------------------- sink
 
-    def exclusive(self, task: int) -> tuple[str, ...]:
+    def target_leases(self, task: int) -> tuple[str, ...]:
         return ()
 
-    def claimed(self, target: Json) -> tuple[str, ...]:
+    def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
         return ()
 
     def reaches(self, target: Json, name: str) -> bool:
@@ -110,7 +110,7 @@ class Drill:
         self._act()
         return {item.id: ScanResult({"t": os.getpid()}, complete=True) for item in wanted.ranges}
 
-    def unfit(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+    def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         return []
 
     @contextmanager

@@ -31,23 +31,23 @@ def log(tmp_path: Path) -> Path:
 
 def test_every_place_moves_on_to_where_a_line_begins(log: Path) -> None:
     source, partition = opened(log), Partition(str(log))
-    seen = source.bounds({partition: None})[partition]
+    seen = source.available_offsets({partition: None})[partition]
     assert seen.end == 16
     for offset in range(seen.end + 1):
-        assert source.record_at(partition, seen, offset) == min(begin for begin in BEGINS if begin >= offset)
+        assert source.align_offset(partition, seen, offset) == min(begin for begin in BEGINS if begin >= offset)
 
 
 def test_lines_are_those_of_the_file_that_is_read_under_whatever_name(log: Path) -> None:
     source, partition = opened(log), Partition(str(log))
-    first = source.bounds({partition: None})[partition]
+    first = source.available_offsets({partition: None})[partition]
     log.rename(log.with_name("app.log.1"))
     log.write_bytes(b"another file, one long line\n")
-    position = Position(0, 4, source.bounds({partition: Position(0, 4, first.evidence)})[partition].evidence)
-    seen = opened(log).bounds({partition: position})[partition]
-    assert source.record_at(partition, seen, 5) == 9
+    position = Position(0, 4, source.available_offsets({partition: Position(0, 4, first.evidence)})[partition].evidence)
+    seen = opened(log).available_offsets({partition: position})[partition]
+    assert source.align_offset(partition, seen, 5) == 9
     os.unlink(log.with_name("app.log.1"))
     with pytest.raises(Retriable, match="not the one that was planned"):
-        source.record_at(partition, seen, 5)
+        source.align_offset(partition, seen, 5)
 
 
 def test_parts_of_a_file_begin_where_they_were_cut(tmp_path: Path) -> None:
@@ -56,12 +56,12 @@ def test_parts_of_a_file_begin_where_they_were_cut(tmp_path: Path) -> None:
     source = opened(log, parallel=True, sub_partition_bytes=300)
     partitions = source.partitions([])
     assert len(partitions) == 3
-    for partition, seen in source.bounds(dict.fromkeys(partitions)).items():
-        assert source.record_at(partition, seen, seen.oldest) == seen.oldest
-        assert source.record_at(partition, seen, seen.oldest + 1) == seen.oldest + 9
-        assert source.record_at(partition, seen, seen.end) == seen.end
+    for partition, seen in source.available_offsets(dict.fromkeys(partitions)).items():
+        assert source.align_offset(partition, seen, seen.oldest) == seen.oldest
+        assert source.align_offset(partition, seen, seen.oldest + 1) == seen.oldest + 9
+        assert source.align_offset(partition, seen, seen.end) == seen.end
 
 
 def test_a_file_knows_no_times(log: Path) -> None:
     with pytest.raises(ConfigError, match=r"does not say when its lines were written.*--range"):
-        opened(log).at_time([Partition(str(log))], datetime.now(UTC))
+        opened(log).offsets_for_time([Partition(str(log))], datetime.now(UTC))

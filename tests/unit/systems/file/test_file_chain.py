@@ -185,7 +185,7 @@ def test_an_older_rotated_file_is_not_read(log: Path) -> None:
 def undecided(begun: Follower, path: Path) -> str:
     """The reason of the gap at which the run stops; nothing of `path` is read."""
     (partition,) = begun.positions
-    gaps = begun.source.bounds(begun.positions)[partition].gaps
+    gaps = begun.source.available_offsets(begun.positions)[partition].gaps
     assert [(gap.loses, gap.end) for gap in gaps] == [(True, None)]
     assert str(path) in gaps[0].reason
     return gaps[0].reason
@@ -275,7 +275,7 @@ def test_a_file_that_is_being_compressed_is_not_asked_about(log: Path) -> None:
     packed = Path(f"{log}.1.gz")
     packed.write_bytes(gzip.compress(old.read_bytes())[:100_000])
     assert begun.run() == []
-    assert begun.source.bounds(begun.positions)[Partition(str(log))].gaps == ()
+    assert begun.source.available_offsets(begun.positions)[Partition(str(log))].gaps == ()
 
 
 def test_a_file_from_a_backup_may_be_the_next_one(log: Path, begun: Follower, tmp_path: Path) -> None:
@@ -492,5 +492,5 @@ def test_a_file_that_went_is_not_forgotten_to_have_been_read(log: Path) -> None:
 
 
 def _settled(follower: Follower, log: Path) -> Position:
-    seen = follower.source.bounds(follower.positions)[Partition(str(log))]
+    seen = follower.source.available_offsets(follower.positions)[Partition(str(log))]
     return Position(seen.incarnation, seen.begin, seen.evidence)

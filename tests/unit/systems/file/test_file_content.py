@@ -43,7 +43,7 @@ def test_what_has_no_lines_is_refused_and_the_other_files_are_read(tmp_path: Pat
     bad.write_bytes(REFUSED[kind])
     good.write_bytes(b"one\n")
     files = source(tmp_path / "*.log")
-    bounds = files.bounds(dict.fromkeys(files.partitions([])))
+    bounds = files.available_offsets(dict.fromkeys(files.partitions([])))
     refused = bounds[Partition(str(bad))].failure
     assert refused is not None
     assert (refused.kind, refused.where) == ("ContentRefused", str(bad))
@@ -69,12 +69,14 @@ def test_a_log_that_a_crash_has_padded_is_named_with_what_to_do(tmp_path: Path, 
     """Blocks that were given to it and never written are read as NULs, at its end or between lines."""
     path = tmp_path / "a.log"
     path.write_bytes(content)
-    seen = source(path).bounds({Partition(str(path)): None})[Partition(str(path))]
+    seen = source(path).available_offsets({Partition(str(path)): None})[Partition(str(path))]
     assert seen.failure is not None
     assert seen.failure.kind == "ContentRefused"
     assert (f"padded with NUL bytes from byte {content.index(0)} on" in seen.failure.what) == named
     assert ("tr -d" in seen.failure.next_step) == named
-    assert source(path, binary=True).bounds({Partition(str(path)): None})[Partition(str(path))].failure is None
+    assert (
+        source(path, binary=True).available_offsets({Partition(str(path)): None})[Partition(str(path))].failure is None
+    )
 
 
 @pytest.mark.parametrize("kind", ["gzip", "NUL"])
@@ -98,7 +100,7 @@ def test_what_came_since_the_plan_is_refused_by_who_reads_it(tmp_path: Path) -> 
     path = tmp_path / "app.log"
     path.write_bytes(b"x\n" * 1000)
     files, partition = source(path), Partition(str(path))
-    wanted = range_of(partition, files.bounds({partition: None})[partition])
+    wanted = range_of(partition, files.available_offsets({partition: None})[partition])
     wanted = replace(wanted, evidence={})
     path.write_bytes(REFUSED["gzip"] * 10)
     with pytest.raises(ContentRefused, match="gzip"):
@@ -111,7 +113,7 @@ def test_what_comes_into_a_followed_file_is_looked_at_too(tmp_path: Path) -> Non
     for path in (bad, good):
         path.write_bytes(b"")
     files = source(tmp_path / "*.log")
-    bounds = files.bounds(dict.fromkeys(files.partitions([])))
+    bounds = files.available_offsets(dict.fromkeys(files.partitions([])))
     ranges = [range_of(partition, seen) for partition, seen in bounds.items()]
     live = [replace(one, end=OPEN_END) for one in ranges]
     bad.write_bytes(REFUSED["gzip"])

@@ -39,7 +39,7 @@ def source(tmp_path: Path) -> FileSource:
 
 def live(source: FileSource, *paths: Path) -> list[Range]:
     known = {Partition(str(path)): None for path in paths}
-    return [replace(range_of(part, seen), end=OPEN_END) for part, seen in source.bounds(known).items()]
+    return [replace(range_of(part, seen), end=OPEN_END) for part, seen in source.available_offsets(known).items()]
 
 
 def add(path: Path, text: str) -> None:
@@ -106,12 +106,12 @@ def test_a_file_that_goes_behind_its_plan_is_left_to_the_next_one(
     """As long as the plan saw nothing in it that is not read: else it is said at once, and kept, that it is gone."""
     a, _ = logs
     partition = Partition(str(a))
-    read = range_of(partition, source.bounds({partition: None})[partition])
+    read = range_of(partition, source.available_offsets({partition: None})[partition])
     list(source.read(read, limit()))
     position = Position(0, read.end, source.evidence(read, read.end))
     if unread:
         add(a, "a-1\n")
-    seen = source.bounds({partition: position})[partition]
+    seen = source.available_offsets({partition: position})[partition]
     if then == "another":
         new = a.with_suffix(".new")
         new.write_text("new\n")
@@ -121,7 +121,7 @@ def test_a_file_that_goes_behind_its_plan_is_left_to_the_next_one(
     wanted = replace(range_of(partition, seen), end=OPEN_END)
     with pytest.raises(Retriable, match="not the one that was planned") if unread else nullcontext():
         assert followed(source, [wanted]) == []
-    loses = [gap.loses for gap in source.bounds({partition: position})[partition].gaps]
+    loses = [gap.loses for gap in source.available_offsets({partition: position})[partition].gaps]
     assert loses == [unread or then == "another"]
 
 
@@ -149,19 +149,19 @@ def test_a_part_that_ends_and_a_renamed_file_do_not_grow(tmp_path: Path, logs: l
     add(a, "more\n" * 10)
     source = FileSource(FileSourceOptions(path=str(a), parallel=True, sub_partition_bytes=20))
     parts = source.partitions([])
-    assert [seen.grows for seen in source.bounds(dict.fromkeys(parts)).values()] == [False, False, True]
+    assert [seen.grows for seen in source.available_offsets(dict.fromkeys(parts)).values()] == [False, False, True]
     whole = FileSource(FileSourceOptions(path=str(a), rotation_quiet_s=60))
     partition = Partition(str(a))
-    seen = whole.bounds({partition: None})[partition]
+    seen = whole.available_offsets({partition: None})[partition]
     assert seen.grows
     a.rename(a.with_suffix(".1"))
-    assert not whole.bounds({partition: Position(0, 0, seen.evidence)})[partition].grows
+    assert not whole.available_offsets({partition: Position(0, 0, seen.evidence)})[partition].grows
 
 
 def test_a_missing_file_does_not_grow(tmp_path: Path) -> None:
     path = str(tmp_path / "none.log")
     source = FileSource(FileSourceOptions(path=path))
-    assert not source.bounds({Partition(path): None})[Partition(path)].grows
+    assert not source.available_offsets({Partition(path): None})[Partition(path)].grows
 
 
 # --------------------------------------------------------------------------------------------- into one file

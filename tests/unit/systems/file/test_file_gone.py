@@ -30,7 +30,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def gaps(follower: Follower, partition: Partition) -> tuple[Gap, ...]:
-    return follower.source.bounds(follower.positions)[partition].gaps
+    return follower.source.available_offsets(follower.positions)[partition].gaps
 
 
 @pytest.mark.parametrize("pattern", ["app.log", "*.log"])
@@ -94,7 +94,7 @@ def test_bytes_that_were_there_when_it_went_while_it_was_read_are_lost(
     """The range closes short, or ends before a line that is not whole; by then the path leads nowhere."""
     log.write_bytes(b"one\ntwo\nhalf a li")
     partition, first = Partition(str(log)), follow(log)
-    wanted = range_of(partition, first.source.bounds({partition: None})[partition], max_records=lines)
+    wanted = range_of(partition, first.source.available_offsets({partition: None})[partition], max_records=lines)
     for _ in first.source.read(wanted, limit()):
         away(log, tmp_path, how)
     after = Position(0, 4 * lines, first.source.evidence(wanted, 4 * lines))
@@ -107,7 +107,7 @@ def test_the_beginning_of_a_line_that_was_seen_while_it_was_followed_is_lost(
     log: Path, tmp_path: Path, how: str
 ) -> None:
     partition, first = Partition(str(log)), follow(log)
-    wanted = replace(range_of(partition, first.source.bounds({partition: None})[partition]), end=OPEN_END)
+    wanted = replace(range_of(partition, first.source.available_offsets({partition: None})[partition]), end=OPEN_END)
     for _ in first.source.follow([wanted], limit(), linger_s=0.3):
         with log.open("ab") as file:
             file.write(b"half a li")
@@ -266,7 +266,7 @@ def asked_about(follower: Follower, log: Path, missed: Path, gap: Gap) -> None:
 
 def settled(follower: Follower, log: Path) -> None:
     """What the look has found, gaps included, is settled."""
-    bounds = follower.source.bounds(follower.positions)[Partition(str(log))]
+    bounds = follower.source.available_offsets(follower.positions)[Partition(str(log))]
     follower.positions[Partition(str(log))] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
 
 
@@ -360,7 +360,7 @@ def test_the_open_part_of_a_file_ends_with_it(tmp_path: Path) -> None:
     follower = follow(log, parallel=True, sub_partition_bytes=300)
     assert len(follower.run()) == 100
     log.unlink()
-    told = [gap for seen in follower.source.bounds(follower.positions).values() for gap in seen.gaps]
+    told = [gap for seen in follower.source.available_offsets(follower.positions).values() for gap in seen.gaps]
     assert [gap.loses for gap in told] == [False]
 
 
@@ -408,7 +408,7 @@ def test_what_was_given_up_of_a_file_that_was_away_is_read_when_it_is_back(log: 
     follower.run()
     with log.open("ab") as file:
         file.write(b"three\n")
-    follower.source.bounds(follower.positions)
+    follower.source.available_offsets(follower.positions)
     away(log, tmp_path, "moved")
     assert follower.tell() == [Gap(0, 8, None, "deleted")]
     back(log, tmp_path)

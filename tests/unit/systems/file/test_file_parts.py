@@ -98,7 +98,9 @@ def test_a_file_that_was_renamed_before_it_was_seen_is_asked_about(log: Path, go
     for _ in range(2):  # also when the parts of the next file were read meanwhile
         assert follower.run() == ([b"new line"] * 10 if next_one else [])
         next_one = False
-        (gap,) = [gap for bounds in follower.source.bounds(follower.positions).values() for gap in bounds.gaps]
+        (gap,) = [
+            gap for bounds in follower.source.available_offsets(follower.positions).values() for gap in bounds.gaps
+        ]
         assert gap.loses
         assert (gap.end, gap.reason.partition(" ")[0]) == (None, str(unseen))
     assert follower.tell() == [gap]
@@ -120,7 +122,7 @@ def test_a_part_whose_file_went_is_a_gap(log: Path) -> None:
     for partition in follower.source.partitions([]):
         follower.positions[partition] = None
     log.unlink()
-    seen = follower.source.bounds(follower.positions)
+    seen = follower.source.available_offsets(follower.positions)
     gaps = [gap for bounds in seen.values() for gap in bounds.gaps]
     assert gaps == [
         Gap(0, 0, 24, "deleted"),
@@ -135,7 +137,12 @@ def test_a_part_that_was_read_does_not_need_its_file(log: Path) -> None:
     follower = follow(log)
     follower.run()
     os.unlink(log)
-    assert [len(bounds.gaps) for bounds in follower.source.bounds(follower.positions).values()] == [0, 0, 0, 1]
+    assert [len(bounds.gaps) for bounds in follower.source.available_offsets(follower.positions).values()] == [
+        0,
+        0,
+        0,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("step", [20, 1000])
@@ -201,7 +208,7 @@ def test_a_file_that_was_away_and_grows_is_read_on(log: Path, away: Path, step: 
     for number in range(2):
         with log.open("ab") as file:
             file.write(unread)
-        follower.source.bounds(follower.positions)
+        follower.source.available_offsets(follower.positions)
         log.rename(away)
         assert [gap.loses for gap in follower.tell()] == [bool(unread)]
         assert follower.run() == []
@@ -226,7 +233,7 @@ def test_a_part_that_a_former_version_called_over(log: Path, written: str) -> No
         assert follower.run() == [b"more"]
     else:
         log.write_bytes(log.read_bytes()[:78] + b"98\nother\n")
-        assert follower.source.bounds(follower.positions)[partition].end == 80
+        assert follower.source.available_offsets(follower.positions)[partition].end == 80
 
 
 def test_a_part_whose_file_is_another_one_stays_over(log: Path, away: Path) -> None:
@@ -238,7 +245,7 @@ def test_a_part_whose_file_is_another_one_stays_over(log: Path, away: Path) -> N
     (partition,) = follower.positions
     log.write_bytes(b"line\n" * 1100)
     away.unlink()
-    seen = follower.source.bounds(follower.positions)[partition]
+    seen = follower.source.available_offsets(follower.positions)[partition]
     assert (seen.begin, seen.end, seen.gaps) == (5000, 5000, ())
 
 

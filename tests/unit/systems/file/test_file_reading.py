@@ -28,7 +28,7 @@ def source(path: Path | str, **options: object) -> FileSource:
 def planned(path: Path, **limits: int) -> tuple[FileSource, Range]:
     files = source(path)
     (partition,) = files.partitions([])
-    return files, range_of(partition, files.bounds({partition: None})[partition], **limits)
+    return files, range_of(partition, files.available_offsets({partition: None})[partition], **limits)
 
 
 def read(path: Path, **limits: int) -> list[SourceBatch]:
@@ -212,7 +212,10 @@ def test_what_is_no_file_is_refused_by_name_and_stops_no_other(tmp_path: Path, p
         (tmp_path / "itself.log").symlink_to("itself.log")
         (tmp_path / "app.log").write_bytes(b"one\n")
         files = source(tmp_path / "*.log", parallel=parallel)
-        seen = {one.key.split("/")[-1]: at for one, at in files.bounds(dict.fromkeys(files.partitions([]))).items()}
+        seen = {
+            one.key.split("/")[-1]: at
+            for one, at in files.available_offsets(dict.fromkeys(files.partitions([]))).items()
+        }
     kinds = {name.partition("#")[0]: at.failure.kind if at.failure else "" for name, at in seen.items()}
     assert kinds == {"app.log": "", "pipe.log": "ConfigError", "socket.log": "Unreachable"}
     assert sum(at.end - at.begin for at in seen.values()) == len(b"one\n")
@@ -224,7 +227,7 @@ def test_a_file_whose_name_is_not_text_is_refused_by_name_and_stops_no_other(tmp
     bad.write_bytes(b"of m\n")
     (tmp_path / "app.log").write_bytes(b"one\n")
     follower = Follower(source(tmp_path / "*.log", parallel=parallel))
-    refused = follower.source.bounds(dict.fromkeys(follower.source.partitions([])))
+    refused = follower.source.available_offsets(dict.fromkeys(follower.source.partitions([])))
     failure = refused[Partition(f"{tmp_path}/m\\xfcller.log")].failure
     assert failure is not None
     assert (failure.kind, failure.what) == ("ConfigError", "The file's name is not UTF-8")
@@ -269,7 +272,7 @@ def test_a_range_is_only_read_from_what_was_planned(log: Path, now: bytes) -> No
     with pytest.raises(Retriable, match="not the one that was planned"):
         list(files.read(wanted, limit()))
     position = Position(wanted.incarnation, wanted.begin, wanted.evidence)
-    (seen,) = files.bounds({wanted.partition: position}).values()
+    (seen,) = files.available_offsets({wanted.partition: position}).values()
     assert (seen.incarnation, seen.begin, seen.gaps[0].end) == (1, 0, None)
 
 

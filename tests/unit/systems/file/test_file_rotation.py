@@ -387,14 +387,14 @@ def test_a_file_replaced_from_aside_is_a_gap(log: Path, begun: Follower, tmp_pat
 
 def test_a_file_deleted_with_unread_lines_is_a_gap_once(log: Path, begun: Follower) -> None:
     append(log, b"three\n")
-    assert begun.source.bounds(begun.positions)
+    assert begun.source.available_offsets(begun.positions)
     log.unlink()
     (partition,) = begun.positions
-    bounds = begun.source.bounds(begun.positions)[partition]
+    bounds = begun.source.available_offsets(begun.positions)[partition]
     assert (bounds.incarnation, bounds.begin, bounds.end) == (1, 0, 0)
     assert bounds.gaps == (Gap(0, 8, None, "deleted"),)
     begun.positions[partition] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
-    assert begun.source.bounds(begun.positions)[partition].gaps == ()
+    assert begun.source.available_offsets(begun.positions)[partition].gaps == ()
     log.write_bytes(b"new\n")
     assert begun.run() == [b"new"]
     assert begun.gaps == []
@@ -440,7 +440,7 @@ def test_an_empty_file_that_is_renamed_leaves_no_trace(tmp_path: Path) -> None:
 def named(path: Path) -> tuple[str, bool]:
     """The name under which its records are delivered, and whether it is followed."""
     source = follow(path).source
-    (seen,) = source.bounds(dict.fromkeys(source.partitions([]))).values()
+    (seen,) = source.available_offsets(dict.fromkeys(source.partitions([]))).values()
     return str(seen.evidence.get(ORIGIN, "")), seen.grows
 
 

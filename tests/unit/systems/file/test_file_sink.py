@@ -277,17 +277,20 @@ def test_a_failed_sync_is_no_receipt(out: Path, filler: Filler, monkeypatch: pyt
 
 def test_rows_with_a_line_feed_are_unfit(out: Path) -> None:
     rows = records([b"a", b"b\nc", None, b"\n"])
-    assert [(row, kind) for row, kind, _ in sink(out).unfit(rows)] == [(1, "EmbeddedNewline"), (3, "EmbeddedNewline")]
-    assert sink(out).unfit(rows.slice(2, 1)) == []
-    assert sink(out).unfit(rows.slice(0, 0)) == []
+    assert [(row, kind) for row, kind, _ in sink(out).invalid_rows(rows)] == [
+        (1, "EmbeddedNewline"),
+        (3, "EmbeddedNewline"),
+    ]
+    assert sink(out).invalid_rows(rows.slice(2, 1)) == []
+    assert sink(out).invalid_rows(rows.slice(0, 0)) == []
 
 
 def test_names_of_tasks_and_leases(out: Path, tmp_path: Path) -> None:
     several = sink(out, tasks=2)
     assert several.path_for(1) == str(tmp_path / "out.task1.txt")
-    assert sink(out).exclusive(0) == (f"file:{out}",)
+    assert sink(out).target_leases(0) == (f"file:{out}",)
     (tmp_path / "link").symlink_to(tmp_path)
-    assert sink(tmp_path / "link" / "out.txt").exclusive(0) == sink(out).exclusive(0)
+    assert sink(tmp_path / "link" / "out.txt").target_leases(0) == sink(out).target_leases(0)
     assert several.targets(1, (), {}).single_lane
 
 

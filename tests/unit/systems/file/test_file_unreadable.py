@@ -49,7 +49,7 @@ def test_the_bounds_of_the_others_are_told(
     named = files.partitions([])
     assert bad in named
     assert len(named) == 3
-    bounds = files.bounds(dict.fromkeys(named))
+    bounds = files.available_offsets(dict.fromkeys(named))
     failure = bounds[bad].failure
     assert failure is not None
     assert (failure.family, failure.where) == ("Unreachable", bad.key)
@@ -65,7 +65,7 @@ def test_one_that_may_not_be_read_since_it_was_planned_concerns_itself(
     path = tmp_path / "a.log"
     path.write_bytes(b"one\n")
     files, partition = source(tmp_path), Partition(str(path))
-    wanted = range_of(partition, files.bounds({partition: None})[partition])
+    wanted = range_of(partition, files.available_offsets({partition: None})[partition])
     refuses(monkeypatch, path, number)
     with pytest.raises(Exception, match=r"a\.log") as told:
         list(files.read(wanted, limit()))
@@ -85,7 +85,7 @@ def test_what_nobody_expects_of_one_file_is_its_failure(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(module.Rotation, "bounds", brittle)
     files = source(tmp_path)
-    first, second = files.bounds(dict.fromkeys(files.partitions([]))).values()
+    first, second = files.available_offsets(dict.fromkeys(files.partitions([]))).values()
     assert first.failure is not None
     assert (first.failure.kind, "the words" in first.failure.what) == ("ValueError", False)
     assert (second.failure, second.end) == (None, 4)
@@ -95,7 +95,7 @@ def test_the_others_are_followed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in "az":
         (tmp_path / f"{name}.log").write_bytes(b"")
     files = source(tmp_path)
-    bounds = files.bounds(dict.fromkeys(files.partitions([])))
+    bounds = files.available_offsets(dict.fromkeys(files.partitions([])))
     live = [replace(range_of(one, seen), end=OPEN_END) for one, seen in bounds.items()]
     refuses(monkeypatch, tmp_path / "a.log", errno.EACCES)
     for name in "az":

@@ -72,7 +72,7 @@ def test_the_queues_of_a_broker_that_is_away_are_told_of_and_the_others_looked_a
     source = source_on(cluster)
     assert set(source.partitions([*POSITIONS])) == POSITIONS.keys()
     for _ in range(2):
-        seen = {partition.key: bounds for partition, bounds in source.bounds(POSITIONS).items()}
+        seen = {partition.key: bounds for partition, bounds in source.available_offsets(POSITIONS).items()}
         assert (seen[str(HERE)].failure, seen[str(HERE)].begin, seen[str(HERE)].end) == (None, 3, 5)
         failure = seen[str(AWAY)].failure
         assert failure is not None
@@ -88,4 +88,4 @@ def test_where_no_broker_answers_the_run_ends(cluster: TwoBrokers) -> None:
     source = source_on(cluster)
     assert set(source.partitions([*POSITIONS])) == POSITIONS.keys()
     with pytest.raises(Unreachable):
-        source.bounds(POSITIONS)
+        source.available_offsets(POSITIONS)

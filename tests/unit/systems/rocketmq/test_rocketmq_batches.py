@@ -21,9 +21,9 @@ from connect_core.systems.rocketmq.writing import SpreadWriter
 from tests.unit.systems.rocketmq.test_rocketmq_routing import with_alarms
 
 
-def unfit(sink_options: dict[str, object], rows: object) -> list[tuple[int, str]]:
+def invalid_rows(sink_options: dict[str, object], rows: object) -> list[tuple[int, str]]:
     options = RocketMQSinkOptions.model_validate({"name_servers": "a:1", "topic": "t", **sink_options})
-    return [(row, kind) for row, kind, _ in RocketMQSink(options).unfit(rows)]  # type: ignore[arg-type]
+    return [(row, kind) for row, kind, _ in RocketMQSink(options).invalid_rows(rows)]  # type: ignore[arg-type]
 
 
 @given(st.lists(st.sampled_from([0, 200, 10_000, 700_000, 900_000]), max_size=40))
@@ -45,22 +45,22 @@ def test_batches_of_small_rows_are_cut_by_count() -> None:
 
 def test_messages_above_the_limit_are_unfit() -> None:
     rows = records([b"x" * 1025, b"x" * 1024, None])
-    assert unfit({"max_message_bytes": 1024}, rows) == [(0, "MessageTooLarge")]
-    assert unfit({}, rows) == []
+    assert invalid_rows({"max_message_bytes": 1024}, rows) == [(0, "MessageTooLarge")]
+    assert invalid_rows({}, rows) == []
 
 
 def test_properties_above_the_limit_are_unfit() -> None:
     rows = records([b"", b"x" * 40_000, b""], headers=[b"a\x01" + b"x" * 32_000 + b"\x02", None, b"a\x01b\x02"])
-    assert unfit({}, rows) == [(0, "PropertiesTooLarge")]
+    assert invalid_rows({}, rows) == [(0, "PropertiesTooLarge")]
 
 
 def test_keys_with_separators_are_unfit() -> None:
     rows = records([b"", b"", b"", b""], key=["fine", "a\x01b", None, "a\x02"], tags=[None, "a\x02", "\x01", None])
-    assert unfit({}, rows) == [(1, "IllegalProperty"), (2, "IllegalProperty"), (3, "IllegalProperty")]
+    assert invalid_rows({}, rows) == [(1, "IllegalProperty"), (2, "IllegalProperty"), (3, "IllegalProperty")]
 
 
 def test_no_rows_are_fit() -> None:
-    assert unfit({}, records([])) == []
+    assert invalid_rows({}, records([])) == []
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=4))

@@ -27,7 +27,7 @@ from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, Parcel
-from connect_core.systems.rocketmq.sink import RocketMQSink, unfit
+from connect_core.systems.rocketmq.sink import RocketMQSink, invalid_rows
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)
@@ -49,7 +49,7 @@ def read(messages: Sequence[StoredMessage]) -> pa.RecordBatch:
 
 
 def parcels(rows: pa.RecordBatch, most_bytes: int = FOUR_MIB) -> list[Parcel]:
-    assert unfit(rows, most_bytes) == []
+    assert invalid_rows(rows, most_bytes) == []
     return list(Load.of(rows, Marker(LINEAGE), most_bytes).parcels())
 
 
@@ -209,7 +209,7 @@ def test_the_largest_body_goes_alone_and_one_byte_more_is_refused() -> None:
     assert (large.message.flag, len(large.message.body)) == (2, FOUR_MIB)
     assert properties.decode(large.message.properties)["k"] == "v"
     assert (small.rows, large.rows, last.rows) == (1, 1, 1)
-    ((row, kind, told),) = unfit(records([b"a", b"x" * (FOUR_MIB + 1)]), FOUR_MIB)
+    ((row, kind, told),) = invalid_rows(records([b"a", b"x" * (FOUR_MIB + 1)]), FOUR_MIB)
     assert (row, kind) == (1, "MessageTooLarge")
     assert "4194305 bytes, allowed are 4194304" in told
     assert "max_message_bytes" in told
@@ -226,12 +226,15 @@ def test_no_batch_is_longer_than_a_body_may_be() -> None:
 def test_what_goes_alone_needs_properties_that_a_broker_can_read() -> None:
     large = b"x" * FOUR_MIB
     rows = records([large, b"", large], headers=[b"k\x01\xff\x02"] * 2 + [None], message_id=[None, None, b"\xff"])
-    assert [(row, kind) for row, kind, _ in unfit(rows, FOUR_MIB)] == [(0, "IllegalProperty"), (2, "IllegalProperty")]
+    assert [(row, kind) for row, kind, _ in invalid_rows(rows, FOUR_MIB)] == [
+        (0, "IllegalProperty"),
+        (2, "IllegalProperty"),
+    ]
 
 
 def test_a_body_is_measured_in_the_form_in_which_it_is_sent() -> None:
     rows = read([stored(0, zlib.compress(bytes(10_000)), sys_flag=1)])
-    assert unfit(rows, 1024) == []
+    assert invalid_rows(rows, 1024) == []
     assert parcels(rows, 1024)[0].packing == 1
 
 
@@ -243,18 +246,18 @@ def test_the_longest_properties() -> None:
     (copy,) = copies([stored(0, b"", text)])
     assert len(properties.decode(copy.properties)["a"]) == MOST_PROPERTIES - 3
     assert len(copy.properties) <= 32_000
-    assert unfit(records([b""], headers=[text], message_id=[b"F" * 56]), FOUR_MIB) == []
-    ((row, kind, told),) = unfit(read([stored(0, b"", text[:-1] + b"y\x02")]), FOUR_MIB)
+    assert invalid_rows(records([b""], headers=[text], message_id=[b"F" * 56]), FOUR_MIB) == []
+    ((row, kind, told),) = invalid_rows(read([stored(0, b"", text[:-1] + b"y\x02")]), FOUR_MIB)
     assert (row, kind) == (0, "PropertiesTooLarge")
     assert f"allowed are {MOST_PROPERTIES}" in told
-    ((_, kind, _),) = unfit(records([b""], message_id=[b"i" * MOST_PROPERTIES * 2]), FOUR_MIB)
+    ((_, kind, _),) = invalid_rows(records([b""], message_id=[b"i" * MOST_PROPERTIES * 2]), FOUR_MIB)
     assert kind == "PropertiesTooLarge"
 
 
 def test_a_row_is_refused_once() -> None:
     rows = records([b"x" * 5000], headers=[b"a\x01" + b"\xff" * 32_000], key=["\x02"])
-    assert len(unfit(rows, 4096)) == 1
-    assert len(unfit(rows, 5000)) == 1
+    assert len(invalid_rows(rows, 4096)) == 1
+    assert len(invalid_rows(rows, 5000)) == 1
 
 
 USER = {
@@ -368,4 +371,4 @@ def test_a_sink_of_another_system_is_given_no_more_than_it_takes() -> None:
 
 def test_the_sink_counts_bodies_not_messages() -> None:
     options = RocketMQSinkOptions.model_validate({"name_servers": "a:1", "topic": "t", "max_message_bytes": 1024})
-    assert RocketMQSink(options).unfit(records([b"x" * 1024])) == []
+    assert RocketMQSink(options).invalid_rows(records([b"x" * 1024])) == []

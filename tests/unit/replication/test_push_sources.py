@@ -13,75 +13,77 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import Prefix, ScanResult
 from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import OPEN_END, Bounds, Gap, OpenRange
-from tests.unit.replication.memory_inbox import MemoryInbox
+from tests.unit.replication.memory_push_source import MemoryPushSource
 from tests.unit.replication.world import World
 
 
-def test_a_batch_is_acknowledged_when_it_is_durable(world: World, inbox: MemoryInbox) -> None:
+def test_a_batch_is_acknowledged_when_it_is_durable(world: World, pushing: MemoryPushSource) -> None:
     summary = world.run()
     world.check()
-    assert inbox.told == [10, 20, 25]
+    assert pushing.told == [10, 20, 25]
     assert summary.receipts[-1].end == 25
     assert all(item.range.end == OPEN_END for lane in world.engine.lanes for item in lane.ranges)
 
 
 def test_a_run_without_a_window_ends_when_nothing_comes_and_leaves_nothing_open(
-    world: World, inbox: MemoryInbox
+    world: World, pushing: MemoryPushSource
 ) -> None:
-    inbox.bodies.clear()
+    pushing.bodies.clear()
     assert world.run().receipts == []
     assert world.ledger.open_ranges(world.connector.uid, "live") == []
 
 
 def test_who_takes_longer_to_connect_than_it_waits_in_silence_moves_all_the_same(
-    world: World, inbox: MemoryInbox
+    world: World, pushing: MemoryPushSource
 ) -> None:
-    inbox.connecting_s = 10 * world.times.linger_s
+    pushing.connecting_s = 10 * world.times.linger_s
     world.run()
     assert world.committed() == 25
     world.check()
 
 
-def test_in_a_window_what_comes_is_moved_and_silence_is_no_fault(world: World, inbox: MemoryInbox) -> None:
+def test_in_a_window_what_comes_is_moved_and_silence_is_no_fault(world: World, pushing: MemoryPushSource) -> None:
     """A minute's window: it ends because somebody pauses the connector, however busy the machine is."""
     world.window_s = 60
     world.times = replace(world.times, quantum_s=0.1)
-    inbox.happenings = [
+    pushing.happenings = [
         *[lambda: clock.sleep(0.03)] * 8,
-        lambda: inbox.bodies.append(b"late"),
+        lambda: pushing.bodies.append(b"late"),
         lambda: world.ledger.set_target_state(world.connector.uid, "paused", who="tests"),
     ]
     world.run()
     world.check()
-    assert inbox.acknowledged == 26
+    assert pushing.acknowledged == 26
 
 
-def test_into_a_sink_that_cannot_tell_its_records_nothing_is_acknowledged(world: World, inbox: MemoryInbox) -> None:
-    world.sink.tells_records = False
+def test_into_a_sink_that_cannot_tell_its_records_nothing_is_acknowledged(
+    world: World, pushing: MemoryPushSource
+) -> None:
+    world.sink.scan_tells_records = False
     world.run()
     world.check()
-    assert (inbox.told, inbox.acknowledged) == ([], 25)
+    assert (pushing.told, pushing.acknowledged) == ([], 25)
 
 
-def test_what_a_dead_worker_wrote_is_settled_from_the_target(world: World, inbox: MemoryInbox) -> None:
+def test_what_a_dead_worker_wrote_is_settled_from_the_target(world: World, pushing: MemoryPushSource) -> None:
     world.engine.dies_after = 13
     with pytest.raises(EngineFailed):
         world.run()
-    assert (inbox.acknowledged, world.receipts()) == (13, [])
+    assert (pushing.acknowledged, world.receipts()) == (13, [])
     world.run()
-    assert [body for _, body in world.sink.rows] == inbox.bodies
+    assert [body for _, body in world.sink.rows] == pushing.bodies
     first, second = world.receipts()
     assert (first.begin, first.end, first.reconstructed, first.already, first.possible_repeats) == (0, 13, True, 13, 2)
     assert (second.begin, second.end, second.read) == (13, 25, 12)
     assert first.evidence == {"session": True, "left": 13}
 
 
-def test_an_attempt_that_wrote_nothing_leaves_evidence_all_the_same(world: World, inbox: MemoryInbox) -> None:
+def test_an_attempt_that_wrote_nothing_leaves_evidence_all_the_same(world: World, pushing: MemoryPushSource) -> None:
     world.engine.lost_after = True
-    inbox.bodies, bodies = [], inbox.bodies
+    pushing.bodies, bodies = [], pushing.bodies
     with pytest.raises(EngineFailed):
         world.run()
-    inbox.bodies = bodies
+    pushing.bodies = bodies
     world.run()
     first, second = world.receipts()
     assert (first.begin, first.end, first.evidence) == (0, 0, {"session": True, "left": 0})
@@ -89,31 +91,31 @@ def test_an_attempt_that_wrote_nothing_leaves_evidence_all_the_same(world: World
 
 
 def test_nothing_behind_a_rejected_record_is_acknowledged_before_it_is_settled(
-    world: World, inbox: MemoryInbox
+    world: World, pushing: MemoryPushSource
 ) -> None:
     world.sink.hated = frozenset({b"12"})
     world.tolerance = 5
     world.times = replace(world.times, linger_s=0.2)
     world.run()
     first = world.receipts()[0]
-    assert (first.end, first.rejected, inbox.told[:3]) == (25, 1, [10, 12, 12])
+    assert (first.end, first.rejected, pushing.told[:3]) == (25, 1, [10, 12, 12])
     assert [offset for offset, _ in world.sink.rows] == [n for n in range(25) if n != 12]
 
 
-def test_a_reject_that_is_not_tolerated_ends_the_range_before_it(world: World, inbox: MemoryInbox) -> None:
+def test_a_reject_that_is_not_tolerated_ends_the_range_before_it(world: World, pushing: MemoryPushSource) -> None:
     world.sink.hated = frozenset({b"12"})
     with pytest.raises(TooManyRejects):
         world.run()
-    assert (inbox.acknowledged, world.committed()) == (12, 12)
+    assert (pushing.acknowledged, world.committed()) == (12, 12)
 
 
-def test_a_lost_session_is_a_gap_by_the_policy(world: World, inbox: MemoryInbox) -> None:
+def test_a_lost_session_is_a_gap_by_the_policy(world: World, pushing: MemoryPushSource) -> None:
     world.run()
-    inbox.lost = True
+    pushing.lost = True
     with pytest.raises(OffsetGone, match="the session is lost"):
         world.run()
     world.accept_gaps = True
-    inbox.bodies += [b"25", b"26"]
+    pushing.bodies += [b"25", b"26"]
     world.run()
     world.check()
     assert [(gap.begin, gap.end, gap.reason) for gap in gaps_of(world)] == [(25, None, "the session is lost")]
@@ -123,12 +125,12 @@ def gaps_of(world: World) -> list[Gap]:
     return [row.gap for row in world.ledger.gaps(world.connector.uid)]
 
 
-def test_what_a_target_only_counts_comes_again_and_is_told(inbox: MemoryInbox) -> None:
+def test_what_a_target_only_counts_comes_again_and_is_told(pushing: MemoryPushSource) -> None:
     """Nothing of it was acknowledged: 7 records that are there for certain, and 3 that may be."""
-    wanted = replace(range_of(Partition("inbox"), Bounds(0, 0, 0, 0)), end=OPEN_END)
+    wanted = replace(range_of(Partition("pushing"), Bounds(0, 0, 0, 0)), end=OPEN_END)
     found = ScanResult({}, True, prefix=Prefix(through=7, records=7, unsure=3))
-    [outcome] = closed_from_target(inbox, [OpenRange(1, wanted, (), inherited=True, found=found)])
+    [outcome] = closed_from_target(pushing, [OpenRange(1, wanted, (), inherited=True, found=found)])
     assert outcome.receipt is not None
-    of_the_inbox = inbox.recovered(wanted, found).possible_repeats
+    of_the_inbox = pushing.recovered(wanted, found).possible_repeats
     assert (outcome.receipt.end, outcome.receipt.already) == (7, 7)
     assert outcome.receipt.possible_repeats == of_the_inbox + 10

@@ -14,7 +14,7 @@ from tests.unit.replication.memory import MemorySink, MemorySource, records
 
 
 @dataclass
-class MemoryInbox(MemorySource):
+class MemoryPushSource(MemorySource):
     """Sends everything that is not acknowledged, in order, in batches. `acknowledged` counts; `durable` says how many
     records the target holds."""
 
@@ -25,7 +25,7 @@ class MemoryInbox(MemorySource):
     _ahead: int = 0
     told: list[int] = field(default_factory=list)
 
-    def bounds(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         return {partition: self._seen(at or Position(0, 0)) for partition, at in known.items()}
 
     def _seen(self, at: Position) -> Bounds:
