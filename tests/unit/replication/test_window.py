@@ -157,7 +157,7 @@ def test_a_run_that_stays_follows_partitions_that_appear(world: World) -> None:
     partitions = world.source.partitions
     world.source.partitions = lambda known: [*partitions(known), *new]  # type: ignore[method-assign]
     new = [MEMORY.__class__("memory-2")]
-    world.source.bounds = _of_both(world, seen)  # type: ignore[method-assign]
+    world.source.available_offsets = _of_both(world, seen)  # type: ignore[method-assign]
     world.source.happenings = [lambda: None, silence, silence, paused(world)]
     world.run()
     assert seen[0] == {"memory"}
@@ -166,7 +166,7 @@ def test_a_run_that_stays_follows_partitions_that_appear(world: World) -> None:
 
 
 def _of_both(world: World, seen: list[set[str]]):  # type: ignore[no-untyped-def]
-    bounds = type(world.source).bounds
+    bounds = type(world.source).available_offsets
 
     def looked(known):  # type: ignore[no-untyped-def]
         seen.append({partition.key for partition in known})

@@ -45,7 +45,7 @@ def test_where_a_queue_begins_at_its_end_is_known_by_the_message_before() -> Non
     position = Position(0, first.begin, first.evidence)
     assert deleted_bounds(position).gaps == (Gap(0, 20, 20, "ended"),)
     others = MemoryQueue([stored(offset, b"other body %d" % offset) for offset in range(25)])
-    made_anew = next_bounds(MemoryCluster({QUEUE: others}).client, QUEUE, position, others.available_offsets())
+    made_anew = next_bounds(MemoryCluster({QUEUE: others}).client, QUEUE, position, others.bounds())
     assert made_anew.gaps == (Gap(0, 20, None, "recreated"),)
 
 
@@ -153,7 +153,7 @@ def test_a_topic_that_is_created_again_after_that_was_told_begins_at_its_first_m
     told = deleted_bounds(Position(0, 10, at_end(LAST)))
     position = Position(told.incarnation, told.begin, told.evidence)
     there = MemoryQueue(MESSAGES)
-    bounds = next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, position, there.available_offsets())
+    bounds = next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, position, there.bounds())
     assert bounds == Bounds(1, 0, 0, 20, evidence_of(MESSAGES[0]))
 
 
@@ -161,7 +161,7 @@ def test_where_a_queue_ended_says_nothing_of_the_ranges_that_are_planned_behind_
     """One that is left open has seen more: were its topic deleted, that would be lost."""
     there = MemoryQueue(MESSAGES)
     bounds = next_bounds(
-        MemoryCluster({QUEUE: there}).client, QUEUE, Position(0, 10, at_end(LAST)), there.available_offsets()
+        MemoryCluster({QUEUE: there}).client, QUEUE, Position(0, 10, at_end(LAST)), there.bounds()
     )
     assert bounds.evidence == LAST
     assert deleted_bounds(Position(0, bounds.begin, bounds.evidence)).gaps[0].loses
