@@ -28,8 +28,8 @@ MAX_SPANS = 64
 """Stretches of one place that a merged receipt names; of more only from where to where."""
 
 _SUMMED = (
-    *("absent", "already", "bytes_read", "bytes_written", "delivered", "emitted", "filtered", "passed"),
-    *("possible_repeats", "read", "rejected", "seconds", "surplus"),
+    *("absent", "deduplicated", "bytes_read", "bytes_written", "delivered", "emitted", "filtered", "passed"),
+    *("possible_duplicates", "read", "rejected", "seconds", "duplicates"),
 )
 _OPEN_LIVE = (
     RANGES.update()

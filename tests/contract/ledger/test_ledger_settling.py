@@ -27,7 +27,7 @@ def settled(worker: Worker) -> list[Receipt]:
 
 def test_a_receipt_moves_the_position_and_closes_its_range(worker: Worker) -> None:
     [opened] = worker.plan(planned(Q0, 0, 100, incarnation=3))
-    told = receipt(0, 60, seconds=1.5, surplus=2, possible_repeats=1, reconstructed=True)
+    told = receipt(0, 60, seconds=1.5, duplicates=2, possible_duplicates=1, reconstructed=True)
     worker.settle(Outcome(opened.id, told))
     assert worker.position() == Position(3, 60, {"last": 59})
     assert worker.open_ids() == []
