@@ -26,8 +26,9 @@ from connect_core.sdk.values import (
 
 @dataclass(frozen=True)
 class Receipt:
-    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + deduplicated`. The first
-    are records, the second their outputs: `emitted` is more than `passed` only where rules make several of one.
+    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + deduplicated`. The
+    first are records, the second their outputs: `emitted` is more than `passed` only where rules make several of one.
+    `deduplicated` outputs were found in the target and not written again.
 
     A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
     stands for a count that nobody can know, and its digests are empty.
@@ -74,7 +75,7 @@ class Receipt:
                 f"read {self.read} != filtered {self.filtered} + rejected {self.rejected} + passed {self.passed}"
             )
         if self.emitted != self.delivered + self.deduplicated:
-            faults.append(f"emitted {self.emitted} != delivered {self.delivered} + already {self.deduplicated}")
+            faults.append(f"emitted {self.emitted} != delivered {self.delivered} + deduplicated {self.deduplicated}")
         return faults + self._coverage_faults()
 
     def _coverage_faults(self) -> list[str]:

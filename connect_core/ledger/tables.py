@@ -233,8 +233,6 @@ RANGES = sa.Table(
     sa.Index(None, "run_id"),
 )
 
-RANGE_COLUMNS = tuple(column for column in RANGES.c if column.name != "covered")
-"""Those that ranges have in the tables of the version before, too: `covered` is asked for where it is known."""
 
 OFFSETS = sa.Table(
     "offsets",
