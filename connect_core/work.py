@@ -26,8 +26,9 @@ from connect_core.sdk.values import (
 
 @dataclass(frozen=True)
 class Receipt:
-    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + already`. The first
-    are records, the second their outputs: `emitted` is more than `passed` only where rules make several of one.
+    """What happened to a range. `read == filtered + rejected + passed`, `emitted == delivered + deduplicated`. The
+    first are records, the second their outputs: `emitted` is more than `passed` only where rules make several of one.
+    `deduplicated` outputs were found in the target and not written again.
 
     A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
     stands for a count that nobody can know, and its digests are empty.
@@ -47,9 +48,9 @@ class Receipt:
     passed: int
     emitted: int
     delivered: int
-    already: int
-    surplus: int
-    possible_repeats: int
+    deduplicated: int
+    duplicates: int
+    possible_duplicates: int
     bytes_read: int | None
     bytes_written: int
     seconds: float
@@ -73,8 +74,8 @@ class Receipt:
             faults.append(
                 f"read {self.read} != filtered {self.filtered} + rejected {self.rejected} + passed {self.passed}"
             )
-        if self.emitted != self.delivered + self.already:
-            faults.append(f"emitted {self.emitted} != delivered {self.delivered} + already {self.already}")
+        if self.emitted != self.delivered + self.deduplicated:
+            faults.append(f"emitted {self.emitted} != delivered {self.delivered} + deduplicated {self.deduplicated}")
         return faults + self._coverage_faults()
 
     def _coverage_faults(self) -> list[str]:

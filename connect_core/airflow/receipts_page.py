@@ -20,7 +20,7 @@ app = FastAPI(title="Waybill")
 
 _HEADINGS = (
     *("partition", "stream", "begin", "end", "read", "filtered", "rejected", "delivered", "already there"),
-    *("surplus", "gaps", "bytes written", "seconds", "settled (UTC)", "checksum sent"),
+    *("duplicates", "gaps", "bytes written", "seconds", "settled (UTC)", "checksum sent"),
 )
 
 
@@ -70,7 +70,7 @@ def _failure(run: Json) -> str:
 
 
 def _row(receipt: Json) -> tuple[object, ...]:
-    numbers = (receipt[key] for key in ("read", "filtered", "rejected", "delivered", "already", "surplus"))
+    numbers = (receipt[key] for key in ("read", "filtered", "rejected", "delivered", "deduplicated", "duplicates"))
     return (
         *(receipt["partition"], receipt["stream"], receipt["begin"], receipt["end"], *numbers, receipt["gaps"]),
         *(receipt["bytes_written"], round(receipt["seconds"], 1), f"{receipt['settled_at']:%H:%M:%S}"),

@@ -34,12 +34,12 @@ _SHOWN = {
     "rejected": Column("REJECTED", 4, unit="records"),
     "emitted": Column("EMITTED", 6, unit="records"),
     "delivered": Column("DELIVERED", unit="records"),
-    "already": Column("ALREADY", 2, unit="records"),
-    "surplus": Column("SURPLUS", 7, unit="records"),
+    "deduplicated": Column("DEDUPED", 2, unit="records"),
+    "duplicates": Column("DUPLICATES", 7, unit="records"),
     "settled_at": Column("SETTLED AT", 5),
 }
 """Of a receipt, between READ and DELIVERED what explains their difference: read = filtered + rejected + passed, which
-becomes what is emitted, and emitted = delivered + already."""
+becomes what is emitted, and emitted = delivered + deduplicated."""
 
 
 def register(app: typer.Typer) -> None:

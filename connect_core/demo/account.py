@@ -20,9 +20,9 @@ class Account:
     receipts: int
     read: int
     delivered: int
-    already: int
-    surplus: int
-    possible_repeats: int
+    deduplicated: int
+    duplicates: int
+    possible_duplicates: int
     ends: Mapping[str, int]
     faults: tuple[str, ...]
 
@@ -38,9 +38,9 @@ def add_up(receipts: Sequence[Receipt]) -> Account:
         receipts=len(receipts),
         read=_sum(receipts, "read"),
         delivered=_sum(receipts, "delivered"),
-        already=_sum(receipts, "already"),
-        surplus=_sum(receipts, "surplus"),
-        possible_repeats=_sum(receipts, "possible_repeats"),
+        deduplicated=_sum(receipts, "deduplicated"),
+        duplicates=_sum(receipts, "duplicates"),
+        possible_duplicates=_sum(receipts, "possible_duplicates"),
         ends={partition: max(int(receipt["end"]) for receipt in chain) for partition, chain in by_partition.items()},
         faults=tuple(faults),
     )
@@ -52,13 +52,13 @@ def _identity_faults(receipt: Receipt) -> list[str]:
     known = receipt["read"] is not None  # not where the target alone could tell what an attempt had done
     if known and receipt["read"] != receipt["filtered"] + receipt["rejected"] + receipt["passed"]:
         faults.append(f"{where}: read is not filtered + rejected + passed")
-    if receipt["emitted"] != receipt["delivered"] + receipt["already"]:
-        faults.append(f"{where}: emitted is not delivered + already")
+    if receipt["emitted"] != receipt["delivered"] + receipt["deduplicated"]:
+        faults.append(f"{where}: emitted is not delivered + deduplicated")
     covered, length = receipt["covered"], int(receipt["end"]) - int(receipt["begin"])
     if covered is not None and covered != length:
         faults.append(f"{where}: {covered} positions are accounted for, not {length}")
-    if receipt["surplus"]:
-        faults.append(f"{where}: {receipt['surplus']} surplus")
+    if receipt["duplicates"]:
+        faults.append(f"{where}: {receipt['duplicates']} duplicates")
     return faults
 
 

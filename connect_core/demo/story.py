@@ -161,7 +161,7 @@ class _Story:
         done = wait_for(retried)
         if done is None:
             raise Retriable("Airflow has not tried again in time", next_step="Look at its page; start the demo again")
-        already = (done.summary or {}).get("already", 0)
+        already = (done.summary or {}).get("deduplicated", 0)
         self.waybill.show("runs", connector, "--last", "4")
         self.screen.say(
             f"Airflow's retry was done {time.monotonic() - killed:.1f} s after the kill: it found {already:,} records"

@@ -40,13 +40,13 @@ def on_devices(
     screen: Screen, devices: Devices, listener: Listener, messages: int, inward: Account, outward: Account
 ) -> Sequence[str]:
     """Devices -> topic (`inward`), which has so many `messages`, -> another MQTT topic (`outward`)."""
-    told = inward.possible_repeats + outward.possible_repeats
+    told = inward.possible_duplicates + outward.possible_duplicates
     said, heard = devices.said, listener.heard
     rows = [
         ("given", f"{len(said):,} messages", f"{messages:,} messages"),
         ("arrived", f"{messages:,} messages", f"{len(heard):,} messages"),
         ("repeated", f"{messages - len(said)}", f"{len(heard) - len(set(heard))}"),
-        ("  told as possible", f"{inward.possible_repeats}", f"{outward.possible_repeats}"),
+        ("  told as possible", f"{inward.possible_duplicates}", f"{outward.possible_duplicates}"),
         ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
         ("  identities", _hold(inward), _hold(outward)),
     ]
@@ -64,8 +64,8 @@ def _rows(seen: Comparison, inward: Account, outward: Account, messages: int, fe
         ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
         ("  read", f"{inward.read:,}", f"{outward.read:,}"),
         ("  = delivered", f"{inward.delivered:,}", f"{outward.delivered:,}"),
-        ("  + found there already", f"{inward.already:,}", f"{outward.already:,}"),
-        ("  surplus", f"{inward.surplus:,}", f"{outward.surplus:,}"),
+        ("  + found there already", f"{inward.deduplicated:,}", f"{outward.deduplicated:,}"),
+        ("  duplicates", f"{inward.duplicates:,}", f"{outward.duplicates:,}"),
         ("  identities", _hold(inward), _hold(outward)),
     ]
 
@@ -80,8 +80,8 @@ def _differences(seen: Comparison, inward: Account, outward: Account, messages: 
         "records read from the topic": outward.read,
     }
     faults = [] if len(set(figures.values())) == 1 else [f"{name}: {value}" for name, value in figures.items()]
-    if inward.possible_repeats or outward.possible_repeats:
-        faults.append("receipts tell of possible repeats")
+    if inward.possible_duplicates or outward.possible_duplicates:
+        faults.append("receipts tell of possible duplicates")
     if seen.source_sha256 != seen.target_sha256:
         faults.append("the SHA-256 of the sorted lines differ")
     return faults

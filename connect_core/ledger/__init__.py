@@ -34,7 +34,7 @@ from connect_core.ledger.partitions import PartitionState, PartitionStates
 from connect_core.ledger.ranges import Ranges, Writer
 from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
-from connect_core.ledger.schema import WITH_COVERED, check, require_current, require_file, upgrade
+from connect_core.ledger.schema import check, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
 
 __all__ = [
@@ -91,13 +91,11 @@ class Ledger(
         database does not answer."""
         engine = engine_for(parse_url(url))
         try:
-            version = require_current(engine)
+            require_current(engine)
         except BaseException:
             engine.dispose()
             raise
-        opened = cls(engine)
-        opened._has_covered = version >= WITH_COVERED
-        return opened
+        return cls(engine)
 
     @classmethod
     def glance(cls, url: str) -> Self:

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from connect_core.errors import ConfigError
 from connect_core.ledger.auditing import note
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, now
@@ -60,7 +59,6 @@ class Backfills(Transactions):
         """
         if wanted.stream == LIVE or not wanted.parts:
             raise ValueError(f"stream {wanted.stream!r} with {len(wanted.parts)} parts is no backfill")
-        self._require_table()
         with self._write() as connection:
             locked(connection, wanted.uid)  # whoever comes at the same moment waits here, and sees the row
             stored = _stored(connection, wanted.uid, wanted.stream)
@@ -68,13 +66,11 @@ class Backfills(Transactions):
 
     def backfill(self, uid: str, stream: str) -> Backfill | None:
         """None when nobody has begun one of this stream."""
-        self._require_table()
         with self._read() as connection:
             return _stored(connection, uid, stream)
 
     def backfills(self, uid: str | None = None) -> list[Backfill]:
         """Newest first; of every connector when no uid is given."""
-        self._require_table()
         query = sa.select(BACKFILLS).order_by(BACKFILLS.c.created_at.desc(), BACKFILLS.c.stream)
         if uid is not None:
             query = query.where(BACKFILLS.c.uid == uid)
@@ -91,7 +87,6 @@ class Backfills(Transactions):
 
     def cancel_backfill(self, uid: str, stream: str, *, who: str, why: str = "") -> bool:
         """Its attempts end at the next range boundary, and no other begins. False when it was over already."""
-        self._require_table()
         with self._write() as connection:
             changed = connection.execute(_changing(uid, stream, UNFINISHED, state=CANCELLED, ended_at=now())).rowcount
             if changed:
@@ -99,18 +94,8 @@ class Backfills(Transactions):
         return bool(changed)
 
     def _change(self, uid: str, stream: str, states: Sequence[str], **values: object) -> None:
-        self._require_table()
         with self._write() as connection:
             connection.execute(_changing(uid, stream, states, **values))
-
-    def _require_table(self) -> None:
-        """Code of this version works with the tables of the version before, which had no backfills."""
-        if getattr(self, "_has_backfills", False):
-            return
-        with self._read() as connection:
-            self._has_backfills = sa.inspect(connection).has_table(BACKFILLS.name)
-        if not self._has_backfills:
-            raise ConfigError("the ledger's tables are too old for backfills", next_step="Run `waybill db upgrade`")
 
 
 # Built once: building a statement costs more than running it.

@@ -195,21 +195,12 @@ class Transactions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._has_covered: bool | None = None
 
     def _read(self) -> AbstractContextManager[Connection]:
         return read(self._engine)
 
     def _write(self) -> AbstractContextManager[Connection]:
         return write(self._engine)
-
-    def _stores_covered(self) -> bool:
-        """Whether ranges have the column: the tables of the version before have not."""
-        if self._has_covered is None:
-            with self._read() as connection:
-                columns = sa.inspect(connection).get_columns("ranges")
-            self._has_covered = any(one["name"] == "covered" for one in columns)
-        return self._has_covered
 
 
 def among(column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:

@@ -16,7 +16,7 @@ from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.rows import position_of, receipt_of
-from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGE_COLUMNS, RANGES, RUNS
+from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Gap, Json, Pins, Position
 from connect_core.work import Receipt
@@ -267,8 +267,7 @@ class History(Transactions):
             ]
 
     def _settled(self, uid: str, stream: str | None = None) -> sa.Select[Any]:
-        columns = tuple(RANGES.c) if self._stores_covered() else RANGE_COLUMNS
-        query = sa.select(*columns).where(RANGES.c.uid == uid, RANGES.c.state == "settled")
+        query = sa.select(RANGES).where(RANGES.c.uid == uid, RANGES.c.state == "settled")
         return query if stream is None else query.where(RANGES.c.stream == stream)
 
 

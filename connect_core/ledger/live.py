@@ -19,7 +19,7 @@ from connect_core.errors import DataError
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import receipt_of, receipt_row
-from connect_core.ledger.tables import DEAD_LETTERS, GAPS, RANGE_COLUMNS, RANGES
+from connect_core.ledger.tables import DEAD_LETTERS, GAPS, RANGES
 from connect_core.sdk.digest import added_up
 from connect_core.sdk.values import OPEN_END, Json
 from connect_core.work import Receipt
@@ -28,8 +28,8 @@ MAX_SPANS = 64
 """Stretches of one place that a merged receipt names; of more only from where to where."""
 
 _SUMMED = (
-    *("absent", "already", "bytes_read", "bytes_written", "delivered", "emitted", "filtered", "passed"),
-    *("possible_repeats", "read", "rejected", "seconds", "surplus"),
+    *("absent", "deduplicated", "bytes_read", "bytes_written", "delivered", "emitted", "filtered", "passed"),
+    *("possible_duplicates", "read", "rejected", "seconds", "duplicates"),
 )
 _OPEN_LIVE = (
     RANGES.update()
@@ -37,12 +37,11 @@ _OPEN_LIVE = (
     .values(planned_end=sa.bindparam("reached"))
 )
 _OF_RUN = (
-    sa.select(*RANGE_COLUMNS)
+    sa.select(RANGES)
     .where(RANGES.c.run_id == sa.bindparam("run"), RANGES.c.state == "settled", RANGES.c.planned_end >= OPEN_END)
     .where(RANGES.c.partition_id.in_(sa.bindparam("wanted", expanding=True)))
     .order_by(RANGES.c.partition_id, RANGES.c.id)
 )
-_OF_RUN_COVERED = _OF_RUN.add_columns(RANGES.c.covered)
 
 
 class LiveRanges(Transactions):
@@ -75,15 +74,14 @@ def _cannot_change(range_id: int) -> DataError:
     )
 
 
-def merge_settled(connection: Connection, run_id: str, partition_ids: Collection[str], *, covered: bool) -> None:
+def merge_settled(connection: Connection, run_id: str, partition_ids: Collection[str]) -> None:
     """Merges the settled live ranges of a run that adjoin, but the newest of each of these partitions. In the
     transaction that has just settled it, so there are at most three of each."""
-    query = _OF_RUN_COVERED if covered else _OF_RUN
-    rows = connection.execute(query, {"run": run_id, "wanted": sorted(partition_ids)}).all()
+    rows = connection.execute(_OF_RUN, {"run": run_id, "wanted": sorted(partition_ids)}).all()
     older = [row for row, following in pairwise(rows) if row.partition_id == following.partition_id]
     kept: Any = None
     for row in older:
-        values = _merged_row(kept, row, covered=covered) if kept is not None else None
+        values = _merged_row(kept, row) if kept is not None else None
         if values is None:
             kept = row
             continue
@@ -94,13 +92,13 @@ def merge_settled(connection: Connection, run_id: str, partition_ids: Collection
         kept = None
 
 
-def _merged_row(first: Any, second: Any, *, covered: bool) -> Json | None:
+def _merged_row(first: Any, second: Any) -> Json | None:
     """The columns that change when `second` becomes part of `first`; None when they do not go together."""
     same = ("partition_id", "stream", "incarnation", "pins", "epoch")
     if any(getattr(first, name) != getattr(second, name) for name in same) or first.end_offset != second.begin_offset:
         return None
     receipt = None if second.gaps else merged(receipt_of(first), receipt_of(second))
-    return None if receipt is None else receipt_row(receipt, covered=covered) | {"closed_at": second.closed_at}
+    return None if receipt is None else receipt_row(receipt) | {"closed_at": second.closed_at}
 
 
 def merged(first: Receipt, second: Receipt) -> Receipt | None:

@@ -47,9 +47,7 @@ class PartitionStates(Transactions):
     """The part of the ledger that knows which partitions were put aside."""
 
     def partition_states(self, uid: str, stream: str = LIVE) -> dict[Partition, PartitionState]:
-        """In order of their keys; none of a partition that was never put aside, or when the tables are older."""
-        if not self._knows_partitions():
-            return {}
+        """In order of their keys; none of a partition that was never put aside."""
         with self._read() as connection:
             rows = connection.execute(_STATES, {"connector": uid, "of_stream": stream}).all()
         return {Partition(row.partition_key): _state_of(row) for row in rows}
@@ -57,9 +55,8 @@ class PartitionStates(Transactions):
     def set_partition_states(
         self, leases: Sequence[Lease], uid: str, stream: str, states: Mapping[Partition, PartitionState]
     ) -> None:
-        """Where a partition was in that state already, `since` stays. Raises Fenced when a lease is lost. Code of this
-        version works with the tables of the version before, where nothing is kept."""
-        if not states or not self._knows_partitions():
+        """Where a partition was in that state already, `since` stays. Raises Fenced when a lease is lost."""
+        if not states:
             return
         with self._write() as connection:
             fence(connection, leases)
@@ -71,12 +68,6 @@ class PartitionStates(Transactions):
                 _KEY,
                 [_row(uid, stream, one, state, before.get(one.id), moment) for one, state in states.items()],
             )
-
-    def _knows_partitions(self) -> bool:
-        if not getattr(self, "_has_partitions", False):
-            with self._read() as connection:
-                self._has_partitions = sa.inspect(connection).has_table(PARTITIONS.name)
-        return self._has_partitions
 
 
 # Built once: building a statement costs more than running it.

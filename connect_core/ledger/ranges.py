@@ -24,7 +24,7 @@ from connect_core.ledger.database import MANY, Transactions, among, now, upsert
 from connect_core.ledger.floors import FloorKey, FloorsBeside, key_of
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row, target_id
-from connect_core.ledger.tables import CONNECTORS, FLOORS, OFFSETS, RANGE_COLUMNS, RANGES
+from connect_core.ledger.tables import CONNECTORS, FLOORS, OFFSETS, RANGES
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import OPEN_END, Floor, OpenRange, Position, Range
@@ -53,7 +53,7 @@ _COMMITTED = sa.select(OFFSETS).where(
 )
 _COMMITTED_OF = _COMMITTED.where(OFFSETS.c.partition_id.in_(sa.bindparam("wanted", expanding=True)))
 _OPEN = (
-    sa.select(*RANGE_COLUMNS)
+    sa.select(RANGES)
     .where(
         RANGES.c.uid == sa.bindparam("connector"),
         RANGES.c.stream == sa.bindparam("of_stream"),
@@ -88,7 +88,7 @@ _GOES_ON_THERE = (
     & (OFFSETS.c.next_offset == RANGES.c.end_offset)
 )
 _CLOSED_SHORT = (
-    sa.select(*RANGE_COLUMNS)
+    sa.select(RANGES)
     .join(OFFSETS, _GOES_ON_THERE)
     .where(RANGES.c.id.in_(_NEWEST), RANGES.c.state == "settled", RANGES.c.end_offset < RANGES.c.planned_end)
     .where(RANGES.c.planned_end < OPEN_END)
@@ -241,7 +241,7 @@ def _left_by_limits(row: Any) -> tuple[int, int]:
 
 def abandon_range(connection: Connection, range_id: int, who: str, why: str) -> None:
     _change_open(connection, range_id, state="abandoned", open_key=None, closed_at=now(), found=None)
-    row = connection.execute(sa.select(*RANGE_COLUMNS).where(RANGES.c.id == range_id)).one()
+    row = connection.execute(sa.select(RANGES).where(RANGES.c.id == range_id)).one()
     connection.execute(
         FLOORS.update()
         .where(FLOORS.c.uid == row.uid, FLOORS.c.stream == row.stream, FLOORS.c.partition_id == row.partition_id)

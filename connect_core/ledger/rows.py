@@ -22,15 +22,16 @@ PLAIN_FIELDS = (
     "passed",
     "emitted",
     "delivered",
-    "already",
-    "surplus",
-    "possible_repeats",
+    "deduplicated",
+    "duplicates",
+    "possible_duplicates",
     "bytes_read",
     "bytes_written",
     "seconds",
     "digest_read",
     "digest_sent",
     "reconstructed",
+    "covered",
 )
 """The fields of a receipt that are columns of the same name."""
 
@@ -120,11 +121,9 @@ def floor_row(uid: str, stream: str, floor: Floor, moment: datetime) -> Row:
     }
 
 
-def receipt_row(receipt: Receipt, *, covered: bool = True) -> Row:
-    """The columns of a receipt; floors and rejects have tables of their own. Without `covered` where the tables have no
-    such column."""
+def receipt_row(receipt: Receipt) -> Row:
+    """The columns of a receipt; floors and rejects have tables of their own."""
     return {
-        **({"covered": receipt.covered} if covered else {}),
         **{name: getattr(receipt, name) for name in PLAIN_FIELDS},
         "end_offset": receipt.end,
         "delivered_where": receipt.where,
@@ -135,7 +134,7 @@ def receipt_row(receipt: Receipt, *, covered: bool = True) -> Row:
 
 
 def receipt_of(row: Any) -> Receipt:
-    """The receipt of a settled range, without its floors and rejects; `covered` only where that was asked for."""
+    """The receipt of a settled range, without its floors and rejects."""
     return Receipt(
         begin=row.begin_offset,
         end=row.end_offset,
@@ -143,7 +142,6 @@ def receipt_of(row: Any) -> Receipt:
         evidence=row.end_evidence,
         gaps=gaps_of(row.end_gaps),
         floors=(),
-        covered=getattr(row, "covered", None),
         **{name: getattr(row, name) for name in PLAIN_FIELDS},
     )
 

@@ -1,7 +1,7 @@
 """The version of the ledger's tables: brings them up to date, and says what is behind or ahead.
 
-`upgrade` is called by `waybill db upgrade` and `waybill dev up`, never by a run. Migrations first only add (code of one
-version works with the tables of the version before), and take away one version later.
+`upgrade` is called by `waybill db upgrade` and `waybill dev up`, never by a run. Code works with the tables of its own
+version and no other.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from sqlalchemy.engine import URL
 from connect_core.errors import ConfigError
 from connect_core.ledger.database import engine_for, parse_url, read, shown, sqlite_path, write
 
-WORKS_WITH = ("0007", "0006", "0005", "0004", "0003")
-"""The schema versions that this code can work with, newest first: the first is what `upgrade` makes."""
-
-WITH_COVERED = "0007"
-"""The first version whose ranges have the column `covered`."""
+VERSION = "0008"
+"""The schema version that this code works with, and that `upgrade` makes."""
 
 _VERSION = sa.table("alembic_version", sa.column("version_num", sa.String))
 _UPGRADE_LOCK = 0x57415942  # "WAYB": one upgrade of a PostgreSQL database at a time
@@ -58,17 +55,16 @@ def check(url: str) -> list[str]:
             version = _version(connection)
     finally:
         engine.dispose()
-    return [] if version == WORKS_WITH[0] else [_sentence(version)]
+    return [] if version == VERSION else [_sentence(version)]
 
 
-def require_current(engine: Engine) -> str:
-    """The version of the tables. Raises ConfigError when this code cannot work with it."""
+def require_current(engine: Engine) -> None:
+    """Raises ConfigError when this code cannot work with the version of the tables."""
     require_file(engine.url)
     with read(engine) as connection:
         version = _version(connection)
-    if version not in WORKS_WITH:
+    if version != VERSION:
         raise _mismatch(version, engine.url)
-    return version
 
 
 def require_file(url: URL) -> None:
@@ -81,9 +77,9 @@ def require_file(url: URL) -> None:
 def _sentence(version: str | None) -> str:
     if version is None:
         return "the database holds no ledger yet: run `waybill db upgrade`"
-    if version > WORKS_WITH[0]:
-        return f"the ledger's schema is {version}, ahead of this code ({WORKS_WITH[0]}): use a newer waybill"
-    return f"the ledger's schema is {version}, behind this code ({WORKS_WITH[0]}): run `waybill db upgrade`"
+    if version > VERSION:
+        return f"the ledger's schema is {version}, ahead of this code ({VERSION}): use a newer waybill"
+    return f"the ledger's schema is {version}, behind this code ({VERSION}): run `waybill db upgrade`"
 
 
 def _mismatch(version: str | None, url: URL) -> ConfigError:
@@ -115,7 +111,7 @@ def _migrate(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(_migrations()).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, WORKS_WITH[0])
+    command.upgrade(config, VERSION)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from connect_core.ledger.rows import (
     receipt_row,
     storable,
 )
-from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGE_COLUMNS, RANGES
+from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import OPEN_END, Position
 from connect_core.work import Outcome, Receipt
@@ -73,16 +73,15 @@ class Settling(Transactions):
         if not receipts:
             return
         epoch = leases[0].epoch if leases else 0
-        covered = self._stores_covered()
         try:
             with self._write() as connection:
                 fence(connection, leases)
                 for_closing = _checked(connection, uid, epoch, receipts)
                 moment = now()
                 closings = [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing]
-                _close(connection, closings, _moved_floors(connection, closings), covered=covered)
+                _close(connection, closings, _moved_floors(connection, closings))
                 if any(row.planned_end >= OPEN_END for row in for_closing):
-                    merge_settled(connection, run_id, {row.partition_id for row in for_closing}, covered=covered)
+                    merge_settled(connection, run_id, {row.partition_id for row in for_closing})
         except CommitUnknown:
             if not self._all_stored(epoch, receipts):
                 raise
@@ -93,7 +92,7 @@ class Settling(Transactions):
         return len(rows) == len(receipts) and all(_is_stored(row, epoch, receipts[row.id]) for row in rows)
 
 
-_BY_ID = sa.select(*RANGE_COLUMNS).where(RANGES.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(RANGES.c.id)
+_BY_ID = sa.select(RANGES).where(RANGES.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(RANGES.c.id)
 _CLOSE = RANGES.update().where(RANGES.c.id == sa.bindparam("range_id"))
 
 
@@ -168,10 +167,10 @@ def _moved_of(connection: Connection, stream: str, closings: Sequence[_Closing])
     return [floor_row(uid, stream, floor, moment) for floor in floors]
 
 
-def _close(connection: Connection, closings: Sequence[_Closing], floors: Sequence[Row], *, covered: bool) -> None:
+def _close(connection: Connection, closings: Sequence[_Closing], floors: Sequence[Row]) -> None:
     if not closings:
         return
-    connection.execute(_CLOSE, [_closed_row(one, covered=covered) for one in closings])
+    connection.execute(_CLOSE, [_closed_row(one) for one in closings])
     upsert(connection, OFFSETS, OFFSET_KEY, [_offset_row(one) for one in closings])
     upsert(connection, FLOORS, FLOOR_KEY, floors)
     upsert(connection, GAPS, _GAP_KEY, [row for one in closings for row in _gap_rows(one)])
@@ -179,8 +178,8 @@ def _close(connection: Connection, closings: Sequence[_Closing], floors: Sequenc
     upsert(connection, DEAD_LETTERS, _DEAD_LETTER_KEY, rejected)
 
 
-def _closed_row(one: _Closing, *, covered: bool) -> Row:
-    receipt = receipt_row(one.receipt, covered=covered)
+def _closed_row(one: _Closing) -> Row:
+    receipt = receipt_row(one.receipt)
     settled = {"state": "settled", "open_key": None, "found": None, "closed_at": one.moment}
     return {**receipt, **settled, "range_id": one.row.id, "run_id": one.run_id, "epoch": one.epoch}
 

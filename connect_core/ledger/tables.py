@@ -213,9 +213,9 @@ RANGES = sa.Table(
     _count("passed"),
     _count("emitted"),
     _count("delivered"),
-    _count("already"),
-    _count("surplus"),
-    _count("possible_repeats"),
+    _count("deduplicated"),
+    _count("duplicates"),
+    _count("possible_duplicates"),
     _count("bytes_read"),
     _count("bytes_written"),
     sa.Column("seconds", sa.Double),
@@ -233,8 +233,6 @@ RANGES = sa.Table(
     sa.Index(None, "run_id"),
 )
 
-RANGE_COLUMNS = tuple(column for column in RANGES.c if column.name != "covered")
-"""Those that ranges have in the tables of the version before, too: `covered` is asked for where it is known."""
 
 OFFSETS = sa.Table(
     "offsets",

@@ -107,7 +107,7 @@ class ScanResult:
     which records they are (a file). `late` counts copies of records before the range, which were settled before these
     came, and messages of ours that are damaged: surplus. `spread` are the targets that the range's outputs are shared
     out among, in order within each of them but not over all; empty where it has one, and one output of each record.
-    `possible_repeats` is how many records of the range can at most be there twice without anybody knowing: they have
+    `possible_duplicates` is how many records of the range can at most be there twice without anybody knowing: they have
     been there and may be gone, or are damaged beyond recognition. A target that keeps progress has no hits but a
     `prefix`. `later` is, for each target that has one, where the first record of a later incarnation of the partition
     stands: it is ahead of whatever this one has there. `failure` is why nobody can say what of the range is there: it
@@ -122,7 +122,7 @@ class ScanResult:
     late: int = 0
     spread: tuple[str, ...] = ()
     traces: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    possible_repeats: int = 0
+    possible_duplicates: int = 0
     outputs: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     prefix: Prefix = NO_PREFIX
     further: Further = NOTHING_FURTHER
@@ -135,7 +135,7 @@ class ScanResult:
         scanned: Mapping[str, int],
         complete: bool,
         late: int = 0,
-        possible_repeats: int = 0,
+        possible_duplicates: int = 0,
     ) -> ScanResult:
         """With more rows and the places reached by the slice that saw them."""
         hits = [Hit(*row) for row in rows]
@@ -150,7 +150,7 @@ class ScanResult:
             )
             for target in {hit.target for hit in hits}
         }
-        return self.joined(seen, scanned, complete, late=late, possible_repeats=possible_repeats)
+        return self.joined(seen, scanned, complete, late=late, possible_duplicates=possible_duplicates)
 
     def joined(
         self,
@@ -160,7 +160,7 @@ class ScanResult:
         *,
         further: Sequence[Piece] = (),
         late: int = 0,
-        possible_repeats: int = 0,
+        possible_duplicates: int = 0,
         later: Mapping[str, int] | None = None,
     ) -> ScanResult:
         """The same for many rows: `seen` are those of each target, of shape (n, 5): offset, ordinal, position, trace,
@@ -187,7 +187,7 @@ class ScanResult:
             late=self.late + late,
             traces=columns[:, _COLUMNS].copy(),
             outputs=columns[:, _COLUMNS + 1].copy(),
-            possible_repeats=self.possible_repeats + possible_repeats,
+            possible_duplicates=self.possible_duplicates + possible_duplicates,
             further=self.further.with_more(further),
             later={**(later or {}), **self.later},
         )
@@ -299,7 +299,7 @@ class ScanResult:
         highest = int(np.max(here, initial=-1))
         return highest + int(highest < 0 or np.isin(highest, whole))
 
-    def surplus(self, end: int) -> int:
+    def duplicates(self, end: int) -> int:
         """Copies of records below `end` beyond the first, those of records before the range included."""
         return int((self.hits[:, 0] < end).sum()) - self._hits_below(end) + self.late
 
@@ -319,7 +319,7 @@ class ScanResult:
         head |= {"unplaced": self.unplaced, "late": self.late, "spread": self.spread}
         head |= {"traced": 1} if traced else {}
         head |= {"fanned": 1} if fanned else {}
-        head |= {"possible_repeats": self.possible_repeats} if self.possible_repeats else {}
+        head |= {"possible_duplicates": self.possible_duplicates} if self.possible_duplicates else {}
         head |= {"further": self.further.outputs} if self.further.outputs else {}
         head |= {"prefix": self.prefix} if self.prefix != NO_PREFIX else {}
         head |= {"later": dict(self.later)} if self.later else {}
@@ -346,7 +346,7 @@ class ScanResult:
             values["late"],
             tuple(values.get("spread", ())),
             traces,
-            values.get("possible_repeats", 0),
+            values.get("possible_duplicates", 0),
             outputs,
             Prefix(*values.get("prefix", NO_PREFIX)),
             Further(values["further"], (), False) if "further" in values else NOTHING_FURTHER,

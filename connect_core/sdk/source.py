@@ -79,7 +79,7 @@ class Recovered(NamedTuple):
     the highest of them, and how many of them may have been delivered before."""
 
     evidence: Json
-    possible_repeats: int
+    possible_duplicates: int
 
 
 @runtime_checkable

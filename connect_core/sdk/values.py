@@ -286,8 +286,8 @@ class Delivered:
     bytes: int
     behind: Mapping[str, int]
     where: Json
-    surplus: int = 0
-    possible_repeats: int = 0
+    duplicates: int = 0
+    possible_duplicates: int = 0
     digest: str | None = None
     evidence: Json = field(default_factory=dict)
     began: Mapping[str, int] = field(default_factory=dict)

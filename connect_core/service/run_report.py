@@ -39,12 +39,12 @@ COUNTS = (
     "passed",
     "emitted",
     "delivered",
-    "already",
-    "surplus",
-    "possible_repeats",
+    "deduplicated",
+    "duplicates",
+    "possible_duplicates",
 )
 
-_NOTEWORTHY = ("absent", "filtered", "rejected", "surplus", "possible_repeats")
+_NOTEWORTHY = ("absent", "filtered", "rejected", "duplicates", "possible_duplicates")
 _LINE_EVERY_S = 5.0
 
 
@@ -152,7 +152,7 @@ def counts(total: Mapping[str, Any]) -> str:
     """What became of the records. From `total`, as the next one."""
     ranges = f"{total['ranges']:,} range" + ("" if total["ranges"] == 1 else "s")
     return (
-        f"{total['delivered']:,} records delivered, {total['already']:,} were there already;"
+        f"{total['delivered']:,} records delivered, {total['deduplicated']:,} were there already;"
         f" {total['read']:,} read in {ranges}"
     )
 

@@ -3,7 +3,7 @@ as they stand, receipts as the command prints them. Shares no code with the prod
 
 A link is compared as two bags of records. What is missing is lost. What is there more often than in the source is
 repeated: allowed as far as receipts tell, that is as far as what they say was delivered, was there already or is
-surplus exceeds the records of the source.
+duplicates exceeds the records of the source.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class Link:
         self.foreign = sorted(one for one in there if one not in given and one not in self.unsure)
         known = Counter({one: given.get(one, 1) for one in there})
         self.repeated = (there - known).total()
-        written = sum(_sum(receipt, "delivered", "already", "surplus", "possible_repeats") for receipt in self.receipts)
+        written = sum(
+            _sum(receipt, "delivered", "deduplicated", "duplicates", "possible_duplicates") for receipt in self.receipts
+        )
         self.told = max(written - (there & known).total(), 0)
         self.disorder = [*self._disorder()]
         return self

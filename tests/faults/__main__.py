@@ -51,7 +51,7 @@ class Table:
             f"{datetime.date.today().isoformat()}, commit {_commit()}, seed {seed}, {len(self.rows)} faults in"
             f" {seconds / 60:.0f} min, {len(self.failed)} failed.\n\n"
         )
-        columns = ("fault", "where", "database", "lost", "repeated", "reordered", "surplus", "seconds", "condition")
+        columns = ("fault", "where", "database", "lost", "repeated", "reordered", "duplicates", "seconds", "condition")
         lines = ["| " + " | ".join((*columns, "result")) + " |", "|" + "---|" * (len(columns) + 1)]
         for test, told in sorted(self.rows.items()):
             outcome = "failed" if test in self.failed else "passed"

@@ -115,13 +115,13 @@ class Copying:
         assert len(self.delivered()) - len(delivered) == headers
         gone = set(self.gone)
         expected = [line for line in self.written if line not in gone]
-        surplus = Counter(delivered) - Counter(expected)
+        duplicates = Counter(delivered) - Counter(expected)
         row.lost = sum((Counter(expected) - Counter(delivered)).values())
-        row.repeated = sum(surplus.values())
+        row.repeated = sum(duplicates.values())
         once = list(dict.fromkeys(delivered))
         row.reordered = sum(1 for before, after in pairwise(once) if before > after)
-        row.surplus = sum(settled.receipt.surplus for settled in self.receipts())
-        assert (row.lost, surplus) == (0, Counter(again))
+        row.duplicates = sum(settled.receipt.duplicates for settled in self.receipts())
+        assert (row.lost, duplicates) == (0, Counter(again))
         assert not ordered or row.reordered == 0
         self._check_receipts(len(delivered) + headers)
 

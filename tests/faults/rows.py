@@ -23,7 +23,7 @@ PROPERTY = "fault-row"
 @dataclass
 class FaultRow:
     """What one fault did. `lost`, `repeated` and `reordered` count records of the target against the source;
-    `surplus` is what the receipts tell of repeats. `condition` names the stated condition a repeat falls under."""
+    `duplicates` is what the receipts tell of repeats. `condition` names the stated condition a repeat falls under."""
 
     fault: str = ""
     where: str = ""
@@ -31,7 +31,7 @@ class FaultRow:
     lost: int | None = None
     repeated: int | None = None
     reordered: int | None = None
-    surplus: int | None = None
+    duplicates: int | None = None
     seconds: float | None = None
     condition: str = ""
     _broken_at: float = field(default=0.0, repr=False)

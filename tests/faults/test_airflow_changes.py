@@ -207,8 +207,8 @@ class GrowingTopic(Scheduled):
             for queue in self.sent:
                 mine = [number for of, number in records if of == queue]
                 row.reordered += sum(left > right for left, right in pairwise(mine))
-        row.surplus = self.surplus()
-        assert (row.lost, row.repeated, row.reordered, row.surplus) == (0, 0, 0, 0)
+        row.duplicates = self.duplicates()
+        assert (row.lost, row.repeated, row.reordered, row.duplicates) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("assignment", ["even", "consistent-hash"])

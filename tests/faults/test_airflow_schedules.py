@@ -117,8 +117,8 @@ def test_a_backfill_whose_dag_is_paused_goes_on_when_it_is_switched_on(
         journey.moves_again(row, still)
         wait_for(lambda: client.run(dag, "again").state == "success", "the end of the backfill")
     journey.compare(row, _bodies(journey, topic))
-    row.surplus = journey.surplus()
-    assert (row.lost, row.repeated, row.reordered, row.surplus) == (0, 0, 0, 0)
+    row.duplicates = journey.duplicates()
+    assert (row.lost, row.repeated, row.reordered, row.duplicates) == (0, 0, 0, 0)
 
 
 def _is_at_work(connector: Scheduled, stream: str) -> bool:
@@ -224,9 +224,9 @@ def _compare(row: FaultRow, wanted: list[bytes], path: Path, receipts: list[Sett
     there, expected = Counter(path.read_bytes().splitlines()), Counter(wanted)
     row.lost = (row.lost or 0) + (expected - there).total()
     row.repeated = (row.repeated or 0) + (there - expected).total()
-    row.surplus = (row.surplus or 0) + sum(one.receipt.surplus for one in receipts)
+    row.duplicates = (row.duplicates or 0) + sum(one.receipt.duplicates for one in receipts)
     delivered = sum(one.receipt.delivered for one in receipts)
-    assert (row.lost, row.repeated, row.surplus, delivered) == (0, 0, 0, len(wanted)), path.name
+    assert (row.lost, row.repeated, row.duplicates, delivered) == (0, 0, 0, len(wanted)), path.name
 
 
 def _runs(client: Airflow, dag_id: str) -> int:

@@ -48,12 +48,12 @@ def test_what_is_in_the_topic_is_no_gap(site: Site, java_reader: JavaReader, row
     site.waybill("run", journey.name)
     ((_, arrived),) = journey.target().items()
     assert arrived == [*there, *lines_of(log)]
-    row.lost = row.repeated = row.reordered = row.surplus = 0
+    row.lost = row.repeated = row.reordered = row.duplicates = 0
     (gap,) = site.json("gaps", journey.name)["gaps"]
     assert (gap["begin"], gap["end"], gap["reason"]) == (behind, None, "deleted")
     told = site.json("receipts", journey.name)["receipts"]
     first = min(told, key=lambda receipt: (receipt["incarnation"], receipt["begin"]))
-    assert (first["reconstructed"], first["already"], first["read"]) == (True, len(there), None)
+    assert (first["reconstructed"], first["deduplicated"], first["read"]) == (True, len(there), None)
     assert [receipt["reconstructed"] for receipt in told].count(True) == 1
 
 
@@ -89,7 +89,7 @@ def test_a_topic_changed_in_the_document_when_a_part_was_settled(
         (1, False),
         (2, False),
     }
-    assert sum(receipt["already"] for receipt in told) == 15_000
+    assert sum(receipt["deduplicated"] for receipt in told) == 15_000
 
 
 def settled_in_part(site: Site, journey: Inward, row: FaultRow) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def settled_in_part(site: Site, journey: Inward, row: FaultRow) -> dict[str, Any
     go_on(worker)
     assert ended(driver) == -9
     (part,) = site.json("receipts", journey.name)["receipts"]
-    assert (part["delivered"], part["already"]) == (0, part["read"])
+    assert (part["delivered"], part["deduplicated"]) == (0, part["read"])
     assert 0 < part["read"] < journey.records
     site.settings["WAYBILL_QUANTUM_S"] = "3s"
     assert isinstance(part, dict)
@@ -142,7 +142,7 @@ def finished_in_both(journey: Inward, row: FaultRow, new: str, old_records: int)
     old, rest = (journey.reader.records(topic).popitem()[1] for topic in (journey.site.topic, new))
     assert [*old, *rest] == journey.source().popitem()[1]
     assert len(old) == old_records
-    row.lost = row.repeated = row.reordered = row.surplus = 0
+    row.lost = row.repeated = row.reordered = row.duplicates = 0
     told = journey.site.json("receipts", journey.name)["receipts"]
     assert isinstance(told, list)
     return told
@@ -173,7 +173,7 @@ def test_a_file_changed_in_the_document_between_two_attempts(bare_site: Site, ro
     old, rest = copying.delivered(), lines_of(copying.out.with_name("new.txt"))
     assert [*old, *rest] == copying.written
     assert len(old) == 9_000
-    row.lost = row.repeated = row.reordered = row.surplus = 0
+    row.lost = row.repeated = row.reordered = row.duplicates = 0
     assert [settled.pins.revision for settled in copying.receipts()] == [2, 3]
 
 

@@ -182,8 +182,10 @@ def test_a_backfill_into_the_topic_of_the_live_stream(
     arrived = Counter(record for queue in journey.target().values() for record in queue)
     wanted = Counter(record for lines in (*journey.source().values(), *asked.records.values()) for record in lines)
     row.lost, row.repeated = sum((wanted - arrived).values()), sum((arrived - wanted).values())
-    row.surplus = sum(int(str(one["surplus"])) for stream in ("live", STREAM) for one in receipts_of(journey, stream))
-    assert (row.lost, row.repeated, row.surplus) == (0, 0, 0)
+    row.duplicates = sum(
+        int(str(one["duplicates"])) for stream in ("live", STREAM) for one in receipts_of(journey, stream)
+    )
+    assert (row.lost, row.repeated, row.duplicates) == (0, 0, 0)
 
 
 # ---------------------------------------------------------------------------------------------------- without a server

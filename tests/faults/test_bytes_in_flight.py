@@ -95,7 +95,7 @@ def test_a_request_that_arrives_after_the_look_is_repeated_and_told_as_surplus(
     held.release()
     processes.go_on(there)
     assert ended(driver) in (0, *TRY_AGAIN)
-    assert made_up_for(journey, row) == EXACT._replace(repeated=BATCH, surplus=BATCH)
+    assert made_up_for(journey, row) == EXACT._replace(repeated=BATCH, duplicates=BATCH)
 
 
 def test_a_request_that_arrives_between_two_batches_is_repeated_and_told_as_surplus(
@@ -110,7 +110,7 @@ def test_a_request_that_arrives_between_two_batches_is_repeated_and_told_as_surp
     held.release()
     second.release()
     assert ended(driver) in (0, *TRY_AGAIN)
-    assert made_up_for(journey, row) == EXACT._replace(repeated=BATCH, surplus=BATCH)
+    assert made_up_for(journey, row) == EXACT._replace(repeated=BATCH, duplicates=BATCH)
 
 
 @pytest.mark.parametrize("killed_again", [False, True], ids=["", "killed again"])
@@ -130,7 +130,7 @@ def test_a_request_that_arrives_after_everything_was_settled_is_told_by_the_next
     if killed_again:
         journey.site.fault("executed")
         assert ended(journey.site.start("run", journey.name)) == -signal.SIGKILL
-    assert made_up_for(journey, row) == EXACT._replace(repeated=BATCH, surplus=BATCH)
+    assert made_up_for(journey, row) == EXACT._replace(repeated=BATCH, duplicates=BATCH)
 
 
 @pytest.mark.parametrize("passes", [0, 1])

@@ -40,7 +40,7 @@ def test_a_target_that_a_connection_names_anew(bare_site: Site, step: str) -> No
     assert (site.folder / "old" / "lines.txt").read_bytes() == b"".join(LINES), "finished where it was begun"
     assert (site.folder / "new" / "lines.txt").read_bytes() == b"later\n"
     receipts = site.json("receipts", "copy")["receipts"]
-    assert sum(receipt["delivered"] + receipt["already"] for receipt in receipts) == len(LINES) + 1
+    assert sum(receipt["delivered"] + receipt["deduplicated"] for receipt in receipts) == len(LINES) + 1
 
 
 @pytest.mark.server
@@ -65,7 +65,7 @@ def test_a_cluster_that_a_connection_names_anew(site: Site) -> None:
     site.waybill("run", "copy", code=3)
     assert b"\n".join(site.messages()) + b"\n" == b"".join(LINES), "once each"
     (receipt,) = site.json("receipts", "copy")["receipts"]
-    assert (receipt["already"], receipt["delivered"]) == (len(LINES), 0)
+    assert (receipt["deduplicated"], receipt["delivered"]) == (len(LINES), 0)
 
     _connect(site.folder, "main", f"rocketmq: {{name_servers: {site.name_servers}}}\n")
     site.waybill("run", "copy")

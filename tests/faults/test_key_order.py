@@ -137,7 +137,7 @@ def test_one_lost_send_among_stored_ones_is_made_up_for(
     check_one_queue_is_behind(journey)
     assert made_up_for(journey, row) == EXACT
     told = site.json("receipts", journey.name)["receipts"]
-    assert sum(receipt["already"] for receipt in told) > 0
+    assert sum(receipt["deduplicated"] for receipt in told) > 0
     assert any(len(receipt["where"]) == QUEUES for receipt in told)
 
 

@@ -134,9 +134,9 @@ def test_unusual_messages_survive_a_kill(
     row.moves_again()
     inlet.run_until_nothing_comes()
     there, wanted = Counter(site.messages()), Counter(payload for _, payload in said)
-    told = sum(one["possible_repeats"] for one in inlet.receipts())
+    told = sum(one["possible_duplicates"] for one in inlet.receipts())
     row.lost, row.repeated, row.reordered = (wanted - there).total(), (there - wanted).total(), 0
-    row.condition = f"told: {told} possible repeats" if row.repeated else ""
+    row.condition = f"told: {told} possible duplicates" if row.repeated else ""
     assert row.lost == 0
     assert row.repeated <= (0 if broker.kind == "Mosquitto" else told)
     inlet.close()

@@ -81,19 +81,19 @@ class Outlet:
 
     def check(self, row: FaultRow) -> None:
         heard = [int(one.split(b" ")[0]) for one in self.listener.payloads(self.written, quiet_s=1.0)]
-        told, receipts = sum(one["possible_repeats"] for one in self.receipts()), self.receipts()
+        told, receipts = sum(one["possible_duplicates"] for one in self.receipts()), self.receipts()
         times = Counter(heard)
         row.lost = sum(n not in times for n in range(self.written))
         row.repeated = len(heard) - len(times)
         firsts = list(dict.fromkeys(heard))
         row.reordered = sum(one > other for one, other in pairwise(firsts))
-        row.surplus = sum(one["surplus"] for one in receipts)
+        row.duplicates = sum(one["duplicates"] for one in receipts)
         if row.repeated:
-            row.condition = f"told: {told} possible repeats"
+            row.condition = f"told: {told} possible duplicates"
         assert (row.lost, row.reordered) == (0, 0)
         assert row.repeated <= told, f"{row.repeated} repeated, {told} told"
         assert row.repeated <= GROUP * self.deaths
-        assert sum(one["delivered"] + one["already"] for one in receipts) == self.written
+        assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == self.written
         at = 0
         for one in receipts:
             assert one["begin"] == at
@@ -306,10 +306,10 @@ def test_empty_messages_among_others_on_a_line_that_is_cut(
     outlet.run()
     heard = listener.payloads(3 * COUNT, quiet_s=1.0)[COUNT:]
     followed = {int(one) for one, next_one in pairwise(heard) if one and not next_one}
-    told = sum(one["possible_repeats"] for one in outlet.receipts())
+    told = sum(one["possible_duplicates"] for one in outlet.receipts())
     row.lost, row.repeated = COUNT - len(followed), len(heard) - 2 * COUNT
-    row.reordered = row.surplus = 0
-    row.condition = f"told: {told} possible repeats" if row.repeated else ""
+    row.reordered = row.duplicates = 0
+    row.condition = f"told: {told} possible duplicates" if row.repeated else ""
     assert row.lost == 0
     assert row.repeated <= told <= GROUP
 
@@ -408,9 +408,9 @@ def test_from_rocketmq_through_spark(
         assert code == 0
         row.moves_again()
         times = Counter(listener.payloads(COUNT, quiet_s=1.0))
-    told = sum(one["possible_repeats"] for one in site.json("receipts", NAME)["receipts"])
+    told = sum(one["possible_duplicates"] for one in site.json("receipts", NAME)["receipts"])
     row.lost, row.repeated, row.reordered = COUNT - len(times), sum(times.values()) - len(times), 0
-    row.condition = f"told: {told} possible repeats"
+    row.condition = f"told: {told} possible duplicates"
     assert row.lost == 0
     assert 0 < row.repeated <= told <= GROUP
 
@@ -439,8 +439,8 @@ def test_from_mqtt_to_mqtt(
         site.waybill("run", NAME, "--engine", "inline")
     row.moves_again()
     times = Counter(listener.payloads(COUNT, quiet_s=1.0))
-    told = sum(one["possible_repeats"] for one in site.json("receipts", NAME)["receipts"])
+    told = sum(one["possible_duplicates"] for one in site.json("receipts", NAME)["receipts"])
     row.lost, row.repeated, row.reordered = COUNT - len(times), sum(times.values()) - len(times), 0
-    row.condition = f"told: {told} possible repeats"
+    row.condition = f"told: {told} possible duplicates"
     assert row.lost == 0
     assert 2 * GROUP < row.repeated <= told

@@ -76,4 +76,4 @@ def test_a_native_send_that_was_held_back_is_told_as_surplus(
     run_until_done(journey)
     held.release()
     journey.feed(journey.records, journey.records + 50)
-    assert made_up_for(journey, row) == EXACT._replace(repeated=1, surplus=1)
+    assert made_up_for(journey, row) == EXACT._replace(repeated=1, duplicates=1)

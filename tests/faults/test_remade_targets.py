@@ -49,8 +49,8 @@ def check(journey: Inward, given: list[bytes], row: FaultRow) -> None:
     """Each of these is in the topic that is there now, once."""
     [arrived] = without_foreign(journey.target()).values()
     row.lost, row.repeated = len(set(given) - set(arrived)), len(arrived) - len(set(arrived))
-    row.reordered, row.surplus = 0, sum(int(str(one["surplus"])) for one in receipts_of(journey))
-    assert (row.lost, row.repeated, row.surplus) == (0, 0, 0)
+    row.reordered, row.duplicates = 0, sum(int(str(one["duplicates"])) for one in receipts_of(journey))
+    assert (row.lost, row.repeated, row.duplicates) == (0, 0, 0)
     assert set(arrived) <= set(given)
 
 

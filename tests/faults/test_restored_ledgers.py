@@ -278,7 +278,7 @@ def test_another_file_under_the_same_number_is_not_taken_for_the_one_in_the_topi
     row.lost = sum((Counter(logs.given) - arrived).values())
     row.repeated = sum((arrived - Counter(logs.given)).values())
     told = logs.site.json("receipts", "logs", "--last", "1000")["receipts"]
-    assert (row.lost, row.repeated) == (0, sum(one["possible_repeats"] for one in told))
+    assert (row.lost, row.repeated) == (0, sum(one["possible_duplicates"] for one in told))
 
 
 # ----------------------------------------------------------------------------------------------------- a whole server

@@ -223,7 +223,7 @@ def check_counts(journey: Ruled) -> None:
     assert sum(one["passed"] for one in receipts) == journey.fed
     outputs = sum(len(records) for records in journey.source().values())
     assert sum(one["emitted"] for one in receipts) == outputs > journey.fed
-    assert sum(one["already"] for one in receipts) > 0
+    assert sum(one["deduplicated"] for one in receipts) > 0
 
 
 @pytest.mark.fault(costly=True)
@@ -262,9 +262,9 @@ def test_a_message_of_mqtt_that_was_written_in_part_comes_again(
     receipts = site.json("receipts", "devices", "--last", "1000")["receipts"]
     row.lost = sum(len({*bodies} - found.keys()) for found in there)
     row.repeated = sum(found.total() - len(found) for found in there)
-    row.reordered, row.surplus = 0, sum(one["surplus"] for one in receipts)
-    told_of = sum(one["possible_repeats"] for one in receipts)
-    row.condition = f"told: {told_of} possible repeats" if row.repeated else ""
-    assert (row.lost, row.surplus) == (0, 0)
+    row.reordered, row.duplicates = 0, sum(one["duplicates"] for one in receipts)
+    told_of = sum(one["possible_duplicates"] for one in receipts)
+    row.condition = f"told: {told_of} possible duplicates" if row.repeated else ""
+    assert (row.lost, row.duplicates) == (0, 0)
     assert row.repeated <= told_of
-    assert sum(one["delivered"] + one["already"] for one in receipts) == sum(found.total() for found in there)
+    assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == sum(found.total() for found in there)

@@ -71,8 +71,10 @@ class Pair:
             != [line for line in self.sent[start.split()[0].decode()] if line.startswith(start)]
             for start in starts
         )
-        row.surplus = sum(one["surplus"] for one in self.site.json("receipts", "pair", "--last", "1000")["receipts"])
-        assert (row.lost, row.repeated, row.reordered, row.surplus) == (0, 0, 0, 0)
+        row.duplicates = sum(
+            one["duplicates"] for one in self.site.json("receipts", "pair", "--last", "1000")["receipts"]
+        )
+        assert (row.lost, row.repeated, row.reordered, row.duplicates) == (0, 0, 0, 0)
 
     def aside(self, *words: str) -> dict[str, str]:
         """Why which partitions are no more than known by name, as this command says."""

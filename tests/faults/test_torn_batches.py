@@ -36,7 +36,7 @@ from tests.site import new_site
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 BATCH = 1_000
-DAMAGED = Account(repeated=1, surplus=1)
+DAMAGED = Account(repeated=1, duplicates=1)
 """One message is there without what makes it a record of ours, and is told."""
 
 
@@ -119,17 +119,18 @@ def test_brokers_killed_at_any_moment_of_a_batch_lose_nothing_and_repeat_nothing
                 place = strike(journey, proxy, rocketmq, row, chance)
                 run_until_done(journey)
             found = settled_up(journey, row)
-            possible = sum(one["possible_repeats"] for one in receipts_of(journey))  # type: ignore[misc]
+            possible = sum(one["possible_duplicates"] for one in receipts_of(journey))  # type: ignore[misc]
             places[place] += 1
             repeats[place] += found.repeated
             print(
-                f"kill {number}: {place}: {found.repeated} twice, {found.surplus} told, {possible} possible", flush=True
+                f"kill {number}: {place}: {found.repeated} twice, {found.duplicates} told, {possible} possible",
+                flush=True,
             )
-            assert found == Account(repeated=found.repeated, surplus=found.surplus)
-            assert found.surplus <= found.repeated <= found.surplus + possible
+            assert found == Account(repeated=found.repeated, duplicates=found.duplicates)
+            assert found.duplicates <= found.repeated <= found.duplicates + possible
     print(dict(places), "there twice:", dict(repeats))
     row.moves_again()
-    row.repeated = row.surplus = sum(repeats.values())
+    row.repeated = row.duplicates = sum(repeats.values())
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class Told:
         changes = rows("SELECT partition_key, before, after FROM offset_changes ORDER BY id")
         places = [(key, *_place(before), *_place(after)) for key, before, after in changes]
         left = {(key, offset, None) for key, number, offset, later, _ in places if later > number}
-        ((repeats, possible),) = rows("SELECT SUM(surplus), SUM(possible_repeats) FROM ranges")
+        ((repeats, possible),) = rows("SELECT SUM(duplicates), SUM(possible_duplicates) FROM ranges")
         return cls(
             frozenset(rows("SELECT partition_key, begin_offset, end_offset FROM gaps")) | left,
             frozenset(rows("SELECT partition_key, record_offset FROM dead_letters")),

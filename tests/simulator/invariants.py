@@ -83,7 +83,7 @@ class Story:
                     came[one.offset] = min(one.visible_ns, came.get(one.offset, one.visible_ns))
             gaps = [(gap.begin, gap.end) for gap in receipt.gaps if gap.end is not None]
             told = [offset for offset in came if any(begin <= offset < end for begin, end in gaps)]
-            uncounted = max(len(came) - receipt.already, 0)
+            uncounted = max(len(came) - receipt.deduplicated, 0)
             found.update(sorted(told, key=came.__getitem__, reverse=True)[:uncounted])
         return found
 
@@ -107,12 +107,12 @@ def faults_of(history: History) -> list[str]:
         found += _chain_faults(story)
         found += [fault for one in story.receipts for fault in _receipt_faults(story, one)]
         repeated += repeats_looked_at(story)
-        told += sum(one.receipt.surplus for one in story.receipts)
+        told += sum(one.receipt.duplicates for one in story.receipts)
         moved, held = moved or story.moved, held or bool(story.held)
     found += _surplus_faults(repeated, told, moved or bool(history.broker.looked_ahead), held)
     found += _ledger_faults(history)
     history.counts["repeated records looked at"] += 0 if moved else repeated
-    history.counts["surplus told"] += 0 if moved else told
+    history.counts["duplicates told"] += 0 if moved else told
     return found
 
 
@@ -230,9 +230,9 @@ def repeats_looked_at(story: Story) -> int:
 
 def _surplus_faults(repeated: int, told: int, unclear: bool, held: bool) -> Iterator[str]:
     if told and not held:
-        yield f"{told} surplus told, and nothing was held by the broker"
+        yield f"{told} duplicates told, and nothing was held by the broker"
     if told > repeated if unclear else told != repeated:
-        yield f"{repeated} repeated records were looked at, {told} are told as surplus"
+        yield f"{repeated} repeated records were looked at, {told} are told as duplicates"
 
 
 def _ledger_faults(history: History) -> Iterator[str]:

@@ -106,7 +106,7 @@ def _receipt(outcome: Outcome) -> str:
     one, failure = outcome.receipt, f" {outcome.failure}" if outcome.failure else ""
     if one is None:
         return f"has no receipt{failure}"
-    return f"{one.begin} to {one.end}: {one.delivered} delivered, {one.already} were there{failure}"
+    return f"{one.begin} to {one.end}: {one.delivered} delivered, {one.deduplicated} were there{failure}"
 
 
 class Database:

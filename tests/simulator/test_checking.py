@@ -30,7 +30,7 @@ def told(*moves: tuple[tuple[int, int], tuple[int, int]]) -> Told:
     ledger = sqlite3.connect(":memory:")
     ledger.executescript(
         "CREATE TABLE offset_changes (id INTEGER PRIMARY KEY, partition_key, before, after);"
-        "CREATE TABLE ranges (partition_key, state, begin_offset, planned_end, surplus, possible_repeats);"
+        "CREATE TABLE ranges (partition_key, state, begin_offset, planned_end, duplicates, possible_duplicates);"
         "CREATE TABLE gaps (partition_key, begin_offset, end_offset, reason);"
         "CREATE TABLE dead_letters (partition_key, record_offset);"
         "INSERT INTO ranges VALUES ('a', 'abandoned', 53, 164, 0, 0)"
@@ -98,7 +98,7 @@ def test_a_log_of_another_program_may_have_come_after_one_that_is_gone(
 def test_a_record_that_comes_after_it_was_told_as_a_gap_is_a_repeat_that_was_looked_at() -> None:
     """Of [2, 4) one record was there when the receipt told both as a gap, and one has come since."""
     gap = Gap(0, 2, 4, "expired")
-    receipt = SimpleNamespace(begin=0, end=4, already=3, reconstructed=True, gaps=(gap,))
+    receipt = SimpleNamespace(begin=0, end=4, deduplicated=3, reconstructed=True, gaps=(gap,))
     came = {0: 10, 1: 20, 3: 30, 2: 40}
     message = SimpleNamespace(queue_offset=0)
     stored = [(QUEUE, Stored(cast(Any, message), at, "p", offset)) for offset, at in came.items()]

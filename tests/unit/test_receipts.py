@@ -16,9 +16,9 @@ SOUND = Receipt(
     passed=7,
     emitted=7,
     delivered=4,
-    already=3,
-    surplus=0,
-    possible_repeats=0,
+    deduplicated=3,
+    duplicates=0,
+    possible_duplicates=0,
     bytes_read=100,
     bytes_written=40,
     seconds=0.1,
@@ -35,7 +35,7 @@ def test_a_sound_receipt_has_no_faults() -> None:
 
 
 def test_every_identity_that_does_not_hold_is_told() -> None:
-    wrong = replace(SOUND, filtered=0, already=2, end=-1)
+    wrong = replace(SOUND, filtered=0, deduplicated=2, end=-1)
     assert [fault.split()[0] for fault in wrong.identity_faults()] == ["read", "emitted", "end"]
 
 

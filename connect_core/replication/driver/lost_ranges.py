@@ -67,7 +67,7 @@ class LostRange:
         wanted, end = self.item.range, self._closes_at()
         if end == wanted.begin:
             return empty_receipt(self.item)
-        told = reconstructed(self.item, end, wanted.evidence, self._found().possible_repeats)
+        told = reconstructed(self.item, end, wanted.evidence, self._found().possible_duplicates)
         return replace(told, gaps=(*wanted.gaps, *self._within()))
 
     def _covered(self) -> int:
@@ -78,7 +78,7 @@ class LostRange:
         return self.item.found or ScanResult()
 
 
-def reconstructed(item: OpenRange, end: int, evidence: Json, possible_repeats: int = 0) -> Receipt:
+def reconstructed(item: OpenRange, end: int, evidence: Json, possible_duplicates: int = 0) -> Receipt:
     """Closes a range at `end` with the records of it that are in the target."""
     found = item.found or ScanResult()
     already = found.count_below(end)
@@ -92,9 +92,9 @@ def reconstructed(item: OpenRange, end: int, evidence: Json, possible_repeats: i
         passed=found.records_below(end),
         emitted=already,
         delivered=0,
-        already=already,
-        surplus=found.surplus(end),
-        possible_repeats=possible_repeats,
+        deduplicated=already,
+        duplicates=found.duplicates(end),
+        possible_duplicates=possible_duplicates,
         bytes_read=None,
         bytes_written=0,
         seconds=0.0,
@@ -112,7 +112,7 @@ def closed_from_target(source: PushSource, items: Sequence[OpenRange]) -> list[O
     """Of a source that pushes (docs/decisions/mqtt-push-source.md): ranges whose attempt left no receipt, looked for in
     the target, are closed behind the highest record that is there. What is not there was not acknowledged, and comes
     again. So does a record of which only some outputs are there: it is delivered again with all of them, and those
-    are told as possible repeats."""
+    are told as possible duplicates."""
     return [Outcome(item.id, _closed_behind_highest(source, item)) for item in items]
 
 
@@ -121,7 +121,7 @@ def _closed_behind_highest(source: PushSource, item: OpenRange) -> Receipt:
     recovered = source.recovered(item.range, found)
     end = found.behind_highest(item.range.begin, item.range.end)
     come_again = found.prefix.records + found.prefix.unsure  # in such a target: nothing of this was acknowledged
-    repeats = recovered.possible_repeats + found.possible_repeats + found.in_parts() + come_again
+    repeats = recovered.possible_duplicates + found.possible_duplicates + found.in_parts() + come_again
     return reconstructed(item, end, recovered.evidence, repeats)
 
 

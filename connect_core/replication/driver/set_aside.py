@@ -25,7 +25,7 @@ def left(receipts: Iterable[Receipt]) -> list[dict[str, Any]]:
 def left_sentence(left: dict[str, Any]) -> str:
     return (
         f"{left['bytes']:,} bytes that no receipt covers stand at the end of {left['file']}, the target of before:"
-        " lines of them that were written again are there twice (possible repeats)"
+        " lines of them that were written again are there twice (possible duplicates)"
     )
 
 

@@ -10,7 +10,17 @@ from connect_core import clock
 from connect_core.sdk.values import Json
 from connect_core.work import Receipt
 
-_COUNTS = ("read", "absent", "filtered", "rejected", "passed", "delivered", "already", "surplus", "possible_repeats")
+_COUNTS = (
+    "read",
+    "absent",
+    "filtered",
+    "rejected",
+    "passed",
+    "delivered",
+    "deduplicated",
+    "duplicates",
+    "possible_duplicates",
+)
 
 
 @dataclass

@@ -32,12 +32,12 @@ class BatchCounts:
     end: int
     read: pa.RecordBatch
     kept: pa.RecordBatch
-    already: int
+    deduplicated: int
     absent: int
     filtered: int
     rejects: tuple[Reject, ...]
     left_out: int = 0
-    possible_repeats: int = 0
+    possible_duplicates: int = 0
     covered: int = 0
 
 
@@ -53,8 +53,8 @@ class RangeCounts:
     filtered: int = 0
     passed: int = 0
     emitted: int = 0
-    already: int = 0
-    possible_repeats: int = 0
+    deduplicated: int = 0
+    possible_duplicates: int = 0
     covered: int = 0
     bytes_read: int = 0
     rejects: list[Reject] = field(default_factory=list)
@@ -72,8 +72,8 @@ class RangeCounts:
         self.filtered += batch.filtered
         self.passed += _inputs(batch.kept)
         self.emitted += len(batch.kept)
-        self.already += batch.already
-        self.possible_repeats += batch.possible_repeats
+        self.deduplicated += batch.deduplicated
+        self.possible_duplicates += batch.possible_duplicates
         self.covered += batch.covered
         self.bytes_read += _value_bytes(batch.read)
         self.rejects.extend(batch.rejects)
@@ -115,9 +115,9 @@ class RangeCounts:
             passed=self.passed,
             emitted=self.emitted,
             delivered=delivered.records,
-            already=self.already,
-            surplus=delivered.surplus + found.surplus(self.end),
-            possible_repeats=self.possible_repeats + delivered.possible_repeats + found.possible_repeats,
+            deduplicated=self.deduplicated,
+            duplicates=delivered.duplicates + found.duplicates(self.end),
+            possible_duplicates=self.possible_duplicates + delivered.possible_duplicates + found.possible_duplicates,
             bytes_read=self.bytes_read,
             bytes_written=delivered.bytes,
             seconds=seconds,
@@ -125,7 +125,7 @@ class RangeCounts:
             digest_sent=delivered.digest or self._sent_digest.text(),
             where=delivered.where,
             evidence=evidence,
-            floors=next_floors(item, delivered, self.end, self.already),
+            floors=next_floors(item, delivered, self.end, self.deduplicated),
             rejects=tuple(sorted(self.rejects, key=lambda one: (one.offset, one.ordinal))),
             gaps=gaps,
             covered=self.covered,

@@ -164,12 +164,12 @@ class WorkerRange:
                 end=end,
                 read=rows,
                 kept=kept,
-                already=int(already.sum()),
+                deduplicated=int(already.sum()),
                 absent=absent,
                 left_out=left_out,
                 filtered=left_out + sum(1 for offset in shaped.filtered if offset < end),
                 rejects=tuple(reject for reject in rejects if reject.offset < end),
-                possible_repeats=sum(1 for offset in batch.doubtful if offset < end),
+                possible_duplicates=sum(1 for offset in batch.doubtful if offset < end),
                 covered=covered(batch, end, rows, absent),
             )
         )

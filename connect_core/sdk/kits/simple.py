@@ -27,7 +27,7 @@ class SimpleSink(OneTarget, ABC):
     """A sink that writes and cannot tell afterwards what it has written.
 
     Guarantee: at least once. What an attempt left open is written again, all of it, and its receipt counts it as
-    possible repeats. A ledger that was restored from a backup has forgotten receipts: what they told of is written
+    possible duplicates. A ledger that was restored from a backup has forgotten receipts: what they told of is written
     again, and only the range that begins there counts it.
     """
 
@@ -72,5 +72,5 @@ class _Writer:
             bytes=self._bytes,
             behind={self._target: behind},
             where=spans(self._target, self._settled, behind),
-            possible_repeats=self._rows if self._again else 0,
+            possible_duplicates=self._rows if self._again else 0,
         )

@@ -95,7 +95,7 @@ class TransactionSink(OneTarget, ABC):
             scanned={self.target: mine.count},
             complete=True,
             prefix=markers.there(kept, wanted, known),
-            possible_repeats=markers.elsewhere(kept, wanted, known),
+            possible_duplicates=markers.elsewhere(kept, wanted, known),
         )
 
     def _kept(self, connection: Connection, name: str) -> Marker | None:

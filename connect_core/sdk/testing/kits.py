@@ -123,7 +123,7 @@ class SimpleContract(KitContract):
         item = ledger.adopted(target.sink())
         with target.sink().writer(attempt(2, ledger.uid), item) as writer:
             writer.write(records(numbers(10)), limit())  # type: ignore[arg-type]
-            assert writer.flush(limit()).possible_repeats == 10
+            assert writer.flush(limit()).possible_duplicates == 10
 
 
 class KeyedContract(RefusingContract):

@@ -118,7 +118,7 @@ class MqttSink:
             scanned={_target(item): max(kept.count if kept else 0, settled)},
             complete=True,
             prefix=progress.covered(kept, item.range, settled, group),
-            possible_repeats=progress.repeated(kept, item.range, settled),
+            possible_duplicates=progress.repeated(kept, item.range, settled),
         )
 
     def _read(self, publisher: Publisher, topic: str, limit_s: float) -> Progress | None:

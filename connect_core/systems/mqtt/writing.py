@@ -78,7 +78,7 @@ class PublishWriter:
             bytes=self._bytes,
             behind={self._target: now.count},
             where={self._target: [[before.count, now.count]]} if records else {},
-            possible_repeats=now.repeats - before.repeats,
+            possible_duplicates=now.repeats - before.repeats,
             evidence={"unsure": list(now.unsure)},
         )
 

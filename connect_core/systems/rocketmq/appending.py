@@ -2,7 +2,7 @@
 
 At most one batch is outstanding, and none follows one whose outcome is unknown: what a range has in a queue is always
 the first of what was to go there. Every acknowledgement is compared with the offset that was expected: what got in
-between is read back before a `flush` returns, and messages of this lineage among it are surplus: a request of an
+between is read back before a `flush` returns, and messages of this lineage among it are duplicates: a request of an
 attempt that is dead, which its broker had kept back (delivery rule 4). A topic that is made anew while a range is
 written takes with it what stood there: so a queue that goes back, or holds something else where ours stood, ends the
 range before it is settled (delivery rule 7).
@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 class QueueAppender:
     """One for a range and a queue. `expected` is the offset that the next batch should get; `records`, `bytes` and
-    `surplus` count what was acknowledged, handed over, and looked at."""
+    `duplicates` count what was acknowledged, handed over, and looked at."""
 
     def __init__(self, client: Client, queue: Queue, lineage: Lineage, expected: int, send_timeout_s: float) -> None:
         self.queue = queue
@@ -47,7 +47,7 @@ class QueueAppender:
         self._foreign: list[Span] = []
         self.records = 0
         self.bytes = 0
-        self.surplus = 0
+        self.duplicates = 0
         self.stands: Json = {}
         """What of ours stands last in the queue; empty where nothing was written nor found."""
         self.on_refused: OnRefused | None = None
@@ -114,7 +114,7 @@ class QueueAppender:
             return
         ours = [*self.written(), *self.others()]
         for one in (rest for span in self._foreign for rest in uncovered(*span, ours)):
-            self.surplus += self._surplus_in(*one, deadline)
+            self.duplicates += self._duplicates_in(*one, deadline)
         self._foreign = []
 
     def _check_anchors(self, deadline: float) -> None:
@@ -163,7 +163,7 @@ class QueueAppender:
             evidence = evidence_of(stored)
             self.anchors.append(Floor(self._lineage.partition_id, str(self.queue), self.expected, evidence=evidence))
 
-    def _surplus_in(self, begin: int, end: int, deadline: float) -> int:
+    def _duplicates_in(self, begin: int, end: int, deadline: float) -> int:
         """Messages of this lineage in [begin, end): whatever record they are of, this writer has not sent them."""
         count = 0
         while begin < end:

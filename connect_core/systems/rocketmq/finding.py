@@ -116,7 +116,7 @@ class _Sought:
         self.pack(target)
         return np.concatenate(self.kept)
 
-    def possible_repeats(self) -> int:
+    def possible_duplicates(self) -> int:
         """When nothing in the queue has told: how many records of the range can have been deleted there."""
         return min(self.doubtful, self.item.range.end - self.item.range.begin)
 
@@ -159,7 +159,7 @@ def _together(item: OpenRange, looked: Sequence[_Looked]) -> ScanResult:
     repeats = 0
     for queue, sought, reached, complete in looked:
         scanned |= {str(queue): reached, _doubt(queue): 0 if complete else sought.doubtful}
-        repeats += sought.unclear + (sought.possible_repeats() if complete else 0)
+        repeats += sought.unclear + (sought.possible_duplicates() if complete else 0)
     before = replace(item.found or ScanResult(), spread=_shared_out(item))
     return before.joined(
         {str(one.queue): one.sought.seen(str(one.queue)) for one in looked},
@@ -168,7 +168,7 @@ def _together(item: OpenRange, looked: Sequence[_Looked]) -> ScanResult:
         further=[piece for one in looked for piece in one.sought.further],
         later={str(one.queue): one.sought.later for one in looked if one.sought.later is not None},
         late=sum(one.sought.late for one in looked),
-        possible_repeats=repeats,
+        possible_duplicates=repeats,
     )
 
 

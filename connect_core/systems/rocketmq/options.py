@@ -291,7 +291,7 @@ class RocketMQSinkOptions(ClusterOptions):
     on_unknown: Literal["fail", "redeliver"] = Field(
         default="fail",
         description="When retention has deleted, before anybody looked, what an attempt that was stopped may have "
-        "delivered: stop, or deliver the open range again (its receipt tells in `possible_repeats` how many of its "
+        "delivered: stop, or deliver the open range again (its receipt tells in `possible_duplicates` how many of its "
         "records may be there twice)",
         examples=["redeliver"],
         json_schema_extra={"policy": True},

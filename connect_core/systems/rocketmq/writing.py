@@ -149,7 +149,7 @@ def _flushed(appenders: Sequence[QueueAppender], limit: Limit) -> Delivered:
         bytes=sum(one.bytes for one in appenders),
         behind={name: spans[-1][1] for name, spans in written.items()},
         where={name: _shown(spans, MAX_SPANS // len(places) or 1) for name, spans in places.items()},
-        surplus=sum(one.surplus for one in appenders),
+        duplicates=sum(one.duplicates for one in appenders),
         stands={str(one.queue): one.stands for one in appenders if one.stands},
     )
 

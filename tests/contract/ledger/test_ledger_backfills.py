@@ -6,11 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-import sqlalchemy as sa
 
 from connect_core.errors import ConfigError
 from connect_core.ledger import Backfill, Ledger
-from connect_core.ledger.database import engine_for, parse_url
 from connect_core.sdk.values import LIVE, Floor, Part, Position
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned
 
@@ -141,21 +139,3 @@ def test_a_backfill_that_is_over_has_its_target_no_longer(worker: Worker) -> Non
     ledger.cancel_backfill(worker.uid, "backfill-2", who="ann")
     writers = ledger.other_writers(worker.uid, LIVE, ["/done", "/failed", "/cancelled"])
     assert [writer.target for writer in writers] == ["/failed"]
-
-
-def test_a_ledger_of_the_version_before_has_no_backfills_yet(worker: Worker, url: str) -> None:
-    engine = engine_for(parse_url(url))
-    with engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE backfills RENAME TO backfills_gone"))
-    try:
-        with Ledger.open(url) as older:
-            worker.plan(planned(Q0), floors=[Floor("", "/out", 1)])
-            other = older.apply("second", {}, who="ann").connector.uid
-            assert older.other_writers(other, LIVE, ["/out"]) == [("/out", "orders", LIVE)]
-            for attempt in (lambda: older.backfills(), lambda: older.begin_backfill(wanted(worker.uid))):
-                with pytest.raises(ConfigError, match=r"too old for backfills.*db upgrade"):
-                    attempt()
-    finally:
-        with engine.begin() as connection:
-            connection.execute(sa.text("ALTER TABLE backfills_gone RENAME TO backfills"))
-        engine.dispose()

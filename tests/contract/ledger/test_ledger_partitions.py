@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-import sqlalchemy as sa
 
 from connect_core.errors import Fenced
 from connect_core.ledger import Ledger, PartitionState
-from connect_core.ledger.database import engine_for, parse_url
 from tests.contract.ledger.samples import LIVE, Q0, Q1, Worker
 
 GONE = PartitionState("quarantined", "records are gone. Find out what became of them", "OffsetGone", 5)
@@ -59,17 +57,3 @@ def test_who_has_lost_the_lease_changes_no_state(worker: Worker, ledger: Ledger)
     with pytest.raises(Fenced):
         put(worker, q0=GONE)
     assert ledger.partition_states(worker.uid) == {}
-
-
-def test_tables_of_the_version_before_keep_no_states(worker: Worker, url: str) -> None:
-    engine = engine_for(parse_url(url))
-    with engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE partitions RENAME TO partitions_to_come"))
-    try:
-        with Ledger.open(url) as older:
-            older.set_partition_states([worker.lease], worker.uid, LIVE, {Q0: GONE})
-            assert older.partition_states(worker.uid) == {}
-    finally:
-        with engine.begin() as connection:
-            connection.execute(sa.text("ALTER TABLE partitions_to_come RENAME TO partitions"))
-        engine.dispose()

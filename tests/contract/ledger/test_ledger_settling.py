@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from connect_core.errors import DataError, Failure
-from connect_core.ledger import Ledger
-from connect_core.ledger.database import engine_for, now, parse_url
+from connect_core.ledger.database import now
 from connect_core.ledger.rows import position_row
 from connect_core.ledger.tables import OFFSETS
 from connect_core.sdk.values import LIVE, OPEN_END, Floor, FloorMove, Gap, Position, Reject
@@ -27,7 +25,7 @@ def settled(worker: Worker) -> list[Receipt]:
 
 def test_a_receipt_moves_the_position_and_closes_its_range(worker: Worker) -> None:
     [opened] = worker.plan(planned(Q0, 0, 100, incarnation=3))
-    told = receipt(0, 60, seconds=1.5, surplus=2, possible_repeats=1, reconstructed=True)
+    told = receipt(0, 60, seconds=1.5, duplicates=2, possible_duplicates=1, reconstructed=True)
     worker.settle(Outcome(opened.id, told))
     assert worker.position() == Position(3, 60, {"last": 59})
     assert worker.open_ids() == []
@@ -347,33 +345,3 @@ def test_a_receipt_keeps_how_much_it_accounts_for(worker: Worker) -> None:
     [one] = settled(worker)
     assert (one.covered, one.read, one.identity_faults()) == (100, 60, [])
     assert replace(one, covered=99).identity_faults() == ["99 positions are accounted for, not the 100 from 0 to 100"]
-
-
-def test_tables_of_the_version_before_keep_no_coverage(worker: Worker, url: str) -> None:
-    """What a receipt accounts for is compared when it is settled; what is stored says nothing of it."""
-    engine = engine_for(parse_url(url))
-    with engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE ranges RENAME COLUMN covered TO covered_to_come"))
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0006'"))
-    try:
-        with Ledger.open(url) as older:
-            before = replace(worker, ledger=older)
-            before.move(Q0, 0, 100)
-            with pytest.raises(DataError, match="50 positions"):
-                before.move(Q0, 100, 200, covered=50)
-            assert [item.range.begin for item in older.open_ranges(worker.uid, LIVE)] == [100]
-            for begin, end in ((0, 10), (10, 30), (30, 31)):
-                [opened] = before.plan(planned(Q1, begin, OPEN_END))
-                digests = {"digest_read": f"{end:016x}", "digest_sent": f"{end:016x}"}
-                before.settle(Outcome(opened.id, receipt(begin, end, where={"out": [[begin, end]]}, **digests)))
-            assert older.rests(worker.uid, LIVE) == []
-            assert [(one.begin, one.end, one.covered) for one in settled(before)] == [
-                (30, 31, None),
-                (0, 30, None),
-                (0, 100, None),
-            ]
-    finally:
-        with engine.begin() as connection:
-            connection.execute(sa.text("ALTER TABLE ranges RENAME COLUMN covered_to_come TO covered"))
-            connection.execute(sa.text("UPDATE alembic_version SET version_num = '0007'"))
-        engine.dispose()

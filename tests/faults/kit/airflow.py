@@ -102,10 +102,10 @@ class Scheduled:
         assert pid is not None
         return pid
 
-    def surplus(self) -> int:
+    def duplicates(self) -> int:
         with Ledger.open(self.site.database_url) as opened:
             settled = opened.receipts(opened.connector(self.name).uid, limit=None)
-        return sum(one.receipt.surplus for one in settled)
+        return sum(one.receipt.duplicates for one in settled)
 
 
 @dataclass
@@ -186,8 +186,8 @@ class GrowingFiles(Scheduled):
         self.dry_up()
         wait_for(lambda: len(self.site.messages()) >= sum(self.counts), "every line in the topic")
         self.compare(row, self.site.messages())
-        row.surplus = self.surplus()
-        assert (row.lost, row.repeated, row.reordered, row.surplus) == (0, 0, 0, 0)
+        row.duplicates = self.duplicates()
+        assert (row.lost, row.repeated, row.reordered, row.duplicates) == (0, 0, 0, 0)
 
     def compare(self, row: FaultRow, bodies: list[bytes]) -> None:
         arrived: list[list[int]] = [[] for _ in range(HOSTS)]

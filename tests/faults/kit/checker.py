@@ -35,12 +35,17 @@ class Account(NamedTuple):
     repeated: int = 0
     reordered: int = 0
     strangers: int = 0
-    surplus: int = 0
+    duplicates: int = 0
     faults: tuple[str, ...] = ()
 
     def into(self, row: FaultRow) -> Account:
         """Fills the row of this fault; returns itself for the assertion."""
-        row.lost, row.repeated, row.reordered, row.surplus = self.lost, self.repeated, self.reordered, self.surplus
+        row.lost, row.repeated, row.reordered, row.duplicates = (
+            self.lost,
+            self.repeated,
+            self.reordered,
+            self.duplicates,
+        )
         return self
 
 
@@ -69,7 +74,7 @@ def account(
         repeated=sum(copies[record] - 1 for record in fed.keys() & copies.keys()),
         reordered=reordered(source, target),
         strangers=sum(copies[record] for record in copies.keys() - fed.keys()),
-        surplus=sum(receipt["surplus"] for receipt in receipts),
+        duplicates=sum(receipt["duplicates"] for receipt in receipts),
         faults=tuple(faults(receipts, gaps, spans, len(fed))),
     )
 
@@ -103,7 +108,7 @@ def faults(receipts: Sequence[Told], gaps: Sequence[Told], spans: Mapping[str, S
         stretches.setdefault(_partition(stretch), []).append(stretch)
     for partition, mine in stretches.items():
         yield from _joints(partition, mine, spans.get(partition))
-    told = sum(receipt["delivered"] + receipt["already"] for receipt in receipts)
+    told = sum(receipt["delivered"] + receipt["deduplicated"] for receipt in receipts)
     if told != records:
         yield f"{records} records were fed, the receipts tell of {told}"
 
@@ -117,8 +122,8 @@ def _identity_faults(receipt: Told) -> Iterator[str]:
     where = f"{receipt['partition']} {receipt['begin']}-{receipt['end']}"
     if receipt["read"] is not None and receipt["read"] != receipt["filtered"] + receipt["rejected"] + receipt["passed"]:
         yield f"{where}: read {receipt['read']} is not filtered + rejected + passed"
-    if receipt["emitted"] != receipt["delivered"] + receipt["already"]:
-        yield f"{where}: emitted {receipt['emitted']} is not delivered + already"
+    if receipt["emitted"] != receipt["delivered"] + receipt["deduplicated"]:
+        yield f"{where}: emitted {receipt['emitted']} is not delivered + deduplicated"
     if not receipt["reconstructed"] and receipt["covered"] != receipt["end"] - receipt["begin"]:
         yield f"{where}: {receipt['covered']} positions are accounted for"
 

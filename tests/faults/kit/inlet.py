@@ -132,12 +132,16 @@ class Inlet:
         gives out twice to members of a group: it does that of itself (docs/decisions/mqtt-push-source.md)."""
         there, receipts = self.arrived(), self.receipts()
         assert {*there} <= {SAME}
-        extra, told = len(there) - self.published, sum(one["possible_repeats"] for one in receipts)
-        row.lost, row.repeated, row.surplus = max(-extra, 0), max(extra, 0), sum(one["surplus"] for one in receipts)
+        extra, told = len(there) - self.published, sum(one["possible_duplicates"] for one in receipts)
+        row.lost, row.repeated, row.duplicates = (
+            max(-extra, 0),
+            max(extra, 0),
+            sum(one["duplicates"] for one in receipts),
+        )
         row.reordered = 0
         assert extra >= 0, f"{-extra} of {self.published} are lost"
         if extra:
-            row.condition = f"told: {told} possible repeats"
+            row.condition = f"told: {told} possible duplicates"
         if self.broker.kind == "Mosquitto":
             assert extra == 0, f"{extra} repeated"
         elif not self._shares:
@@ -148,7 +152,7 @@ class Inlet:
         for one in receipts:
             assert one["begin"] == at.get(one["partition"], 0)
             at[one["partition"]] = one["end"]
-        assert sum(one["delivered"] + one["already"] for one in receipts) == len(there)
+        assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == len(there)
 
 
 def begun(site: Site, broker: MqttBroker, target: str = "RocketMQ", **options: Any) -> Inlet:

@@ -204,7 +204,7 @@ def test_a_task_that_is_killed_is_finished_by_airflow_s_retry(
     with Ledger.open(home.database_url) as opened:
         lost, done = opened.runs_of(opened.connector(name).uid, names.attempt_of(dag, "first"))
     assert (lost.state, done.state) == ("lost", "done")
-    assert (done.summary or {})["already"] == LINES
+    assert (done.summary or {})["deduplicated"] == LINES
     _look_at_event_and_page(airflow, name, dag)
     _break_the_source(airflow, home, client, name)
     _pause_and_delete(home, client, name)
@@ -222,7 +222,7 @@ def _look_at_event_and_page(airflow: stack.Stack, name: str, dag: str) -> None:
         events = web.get("/api/v2/assets/events?order_by=-timestamp&limit=50").json()["asset_events"]
     assert f"{LINES:,} were there already; {LINES:,} read in" in page.text
     (extra,) = [event["extra"] for event in events if event["uri"] == f"waybill://{name}/receipts"]
-    assert (extra["read"], extra["already"]) == (LINES, LINES)
+    assert (extra["read"], extra["deduplicated"]) == (LINES, LINES)
 
 
 def _break_the_source(airflow: stack.Stack, home: Site, client: Airflow, name: str) -> None:

@@ -115,7 +115,7 @@ def test_a_simple_sink_posts_every_line(site: Site) -> None:
         code, told = waybill(site, "run", "copy")
         assert code == 0, told
         assert service.posted == [line.decode() for line in LINES]
-        assert sum(one["possible_repeats"] for one in receipts(site)) == 0
+        assert sum(one["possible_duplicates"] for one in receipts(site)) == 0
 
 
 def test_what_a_killed_run_has_posted_is_posted_again_and_counted(site: Site) -> None:
@@ -126,7 +126,7 @@ def test_what_a_killed_run_has_posted_is_posted_again_and_counted(site: Site) ->
         code, told = waybill(site, "run", "copy")
         assert code == 0, told
         assert list(dict.fromkeys(service.posted)) == [line.decode() for line in LINES]
-        assert sum(one["possible_repeats"] for one in receipts(site)) == len(service.posted) - len(LINES) > 0
+        assert sum(one["possible_duplicates"] for one in receipts(site)) == len(service.posted) - len(LINES) > 0
 
 
 @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "executed", "settled"])
@@ -139,8 +139,8 @@ def test_a_table_has_every_line_once_whatever_was_killed(site: Site, step: str) 
     assert code == 0, told
     assert rows(table) == [line.decode() for line in LINES]
     seen = receipts(site)
-    assert sum(one["delivered"] + one["already"] for one in seen) == len(LINES)
-    assert sum(one["possible_repeats"] + one["surplus"] for one in seen) == 0
+    assert sum(one["delivered"] + one["deduplicated"] for one in seen) == len(LINES)
+    assert sum(one["possible_duplicates"] + one["duplicates"] for one in seen) == 0
 
 
 def test_a_line_that_the_table_refuses_is_a_dead_letter(site: Site) -> None:

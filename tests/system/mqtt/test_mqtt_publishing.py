@@ -69,7 +69,7 @@ def test_lines_of_a_file_in_order_and_once(bare_site: Site, mosquitto: Mosquitto
         assert listener.payloads(250) == said
     receipts = bare_site.json("receipts", "out")["receipts"]
     assert sum(one["delivered"] for one in receipts) == 250
-    assert sum(one["possible_repeats"] for one in receipts) == 0
+    assert sum(one["possible_duplicates"] for one in receipts) == 0
 
 
 def test_messages_of_rocketmq(sqlite_site: Site, mosquitto: Mosquitto) -> None:
@@ -328,7 +328,11 @@ def test_a_record_that_the_broker_refuses_is_a_dead_letter(bare_site: Site, stri
     assert (letter["stage"], letter["kind"]) == ("write", "RefusedPublish")
     assert "Packet too large" in letter["message"]
     receipts = bare_site.json("receipts", "out")["receipts"]
-    assert [sum(one[name] for one in receipts) for name in ("delivered", "rejected", "possible_repeats")] == [200, 1, 0]
+    assert [sum(one[name] for one in receipts) for name in ("delivered", "rejected", "possible_duplicates")] == [
+        200,
+        1,
+        0,
+    ]
 
 
 def test_a_record_that_the_broker_refuses_stops_its_own_partition(bare_site: Site, strict: Any) -> None:
@@ -346,7 +350,7 @@ def test_a_record_that_the_broker_refuses_stops_its_own_partition(bare_site: Sit
         run(bare_site)
         there = Counter(bytes(one.payload) for one in listener.everything())
     receipts = bare_site.json("receipts", "out")["receipts"]
-    again = sum(one["possible_repeats"] for one in receipts)
+    again = sum(one["possible_duplicates"] for one in receipts)
     assert there.keys() == {b"a0", b"a1", b"b0", b"b1", b"c0"}
     assert there.total() - len(there) <= again
     assert [there[one] for one in (b"a0", b"b0", b"b1", b"c0")] == [1, 1, 1, 1]

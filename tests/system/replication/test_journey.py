@@ -43,8 +43,8 @@ def _check_receipts(site: Site, connector: str, records: int) -> list[dict]:  # 
     receipts = site.json("receipts", connector)["receipts"]
     for receipt in receipts:
         assert receipt["read"] == receipt["filtered"] + receipt["rejected"] + receipt["passed"]
-        assert receipt["emitted"] == receipt["delivered"] + receipt["already"]
-        assert receipt["surplus"] == 0
+        assert receipt["emitted"] == receipt["delivered"] + receipt["deduplicated"]
+        assert receipt["duplicates"] == 0
     assert sum(receipt["passed"] for receipt in receipts) == records
     return receipts
 

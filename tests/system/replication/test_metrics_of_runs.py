@@ -14,6 +14,6 @@ def test_the_metrics_of_a_run_are_those_of_its_receipts(bare_site: Site) -> None
     text = (bare_site.home / "metrics" / "copy.0.prom").read_text()
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     records = {s.labels["field"]: s.value for s in samples if s.name == "waybill_run_records"}
-    assert (records["read"], records["delivered"], records["surplus"]) == (3, 3, 0)
+    assert (records["read"], records["delivered"], records["duplicates"]) == (3, 3, 0)
     steps = {s.labels["step"]: s.value for s in samples if s.name == "waybill_run_steps"}
     assert steps["planned"] >= steps["settled"] == 1

@@ -109,7 +109,7 @@ def test_a_rule_that_changes_after_a_kill_counts_from_the_next_range_on(site: Si
         (1, 0, 200, 300),
         (2, 200, COUNT, 100),
     ]
-    assert sum(one["surplus"] + one["possible_repeats"] for one in told) == 0
+    assert sum(one["duplicates"] + one["possible_duplicates"] for one in told) == 0
 
 
 @pytest.mark.parametrize("step", ["", "before-receipt"])
@@ -130,7 +130,7 @@ def test_where_rules_name_all_topics_the_sink_s_own_is_left_alone(site: Site, st
     with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
         assert not client.topics.exists(out)
     (receipt,) = receipts(site)
-    assert (receipt["delivered"], receipt["already"]) == ((0, 350) if step else (350, 0))
+    assert (receipt["delivered"], receipt["deduplicated"]) == ((0, 350) if step else (350, 0))
     connector(site, {"topics": [site.topic]}, {"topic": out, "queues": 1}, rules=[*rules, {"name": "all"}])
     stored(site, COUNT, COUNT + 10)
     site.waybill("run", NAME)

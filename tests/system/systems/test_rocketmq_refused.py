@@ -126,4 +126,4 @@ def test_where_it_is_tolerated_it_is_a_dead_letter(lines: Lines) -> None:
     [letter] = lines.site.json("dead-letters", "list", "lines")["dead_letters"]
     assert (letter["stage"], letter["kind"]) == ("write", "MessageIllegal")
     receipts = lines.site.json("receipts", "lines", "--last", "1000")["receipts"]
-    assert (sum(one["rejected"] for one in receipts), sum(one["surplus"] for one in receipts)) == (1, 0)
+    assert (sum(one["rejected"] for one in receipts), sum(one["duplicates"] for one in receipts)) == (1, 0)

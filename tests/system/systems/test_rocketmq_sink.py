@@ -106,7 +106,7 @@ def test_a_copy_of_ours_that_comes_in_between_is_surplus(cluster: Cluster) -> No
         cluster.send(queue, [b"foreign"] * 3)
         assert writer.write(records([b"c"], first_offset=12), limit()) == 1
         delivered = writer.flush(limit())
-    assert delivered.surplus == 3
+    assert delivered.duplicates == 3
     assert delivered.records == 3
     assert delivered.where == {str(queue): [[0, 2], [8, 9]]}
     assert delivered.behind == {str(queue): 9}
@@ -120,7 +120,7 @@ def test_a_late_copy_before_the_first_batch_is_surplus_too(cluster: Cluster) -> 
     cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
     with target.writer(attempt(), planned) as writer:
         writer.write(records([b"a"]), limit())
-        assert writer.flush(limit()).surplus == 1
+        assert writer.flush(limit()).duplicates == 1
 
 
 def test_a_copy_that_came_after_the_last_settle_is_told_by_the_next_range(cluster: Cluster) -> None:
@@ -131,7 +131,7 @@ def test_a_copy_that_came_after_the_last_settle_is_told_by_the_next_range(cluste
     cluster.send(queue, [b"late"], [f"WAYBILL\x01{text}\x02".encode()])
     with cluster.sink().writer(attempt(), planned) as writer:
         writer.write(records([b"a"], first_offset=10), limit())
-        assert writer.flush(limit()).surplus == 1
+        assert writer.flush(limit()).duplicates == 1
 
 
 def test_a_late_copy_is_told_by_its_own_partition_whoever_writes_behind_it(cluster: Cluster) -> None:
@@ -146,7 +146,7 @@ def test_a_late_copy_is_told_by_its_own_partition_whoever_writes_behind_it(clust
     for planned in (other, mine):
         with one_lane.writer(attempt(), planned) as writer:
             writer.write(records([b"a", b"b"], first_offset=planned.range.begin), limit())
-            told.append(writer.flush(limit()).surplus)
+            told.append(writer.flush(limit()).duplicates)
     assert told == [0, 1]
 
 
@@ -221,7 +221,7 @@ def test_a_copy_in_one_of_several_queues_is_surplus(cluster: Cluster) -> None:
         writer.flush(limit())
         cluster.send(queues[1], [b"5"] * 2, [late] * 2)
         writer.write(keyed(range(500, 1000)), limit())
-        assert writer.flush(limit()).surplus == 3
+        assert writer.flush(limit()).duplicates == 3
 
 
 def test_a_retry_by_key_goes_to_the_queues_it_pinned_whatever_the_topic_has_by_then(cluster: Cluster) -> None:

@@ -33,7 +33,7 @@ def test_a_run_moves_what_is_there_and_tells_its_receipts(waybill: Waybill, appl
     assert typed.code == 0, typed.err
     assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\n"
     told = typed.json
-    assert (told["read"], told["delivered"], told["already"], told["ranges"]) == (3, 3, 0, 1)
+    assert (told["read"], told["delivered"], told["deduplicated"], told["ranges"]) == (3, 3, 0, 1)
     (receipt,) = waybill("receipts", "copy", "--run", told["tasks"][0]["run"], "--json").json["receipts"]
     assert (receipt["begin"], receipt["end"]) == (0, 14)
     again = waybill("run", "copy", "--engine", "inline")

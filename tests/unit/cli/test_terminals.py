@@ -118,7 +118,7 @@ def test_what_is_left_out_and_shortened_is_said(terminal: Typed) -> None:
     said = " ".join(terminal("receipts"))
     left_out = re.search(r"Not shown: ([A-Z ,]+)\. Shortened: CONNECTOR, PARTITION\. --wide and --json show", said)
     assert left_out
-    assert {"SETTLED AT", "SURPLUS"} <= set(left_out[1].split(", "))
+    assert {"SETTLED AT", "DUPLICATES"} <= set(left_out[1].split(", "))
     assert not any("Not shown" in line for line in terminal("backfills", "show", NAME, BACKFILL))
 
 

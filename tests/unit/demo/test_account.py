@@ -15,9 +15,9 @@ _SOUND = {
     "passed": 10,
     "emitted": 10,
     "delivered": 7,
-    "already": 3,
-    "surplus": 0,
-    "possible_repeats": 0,
+    "deduplicated": 3,
+    "duplicates": 0,
+    "possible_duplicates": 0,
 }
 
 
@@ -29,13 +29,13 @@ def test_sound_receipts_add_up_in_any_order() -> None:
     account = add_up([_receipt(500, 900), _receipt(0, 500), _receipt(0, 40, "b.log")])
 
     assert account.faults == ()
-    assert (account.receipts, account.read, account.delivered, account.already) == (3, 30, 21, 9)
+    assert (account.receipts, account.read, account.delivered, account.deduplicated) == (3, 30, 21, 9)
     assert account.ends == {"a.log": 900, "b.log": 40}
 
 
 def test_a_receipt_of_nothing_adjoins_the_one_that_goes_on_from_it() -> None:
     """As an attempt leaves it that was killed before its target held anything; receipts come newest first."""
-    nothing = dict.fromkeys(("read", "passed", "emitted", "delivered", "already"), 0)
+    nothing = dict.fromkeys(("read", "passed", "emitted", "delivered", "deduplicated"), 0)
     assert add_up([_receipt(500, 900), _receipt(500, 500, **nothing), _receipt(0, 500)]).faults == ()
 
 
@@ -43,8 +43,8 @@ def test_a_receipt_of_nothing_adjoins_the_one_that_goes_on_from_it() -> None:
     ("changes", "told"),
     [
         ({"passed": 9}, "read is not filtered + rejected + passed"),
-        ({"delivered": 8}, "emitted is not delivered + already"),
-        ({"surplus": 1}, "1 surplus"),
+        ({"delivered": 8}, "emitted is not delivered + deduplicated"),
+        ({"duplicates": 1}, "1 duplicates"),
         ({"covered": 499}, "499 positions are accounted for, not 500"),
     ],
 )
@@ -70,5 +70,7 @@ def test_what_a_reconstructed_receipt_does_not_know_is_no_fault() -> None:
     assert (account.faults, account.read, account.delivered) == ((), 10, 14)
 
 
-def test_possible_repeats_are_added_up() -> None:
-    assert add_up([_receipt(0, 5, possible_repeats=2), _receipt(5, 9, possible_repeats=1)]).possible_repeats == 3
+def test_possible_duplicates_are_added_up() -> None:
+    assert (
+        add_up([_receipt(0, 5, possible_duplicates=2), _receipt(5, 9, possible_duplicates=1)]).possible_duplicates == 3
+    )

@@ -7,7 +7,10 @@ from typing import Any
 from tests.attack.checker import Link
 
 GIVEN = {"a": ["a 0", "a 1", "a 2"], "b": ["b 0"]}
-RECEIPTS = [{"delivered": 3, "already": 0, "surplus": 0, "possible_repeats": None}, {"delivered": 0, "already": 1}]
+RECEIPTS = [
+    {"delivered": 3, "deduplicated": 0, "duplicates": 0, "possible_duplicates": None},
+    {"delivered": 0, "deduplicated": 1},
+]
 
 
 def link(there: dict[str, list[str]], receipts: list[dict[str, Any]] | None = None, **more: Any) -> Link:
@@ -29,7 +32,7 @@ def test_a_record_that_is_given_twice_has_to_be_there_twice() -> None:
 def test_a_repeat_that_no_receipt_tells_is_a_fault() -> None:
     there = {"q0": ["a 0", "a 1", "a 1", "a 2", "b 0"]}
     assert link(there).faults == ["1 repeated, and the receipts tell of 0"]
-    assert link(there, [*RECEIPTS, {"surplus": 1}]).faults == []
+    assert link(there, [*RECEIPTS, {"duplicates": 1}]).faults == []
     assert link(there, [*RECEIPTS, {"delivered": 1}]).faults == []
 
 

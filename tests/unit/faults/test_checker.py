@@ -20,9 +20,9 @@ def told(partition: str, begin: int, end: int, **other: int) -> dict[str, object
         "end": end,
         **counts,
         "delivered": count,
-        "already": 0,
+        "deduplicated": 0,
     } | {
-        "surplus": 0,
+        "duplicates": 0,
         "reconstructed": False,
         **other,
     }
@@ -64,7 +64,7 @@ def test_what_is_wrong_with_the_records_is_counted(target: dict[str, list[bytes]
         ([told("a", 0, 2), told("b", 0, 2), told("a", 1, 3)], "a: a receipt begins at 1, the one before it ended at 2"),
         ([*RECEIPTS, told("c", 0, 1)], "c: there is no such partition"),
         ([told("a", 0, 3, passed=2), told("b", 0, 2)], "a 0-3: read 3 is not filtered + rejected + passed"),
-        ([told("a", 0, 3, emitted=4), told("b", 0, 2)], "a 0-3: emitted 4 is not delivered + already"),
+        ([told("a", 0, 3, emitted=4), told("b", 0, 2)], "a 0-3: emitted 4 is not delivered + deduplicated"),
         ([told("a", 0, 3, delivered=2, emitted=2), told("b", 0, 2)], "5 records were fed, the receipts tell of 4"),
     ],
 )
@@ -90,8 +90,8 @@ def test_a_new_incarnation_is_a_partition_of_its_own() -> None:
 
 
 def test_surplus_is_what_the_receipts_tell_together() -> None:
-    receipts = [told("a", 0, 3, surplus=2), told("b", 0, 2, surplus=1)]
-    assert account(SOURCE, arrived([b"a0"]), receipts, SPANS).surplus == 3
+    receipts = [told("a", 0, 3, duplicates=2), told("b", 0, 2, duplicates=1)]
+    assert account(SOURCE, arrived([b"a0"]), receipts, SPANS).duplicates == 3
 
 
 def test_records_that_cannot_be_told_apart_are_refused() -> None:

@@ -24,7 +24,7 @@ def _samples(path: Path) -> dict[tuple[str, str], float]:
 
 def test_steps_and_records_of_a_run(tmp_path: Path) -> None:
     steps = {Step.PLANNED: Passed(3, NOON), Step.SETTLED: Passed(2, NOON)}
-    path = write_metrics(tmp_path, "orders", 1, steps, {"read": 200, "surplus": 0})
+    path = write_metrics(tmp_path, "orders", 1, steps, {"read": 200, "duplicates": 0})
     assert path == tmp_path / "metrics" / "orders.1.prom"
     assert _samples(path) == {
         ("waybill_run_steps", "planned"): 3,
@@ -32,7 +32,7 @@ def test_steps_and_records_of_a_run(tmp_path: Path) -> None:
         ("waybill_run_step_timestamp_seconds", "planned"): NOON.timestamp(),
         ("waybill_run_step_timestamp_seconds", "settled"): NOON.timestamp(),
         ("waybill_run_records", "read"): 200,
-        ("waybill_run_records", "surplus"): 0,
+        ("waybill_run_records", "duplicates"): 0,
     }
 
 

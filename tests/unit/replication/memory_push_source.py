@@ -59,4 +59,4 @@ class MemoryPushSource(MemorySource):
         return {"session": True}
 
     def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
-        return Recovered({"session": True, "left": len(found.hits)}, possible_repeats=2)
+        return Recovered({"session": True, "left": len(found.hits)}, possible_duplicates=2)

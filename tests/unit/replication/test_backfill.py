@@ -89,7 +89,7 @@ def test_the_live_stream_knows_nothing_of_a_backfill(world: World) -> None:
     assert len(world.sink.rows) == 30
     world.run()
     world.check()
-    assert sum(receipt.already for receipt in world.receipts()) == 30
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == 30
 
 
 def test_a_backfill_knows_nothing_of_the_live_stream(world: World) -> None:

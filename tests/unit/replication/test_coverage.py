@@ -87,7 +87,7 @@ def test_a_run_that_passes_records_over_settles_nothing(world: World) -> None:
     source.change = lambda batch: batch
     world.run()
     assert sorted(offset for offset, _ in world.sink.rows) == list(range(200))
-    assert sum(receipt.already for receipt in world.receipts()) == 199
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == 199
 
 
 # ------------------------------------------------------------------------------------------------------------- bytes

@@ -90,7 +90,7 @@ def test_what_was_given_up_in_a_former_topic_is_found_when_the_document_leads_th
     world.run()
     assert [offset for offset, _ in topics.rows] == list(range(200)), "60 were there, and are there once"
     assert [offset for offset, _ in topics.others["b"]] == list(range(30))
-    assert sum(receipt.already for receipt in world.receipts()) == 30
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == 30
     assert [floor.ahead for floor in world.ledger.floors(world.connector.uid, LIVE)] == [False, False]
 
 

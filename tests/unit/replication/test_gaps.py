@@ -120,10 +120,10 @@ def test_what_the_target_has_is_no_gap(world: World) -> None:
     assert offsets(world) == list(range(200))
     assert told(world) == []
     first, second = world.receipts()
-    assert (first.begin, first.end, first.already, first.delivered) == (0, 120, 120, 0)
+    assert (first.begin, first.end, first.deduplicated, first.delivered) == (0, 120, 120, 0)
     assert (first.read, first.absent, first.filtered, first.rejected, first.bytes_read) == (None,) * 5
     assert first.reconstructed
-    assert (second.begin, second.end, second.already, second.delivered) == (120, 200, 30, 50)
+    assert (second.begin, second.end, second.deduplicated, second.delivered) == (120, 200, 30, 50)
     assert not second.reconstructed
 
 
@@ -151,7 +151,7 @@ def test_a_gap_begins_behind_the_last_record_that_is_there(world: World, deliver
 
 
 def _known(receipt: Receipt) -> int:
-    return receipt.already + receipt.delivered
+    return receipt.deduplicated + receipt.delivered
 
 
 def test_a_killed_driver_leaves_a_reconstructed_receipt_to_be_gone_on_from(world: World) -> None:
@@ -185,7 +185,7 @@ def test_what_one_of_several_targets_did_not_get_is_a_gap(world: World) -> None:
     world.run()
     assert told(world) == [Gap(0, 7, 59, "expired"), Gap(0, 59, 100, "expired")]
     first = world.receipts()[0]
-    assert (first.begin, first.end, first.already, first.reconstructed) == (0, 59, 33, True)
+    assert (first.begin, first.end, first.deduplicated, first.reconstructed) == (0, 59, 33, True)
 
 
 def test_several_targets_that_have_it_all_together_leave_no_gap(world: World) -> None:

@@ -42,7 +42,13 @@ def test_a_whole_range() -> None:
     receipt = receipt_of(outcome)
     assert sink.rows == [(n, BODIES[n]) for n in range(5, 95)]
     assert (receipt.begin, receipt.end, receipt.read, receipt.passed, receipt.delivered) == (5, 95, 90, 90, 90)
-    assert (receipt.absent, receipt.filtered, receipt.rejected, receipt.already, receipt.surplus) == (0, 0, 0, 0, 0)
+    assert (receipt.absent, receipt.filtered, receipt.rejected, receipt.deduplicated, receipt.duplicates) == (
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
     assert receipt.digest_read == receipt.digest_sent == digest(5, 95)
     assert receipt.bytes_read == receipt.bytes_written == sum(map(len, BODIES[5:95]))
     assert receipt.floors == (FloorMove(0, Floor(LINEAGE.partition_id, "memory", 90, False, {})),)
@@ -69,21 +75,21 @@ def test_records_found_in_the_target_are_not_sent_again() -> None:
     sink = MemorySink()
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), sink)[0])
     assert sink.rows == [(n, BODIES[n]) for n in range(37, 100)]
-    assert (receipt.read, receipt.passed, receipt.already, receipt.delivered) == (100, 100, 37, 63)
+    assert (receipt.read, receipt.passed, receipt.deduplicated, receipt.delivered) == (100, 100, 37, 63)
     assert receipt.digest_sent == digest(0, 100)
-    assert receipt.surplus == 0
+    assert receipt.duplicates == 0
 
 
 def test_a_copy_too_many_is_surplus() -> None:
     found = ScanResult().merged([(3, 0, "memory", 0), (3, 0, "memory", 1)], {"memory": 2}, True)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink())[0])
-    assert (receipt.already, receipt.surplus) == (1, 1)
+    assert (receipt.deduplicated, receipt.duplicates) == (1, 1)
 
 
 def test_what_may_be_there_twice_is_told_by_the_receipt() -> None:
-    found = ScanResult(complete=True, possible_repeats=5)
+    found = ScanResult(complete=True, possible_duplicates=5)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink())[0])
-    assert (receipt.delivered, receipt.already, receipt.possible_repeats) == (100, 0, 5)
+    assert (receipt.delivered, receipt.deduplicated, receipt.possible_duplicates) == (100, 0, 5)
 
 
 def test_when_the_time_is_over_the_receipt_ends_at_the_last_durable_record() -> None:
@@ -122,7 +128,7 @@ def test_an_attempt_that_gets_less_far_leaves_a_floor_below_what_is_there() -> N
 def test_time_over_among_records_that_are_there_already() -> None:
     found = ScanResult().merged([(n, 0, "memory", n) for n in range(0, 20, 2)], {"memory": 20}, True)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink(room=3))[0])
-    assert (receipt.end, receipt.read, receipt.already, receipt.delivered) == (7, 7, 4, 3)
+    assert (receipt.end, receipt.read, receipt.deduplicated, receipt.delivered) == (7, 7, 4, 3)
 
 
 def test_a_lost_answer_leaves_the_range_open_and_says_that_it_is_not_clean() -> None:

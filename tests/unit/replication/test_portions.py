@@ -43,8 +43,8 @@ def sound(world: SeveralWorld) -> bool:
     return (
         world.moved() == {one.key: EACH for one in PARTITIONS}
         and not world.open_keys()
-        and sum(one.delivered + one.already for one in rows) == EACH * len(PARTITIONS)
-        and not any(one.surplus for one in rows)
+        and sum(one.delivered + one.deduplicated for one in rows) == EACH * len(PARTITIONS)
+        and not any(one.duplicates for one in rows)
     )
 
 
@@ -66,7 +66,7 @@ def test_an_attempt_may_die_between_any_two_portions(seven: SeveralWorld, step: 
     assert len(seven.open_keys()) == min(max(left, 0), 7)
     seven.run()
     assert sound(seven)
-    assert sum(one.already for one in seven.receipts()) == (EACH * max(left, 0) if step is Step.SETTLED else 0)
+    assert sum(one.deduplicated for one in seven.receipts()) == (EACH * max(left, 0) if step is Step.SETTLED else 0)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 4])

@@ -12,7 +12,7 @@ from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Bounds, Delivered, Floor, OpenRange
 
 PARTITION = Partition("p")
-FOUND = ScanResult({"broker": 130}, True, prefix=Prefix(through=60, records=30, unsure=8), possible_repeats=4)
+FOUND = ScanResult({"broker": 130}, True, prefix=Prefix(through=60, records=30, unsure=8), possible_duplicates=4)
 ITEM = OpenRange(
     1, range_of(PARTITION, Bounds(0, 20, 0, 100)), (Floor(PARTITION.id, "broker", 100),), inherited=True, found=FOUND
 )
@@ -20,14 +20,14 @@ NOTHING = Delivered(0, 0, {}, {})
 
 
 def test_a_range_that_closes_before_what_is_there_leaves_its_floor_ahead() -> None:
-    [(_, floor)] = next_floors(ITEM, NOTHING, 40, already=12)
+    [(_, floor)] = next_floors(ITEM, NOTHING, 40, deduplicated=12)
     assert (floor.position, floor.ahead) == (112, True)
 
 
 def test_a_range_that_closes_behind_it_has_settled_all_of_it() -> None:
-    [(_, floor)] = next_floors(ITEM, replace(NOTHING, behind={"broker": 150}), 80, already=30)
+    [(_, floor)] = next_floors(ITEM, replace(NOTHING, behind={"broker": 150}), 80, deduplicated=30)
     assert (floor.position, floor.ahead) == (150, False)
-    [(_, floor)] = next_floors(ITEM, NOTHING, 60, already=30)
+    [(_, floor)] = next_floors(ITEM, NOTHING, 60, deduplicated=30)
     assert (floor.position, floor.ahead) == (130, False)
 
 
@@ -36,7 +36,7 @@ def test_what_the_source_has_lost_is_settled_from_the_target() -> None:
     [loss] = lost_ranges([ITEM], {PARTITION: Bounds(0, 50, 50, 100)})
     assert loss.gaps() == ()
     receipt = loss.receipt()
-    assert (receipt.end, receipt.already, receipt.possible_repeats, receipt.reconstructed) == (60, 30, 4, True)
+    assert (receipt.end, receipt.deduplicated, receipt.possible_duplicates, receipt.reconstructed) == (60, 30, 4, True)
     assert [(move.floor.position, move.floor.ahead) for move in receipt.floors] == [(130, False)]
 
 

@@ -73,7 +73,13 @@ def test_what_a_dead_worker_wrote_is_settled_from_the_target(world: World, pushi
     world.run()
     assert [body for _, body in world.sink.rows] == pushing.bodies
     first, second = world.receipts()
-    assert (first.begin, first.end, first.reconstructed, first.already, first.possible_repeats) == (0, 13, True, 13, 2)
+    assert (first.begin, first.end, first.reconstructed, first.deduplicated, first.possible_duplicates) == (
+        0,
+        13,
+        True,
+        13,
+        2,
+    )
     assert (second.begin, second.end, second.read) == (13, 25, 12)
     assert first.evidence == {"session": True, "left": 13}
 
@@ -131,6 +137,6 @@ def test_what_a_target_only_counts_comes_again_and_is_told(pushing: MemoryPushSo
     found = ScanResult({}, True, prefix=Prefix(through=7, records=7, unsure=3))
     [outcome] = closed_from_target(pushing, [OpenRange(1, wanted, (), inherited=True, found=found)])
     assert outcome.receipt is not None
-    of_the_inbox = pushing.recovered(wanted, found).possible_repeats
-    assert (outcome.receipt.end, outcome.receipt.already) == (7, 7)
-    assert outcome.receipt.possible_repeats == of_the_inbox + 10
+    of_the_inbox = pushing.recovered(wanted, found).possible_duplicates
+    assert (outcome.receipt.end, outcome.receipt.deduplicated) == (7, 7)
+    assert outcome.receipt.possible_duplicates == of_the_inbox + 10

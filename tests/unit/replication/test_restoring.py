@@ -99,7 +99,7 @@ def test_what_was_delivered_since_the_backup_is_found(
     world.source.bodies = list(BODIES)
     world.run()
     world.check()
-    assert sum(receipt.already for receipt in world.receipts()) == 100
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == 100
 
 
 def test_a_clock_that_is_set_back_after_a_restore_neither_blocks_nor_hides_anything(
@@ -118,7 +118,7 @@ def test_a_clock_that_is_set_back_after_a_restore_neither_blocks_nor_hides_anyth
     world.source.bodies = list(BODIES)
     world.run()
     world.check()
-    assert sum(receipt.already for receipt in world.receipts()) == 100
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == 100
 
 
 def test_a_target_that_the_backup_knows_nothing_of_is_looked_through(
@@ -130,7 +130,7 @@ def test_a_target_that_the_backup_knows_nothing_of_is_looked_through(
     look(world)
     world.run()
     world.check()
-    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES)
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == len(BODIES)
 
 
 @pytest.mark.parametrize("restored", [True, False])
@@ -305,7 +305,7 @@ def test_ranges_that_the_ledger_has_forgotten_are_no_defect(
         look(world)
         world.run()
     world.check()
-    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES)
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == len(BODIES)
 
 
 def test_a_run_that_the_ledger_has_forgotten_is_no_fault_of_the_document(
@@ -390,7 +390,7 @@ def test_a_backup_of_under_the_same_lease_is_noticed(world: World, backup: Calla
         look(world)
         world.run()
     world.check()
-    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES) - 50
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == len(BODIES) - 50
 
 
 def test_a_backup_that_comes_back_before_the_lease_is_taken_is_noticed(
@@ -411,7 +411,7 @@ def test_a_backup_that_comes_back_before_the_lease_is_taken_is_noticed(
         look(world)
         world.run()
     world.check()
-    assert sum(receipt.already for receipt in world.receipts()) == len(BODIES) - 50
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == len(BODIES) - 50
 
 
 def test_a_neighbour_who_renews_does_not_hide_that_a_backup_came_back(

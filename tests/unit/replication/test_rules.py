@@ -88,7 +88,7 @@ def test_records_are_counted_once_and_outputs_each() -> None:
     sink = Outputs()
     receipt = receipt_of(moved(sink, open_range(0, 100)))
     assert (receipt.read, receipt.filtered, receipt.passed) == (100, 10, 90)
-    assert (receipt.emitted, receipt.delivered, receipt.already) == (OUTPUTS, OUTPUTS, 0)
+    assert (receipt.emitted, receipt.delivered, receipt.deduplicated) == (OUTPUTS, OUTPUTS, 0)
     assert receipt.digest_sent == digest(all_outputs()) != receipt.digest_read
     assert [one for one in sink.given if one[0] == 27] == [
         (27, 0, None, None),
@@ -106,7 +106,7 @@ def test_killed_between_the_outputs_of_a_record_the_others_are_delivered(there: 
     sink = Outputs()
     receipt = receipt_of(moved(sink, open_range(0, 100, found=found)))
     assert sorted([*((one[0], one[1]) for one in sink.given), *set(before)]) == all_pairs
-    assert (receipt.emitted, receipt.already, receipt.surplus) == (
+    assert (receipt.emitted, receipt.deduplicated, receipt.duplicates) == (
         OUTPUTS,
         len(set(before)),
         len(before) - len(set(before)),
@@ -158,12 +158,12 @@ def test_the_bound_of_dead_letters_ends_a_range_between_records(monkeypatch: pyt
     assert (receipt.end, receipt.rejected, receipt.delivered) == (30, 5, len(all_outputs(0, 25)))
 
 
-def test_what_an_inbox_has_in_part_comes_again_and_is_told_as_possible_repeats() -> None:
+def test_what_an_inbox_has_in_part_comes_again_and_is_told_as_possible_duplicates() -> None:
     """The record at 11 has one output of two in the target: it was not acknowledged."""
     hits = [Hit(10, 0, "memory", 0, trace=7, outputs=2), Hit(10, 1, "other", 0, trace=7, outputs=2)]
     found = ScanResult().merged([*hits, Hit(11, 0, "memory", 1, trace=8, outputs=2)], {}, True)
     (outcome,) = closed_from_target(MemoryPushSource([]), [open_range(10, OPEN_END, found=found)])
     receipt = receipt_of(outcome)
-    assert (receipt.begin, receipt.end, receipt.passed, receipt.emitted, receipt.already) == (10, 12, 2, 3, 3)
-    assert receipt.possible_repeats == 2 + 1, "what the source tells of itself, and the output that comes again"
+    assert (receipt.begin, receipt.end, receipt.passed, receipt.emitted, receipt.deduplicated) == (10, 12, 2, 3, 3)
+    assert receipt.possible_duplicates == 2 + 1, "what the source tells of itself, and the output that comes again"
     assert found.traced() == [(10, 7)], "by which the source recognises what it need not deliver again"

@@ -50,7 +50,7 @@ def test_a_killed_worker_is_finished_by_the_next_attempt(world: World, done: int
     world.run()
     world.check()
     assert world.engine.searches == 1
-    assert sum(receipt.already for receipt in world.receipts()) == done
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == done
 
 
 def test_the_next_attempt_says_where_it_goes_on_and_how_much_is_there(world: World) -> None:

@@ -208,7 +208,7 @@ def test_a_worker_killed_in_a_window_is_followed(world: World, done: int) -> Non
     world.run()
     world.check()
     assert world.engine.searches == 1
-    assert sum(receipt.already for receipt in world.receipts()) == done
+    assert sum(receipt.deduplicated for receipt in world.receipts()) == done
 
 
 def test_a_live_range_into_which_nothing_came_is_taken_back_by_the_next_attempt(world: World) -> None:

@@ -157,8 +157,8 @@ class World:
         for settled in self.receipts():
             assert settled.begin == position
             assert settled.read == settled.filtered + settled.rejected + settled.passed
-            assert settled.emitted == settled.delivered + settled.already
-            assert settled.surplus == 0
+            assert settled.emitted == settled.delivered + settled.deduplicated
+            assert settled.duplicates == 0
             position = settled.end
         assert position == len(self.source.bodies)
         assert not self.ledger.open_ranges(self.connector.uid, "live", [MEMORY])

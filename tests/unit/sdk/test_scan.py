@@ -85,20 +85,20 @@ def test_copies_beyond_one_are_counted_below_the_end_only() -> None:
     found = ScanResult().merged(
         [(1, 0, "q", 5), (1, 0, "q", 9), (2, 0, "q", 6), (8, 0, "q", 7), (8, 0, "q", 8)], {}, True
     )
-    assert found.surplus(8) == 1
-    assert found.surplus(9) == 2
+    assert found.duplicates(8) == 1
+    assert found.duplicates(9) == 2
 
 
 def test_late_copies_of_each_slice_are_surplus_and_survive_the_ledger() -> None:
     found = ScanResult.decode(ScanResult().merged([], {}, False, late=2).encode()).merged(
         [(8, 0, "q", 7)], {}, True, late=1
     )
-    assert found.surplus(9) == 3
+    assert found.duplicates(9) == 3
 
 
 def test_what_may_be_there_twice_adds_up_over_slices() -> None:
-    found = ScanResult.decode(ScanResult().merged([], {}, False, possible_repeats=3).encode())
-    assert ScanResult.decode(found.merged([], {}, True, possible_repeats=4).encode()).possible_repeats == 7
+    found = ScanResult.decode(ScanResult().merged([], {}, False, possible_duplicates=3).encode())
+    assert ScanResult.decode(found.merged([], {}, True, possible_duplicates=4).encode()).possible_duplicates == 7
 
 
 def test_nothing_found_is_small() -> None:
@@ -159,7 +159,7 @@ def test_a_prefix_is_there_as_a_whole_and_survives_the_ledger() -> None:
     found = ScanResult.decode(ScanResult({"b": 9}, True, prefix=Prefix(40, 7, 3)).encode())
     assert found.prefix == Prefix(40, 7, 3)
     assert found.present(np.array([10, 39, 40, 41])).tolist() == [True, True, False, False]
-    assert (found.there(), found.count_below(40), found.surplus(40)) == (7, 7, 0)
+    assert (found.there(), found.count_below(40), found.duplicates(40)) == (7, 7, 0)
     assert (found.behind_highest(10, 100), found.behind_highest(10, 30), found.behind_highest(50, 90)) == (40, 30, 50)
 
 

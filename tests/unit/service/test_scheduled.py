@@ -29,8 +29,8 @@ def test_the_receipts_of_all_attempts_are_added_up(world: World) -> None:
         world.run()
     world.run()
     told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
-    assert (told["read"], told["delivered"] + told["already"]) == (200, 200)
-    assert told["already"] == 20
+    assert (told["read"], told["delivered"] + told["deduplicated"]) == (200, 200)
+    assert told["deduplicated"] == 20
     assert len(told["runs"]) == 2
 
 

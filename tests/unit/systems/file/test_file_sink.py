@@ -636,21 +636,21 @@ def test_what_an_attempt_left_in_a_rotated_file_is_told_and_counted(out: Path, *
     for _ in range(2):  # whoever had no receipt told nobody
         again = sink(out, on_replaced="continue")
         with again.writer(attempt(5), planned) as idle:
-            assert idle.flush(limit()).possible_repeats == 0
+            assert idle.flush(limit()).possible_duplicates == 0
         with again.writer(attempt(5), planned) as writer:
             writer.write(records([b"left"]), limit())
             writer.write(records([b"behind", b"and more"]), limit())
             delivered = writer.flush(limit())
         assert delivered.where["left_in"] == [[str(rotated), 12]]
-        assert delivered.possible_repeats == 2
+        assert delivered.possible_duplicates == 2
     with again.writer(attempt(5), planned) as writer:
         writer.write(records([b"next"]), limit())
-        assert writer.flush(limit()).possible_repeats == 0
+        assert writer.flush(limit()).possible_duplicates == 0
     assert rotated.read_bytes() == b"settled\nleft\nbehind\n"
 
 
-def test_a_replaced_file_without_leftovers_has_no_possible_repeats(out: Path) -> None:
+def test_a_replaced_file_without_leftovers_has_no_possible_duplicates(out: Path) -> None:
     filler = Filler(sink(out, on_replaced="continue"))
     filler.run([b"settled"])
     out.rename(out.with_name("out.txt.1"))
-    assert filler.run([b"next"]).possible_repeats == 0
+    assert filler.run([b"next"]).possible_duplicates == 0

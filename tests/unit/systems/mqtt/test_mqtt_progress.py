@@ -74,7 +74,7 @@ class World:
             {BROKER: max(self.kept.count if self.kept else 0, settled)},
             True,
             prefix=progress.covered(self.kept, item.range, settled, self.group),
-            possible_repeats=progress.repeated(self.kept, item.range, settled),
+            possible_duplicates=progress.repeated(self.kept, item.range, settled),
         )
 
     def _settle(self, item: OpenRange, begun: Progress, at: Progress, end: int) -> None:
@@ -83,7 +83,7 @@ class World:
         found = item.found or ScanResult()
         already = min(max(found.prefix.through - self.settled, 0), end - self.settled)
         assert written + already == end - self.settled
-        self.told += at.repeats - begun.repeats + found.possible_repeats
+        self.told += at.repeats - begun.repeats + found.possible_duplicates
         before = self.floor.position
         [(begin, self.floor)] = next_floors(item, delivered, end, already)
         assert begin == before

@@ -62,7 +62,7 @@ def limit(seconds: float) -> Limit:
 def test_what_cannot_be_seen_yet_is_waited_for() -> None:
     one = appender(early=2)
     one.look(limit(60))
-    assert one.surplus == 3
+    assert one.duplicates == 3
 
 
 def test_what_cannot_be_seen_until_the_deadline_is_the_next_attempt_s() -> None:

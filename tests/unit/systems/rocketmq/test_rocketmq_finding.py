@@ -102,7 +102,7 @@ def test_what_has_the_same_name_under_another_number_may_be_there_twice() -> Non
     under_another = mine._replace(incarnation=mine.incarnation + 2)
     cluster = cluster_of([marked(n, under_another, offset) for n, offset in enumerate((9, 10, 11, 200))])
     found = search(cluster, item)[1]
-    assert (offsets(found), found.possible_repeats) == ([], 2)
+    assert (offsets(found), found.possible_duplicates) == ([], 2)
     assert found.lowest_from(110) == {str(QUEUES[0]): 3}
 
 
@@ -137,8 +137,8 @@ def test_what_was_settled_and_stands_there_again_is_surplus() -> None:
     cluster = cluster_of([marked(0, mine, 9), marked(1, mine, 9), marked(2, mine, 10), marked(3, mine, 10)])
     found = search(cluster, item)[1]
     assert (offsets(found), found.late) == ([10, 10], 1)
-    assert found.surplus(10) == 1
-    assert found.surplus(11) == 2
+    assert found.duplicates(10) == 1
+    assert found.duplicates(11) == 2
 
 
 def test_what_was_given_up_and_stands_before_the_range_is_no_surplus() -> None:
@@ -146,7 +146,7 @@ def test_what_was_given_up_and_stands_before_the_range_is_no_surplus() -> None:
     item = open_range(1, 10, {0: 0})
     ahead = tuple(floor._replace(ahead=True) for floor in item.floors)
     found = search(cluster_of([marked(0, lineage(item), 9)]), replace(item, floors=ahead))[1]
-    assert found.surplus(11) == 0
+    assert found.duplicates(11) == 0
 
 
 def test_an_empty_stretch_is_complete_at_once() -> None:
@@ -200,9 +200,9 @@ def test_a_range_that_is_delivered_again_tells_how_much_of_it_may_be_there_twice
     item = open_range(1, 10, {0: 0})
     cluster = cluster_of([stored(begin, b"foreign")], begin=begin)
     found = search(cluster, item, on_unknown="redeliver")[1]
-    assert (found.complete, offsets(found), found.possible_repeats) == (True, [], repeats)
+    assert (found.complete, offsets(found), found.possible_duplicates) == (True, [], repeats)
     again = search(cluster, replace(item, found=found), on_unknown="redeliver")[1]
-    assert again.possible_repeats == repeats, "the next attempt goes on behind what was looked at"
+    assert again.possible_duplicates == repeats, "the next attempt goes on behind what was looked at"
 
 
 def test_a_range_of_which_later_messages_are_left_is_not_delivered_again() -> None:
@@ -217,7 +217,7 @@ def test_what_is_not_known_adds_up_from_slice_to_slice() -> None:
     cluster.slices_a_read = 1
     while item.found is None or not item.found.complete:
         item = replace(item, found=search(cluster, item, on_unknown="redeliver")[1])
-    assert item.found.possible_repeats == 5
+    assert item.found.possible_duplicates == 5
 
 
 def test_a_doubt_is_kept_from_slice_to_slice() -> None:
@@ -290,27 +290,27 @@ def test_a_message_that_was_torn_is_surplus(left: int, settled: bool) -> None:
     torn = torn_at(torn, min(left, len(torn.properties) - 1))
     found = search(cluster_of([own_properties(mine, 0, 10), torn, own_properties(mine, 2, 11)]), item)[1]
     assert offsets(found) == [10, 11]
-    assert (found.surplus(12), found.possible_repeats) == (1, 0)
+    assert (found.duplicates(12), found.possible_duplicates) == (1, 0)
 
 
 def test_a_torn_message_of_nobody_knows_whom_may_be_a_repeat() -> None:
     item = open_range(1, 10, {0: 0})
     torn = torn_at(own_properties(lineage(item), 1, 10), 0)
     found = search(cluster_of([stored(0, b"foreign"), torn]), item)[1]
-    assert (found.surplus(12), found.possible_repeats) == (0, 1)
+    assert (found.duplicates(12), found.possible_duplicates) == (0, 1)
 
 
 def test_a_torn_message_of_another_lineage_does_not_concern_a_range() -> None:
     item, other = open_range(1, 10, {0: 0}), open_range(2, 10, {0: 0}, key="in/b/1")
     torn = torn_at(own_properties(lineage(other), 0, 10), 60)
     found = search(cluster_of([torn]), item, other)
-    assert [(found[n].late, found[n].possible_repeats) for n in (1, 2)] == [(0, 0), (1, 0)]
+    assert [(found[n].late, found[n].possible_duplicates) for n in (1, 2)] == [(0, 0), (1, 0)]
 
 
 def test_a_torn_message_that_ended_up_before_what_is_looked_at_is_not_counted_again() -> None:
     item = open_range(1, 10, {0: 1})
     found = search(cluster_of([torn_at(own_properties(lineage(item), 0, 10), 40), stored(1, b"foreign")]), item)[1]
-    assert (found.late, found.possible_repeats) == (0, 0)
+    assert (found.late, found.possible_duplicates) == (0, 0)
 
 
 def test_what_stands_behind_a_range_is_kept_apart() -> None:

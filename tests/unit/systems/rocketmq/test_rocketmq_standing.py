@@ -266,7 +266,7 @@ def test_a_late_request_that_a_floor_was_moved_past_is_surplus(begin: int) -> No
     assert surplus_of(cluster, again) == 60
     cluster.queues[QUEUES[0]].messages.pop()
     found = sink.scan(Scan(Attempt("u", 1), (again,), 5.0))[1]
-    assert found.surplus(200) + surplus_of(cluster, replace(again, found=found)) == 60
+    assert found.duplicates(200) + surplus_of(cluster, replace(again, found=found)) == 60
 
 
 def surplus_of(cluster: Topic, item: OpenRange) -> int:
@@ -276,7 +276,7 @@ def surplus_of(cluster: Topic, item: OpenRange) -> int:
         appender._count(Acknowledged(QUEUES[0], queue.end, 1, StoreStatus.OK))
         queue.messages.append(marked(queue.end, line, item.range.begin))
         appender.look(in_time())
-        return appender.surplus
+        return appender.duplicates
 
 
 def test_what_was_found_is_recognised_later_too() -> None:
