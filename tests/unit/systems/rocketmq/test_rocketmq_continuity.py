@@ -160,9 +160,7 @@ def test_a_topic_that_is_created_again_after_that_was_told_begins_at_its_first_m
 def test_where_a_queue_ended_says_nothing_of_the_ranges_that_are_planned_behind_it() -> None:
     """One that is left open has seen more: were its topic deleted, that would be lost."""
     there = MemoryQueue(MESSAGES)
-    bounds = next_bounds(
-        MemoryCluster({QUEUE: there}).client, QUEUE, Position(0, 10, at_end(LAST)), there.bounds()
-    )
+    bounds = next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, Position(0, 10, at_end(LAST)), there.bounds())
     assert bounds.evidence == LAST
     assert deleted_bounds(Position(0, bounds.begin, bounds.evidence)).gaps[0].loses
 
