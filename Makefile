@@ -43,9 +43,10 @@ bench: ready  ## take the figures of docs/figures.md on this machine; LONG=1: th
 pictures: chromium ready  ## look at Airflow's pages in Chromium, and write docs/pictures; needs apt's chromium and chromium-driver
 	@$(RUN) -m pytest --require-servers tests/pictures/airflow_pages.py
 
-docs: ready  ## write what is generated in docs: the options of documents, the guards of each delivery rule
+docs: ready  ## write what is generated in docs: the options of documents, the guards of each delivery rule, the drawing of rooms
 	@$(RUN) -m connect_core.config.option_pages > docs/options.md
 	@$(RUN) -m tests.guards.page
+	@$(RUN) -m tests.pictures.rooms
 
 lint: ready  ## format check, ruff, mypy
 	@$(RUN) -m ruff format --check .
