@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check simulate faults attack guards bench pictures docs lint stop clean chromium mosquitto ready ready-for-tests
+.PHONY: help demo test check simulate faults attack guards bench pictures docs site lint stop clean chromium mosquitto ready ready-for-tests
 
 # Where it is set, every command of ours would compile itself anew: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?=
 PYTEST_OPTIONS ?=
 RUN := .venv/bin/python
+SITE_TOOLS := build/site-tools
 # Stopping must work where .venv is broken or gone; it needs the standard library only.
 ANY_PYTHON = $(or $(wildcard $(RUN)),$(PYTHON),python3)
 
@@ -27,7 +28,7 @@ check: lint  ## for daily work: lint, unit tests, and the contract tests that ne
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
 
-faults: ready-for-tests  ## the whole fault matrix with real servers, more than an hour; SEED=n repeats one; writes docs/faults.md
+faults: ready-for-tests  ## the whole fault matrix with real servers, more than two hours; SEED=n repeats one; writes docs/faults.md
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED))
 
 attack: mosquitto ready-for-tests  ## chaos against a whole stack through Airflow, compared record by record; SEED=n, SECONDS=n (300)
@@ -43,9 +44,23 @@ bench: ready  ## take the figures of docs/figures.md on this machine; LONG=1: th
 pictures: chromium ready  ## look at Airflow's pages in Chromium, and write docs/pictures; needs apt's chromium and chromium-driver
 	@$(RUN) -m pytest --require-servers tests/pictures/airflow_pages.py
 
-docs: ready  ## write what is generated in docs: the options of documents, the guards of each delivery rule
+docs: ready  ## write what is generated in docs: the options of documents, the guards of each delivery rule, the drawing of rooms
 	@$(RUN) -m connect_core.config.option_pages > docs/options.md
 	@$(RUN) -m tests.guards.page
+	@$(RUN) -m tests.pictures.rooms
+
+# Its tools have a virtualenv of their own: no test needs them, and they need none of ours.
+site: $(SITE_TOOLS)/installed  ## the pages of docs as a site in build/site; a broken link is an error
+	@rm -rf build/site
+	@$(SITE_TOOLS)/bin/sphinx-build -q -W --keep-going -n -b html -c docs -d build/doctrees . build/site
+	@cp build/site/README.html build/site/index.html
+	@echo "The site is in build/site: open build/site/index.html"
+
+$(SITE_TOOLS)/installed: docs/requirements.lock
+	@echo "Fetching what makes the site: about 30 MB"
+	@$(or $(PYTHON),python3) -m venv --clear $(SITE_TOOLS)
+	@$(SITE_TOOLS)/bin/python -m pip install --disable-pip-version-check -q --no-deps -r docs/requirements.lock
+	@touch $@
 
 lint: ready  ## format check, ruff, mypy
 	@$(RUN) -m ruff format --check .

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from connect_core.engine import submit
 from connect_core.engine.driver import this_process
-from connect_core.engine.server import NOT_INHERITED
 from connect_core.errors import ConfigError, VersionMismatch
 from connect_core.sdk.values import LIVE, Json
+from connect_core.stack.spark_server import NOT_INHERITED
 
 _ASK_LIMIT_S = 30
 _LARGEST_LOG_BYTES = 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""The resident engine as a part of the stack: `engine.server` says how it is started, this says when and where.
+"""The resident engine as a part of the stack: `spark_server` says how it is started, this says when and where.
 
 The token of the home stands in a file that only its owner can read; it reaches server and first job through their
 environments, never through a command line. Ready means that a small Python job has gone through with that token, so
@@ -17,9 +17,8 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import ClassVar
 
-from connect_core.engine import server
 from connect_core.errors import Unreachable
-from connect_core.stack import jars, java, ports, secret
+from connect_core.stack import jars, java, ports, secret, spark_server
 from connect_core.stack.parts import ENGINE, NOT_ANSWERING, RUNNING, Site, running_if
 from connect_core.stack.processes import Launch
 
@@ -47,13 +46,13 @@ class SparkConnect:
         return {"grpc": ports.choose(wanted.get("grpc", 0), taken)}
 
     def prepare(self, site: Site, report: jars.Report) -> None:
-        server.write_settings(_server(site))
+        spark_server.write_settings(_server(site))
 
     def launch(self, site: Site) -> Launch:
         ours = _server(site)
         # Spark makes folders where it stands, so it stands in its own.
-        command = ("/usr/bin/env", f"--chdir={ours.folder}", *server.server_command(ours))
-        return Launch(command, server.server_environment(ours), site.log(self.name))
+        command = ("/usr/bin/env", f"--chdir={ours.folder}", *spark_server.server_command(ours))
+        return Launch(command, spark_server.server_environment(ours), site.log(self.name))
 
     def is_ready(self, site: Site, output: str) -> bool:
         return self.condition(site) == RUNNING
@@ -70,7 +69,7 @@ class SparkConnect:
     def welcome(self, site: Site) -> None:
         """The first job, in a process of its own: this one stays free of pyspark."""
         ours = _server(site)
-        environment = {**server.server_environment(ours), _REMOTE_VARIABLE: ours.remote()}
+        environment = {**spark_server.server_environment(ours), _REMOTE_VARIABLE: ours.remote()}
         command = [sys.executable, "-m", _WARM_UP]
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_WARM_UP_LIMIT_S)
@@ -92,8 +91,8 @@ class SparkConnect:
         return {"token_file": _TOKEN_FILE}
 
 
-def _server(site: Site) -> server.Server:
-    return server.Server(
+def _server(site: Site) -> spark_server.Server:
+    return spark_server.Server(
         folder=site.home / "spark",
         port=site.ports["grpc"],
         token=token(site.home),

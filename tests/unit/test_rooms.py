@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 import connect_core
 
 ROOT = Path(connect_core.__file__).parent
-REPLICATION = "connect_core.replication"
 VOCABULARY = {"__version__", "errors", "clock", "sdk", "work", "version", "__init__"}
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
@@ -24,15 +23,15 @@ ALLOWED: dict[str, set[str]] = {
     "systems": {"rocketmq"},
     "config": {"systems", "stack", "pipeline"},
     "replication": {"systems", "config", "pipeline", "planning", "ledger", "observe"},
-    "engine": {"replication"},
+    "engine": {"replication", "stack"},
     "spark": {"rocketmq", "systems", "config"},
-    "stack": {"rocketmq", "ledger", "engine"},
+    "stack": {"ledger"},
     "orchestration": {"config", "ledger", "replication", "stack"},
     "service": {"systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration"},
     "jobs": {"config", "replication", "engine", "service"},
     "cli": {"service"},
     "airflow": {"service", "orchestration", "engine", "stack"},
-    "demo": {"rocketmq", "config", "ledger", "stack", "cli"},
+    "demo": {"rocketmq", "config", "ledger", "stack"},
 }
 """Which rooms a room may import; the vocabulary is open to all."""
 
@@ -64,16 +63,18 @@ OWNERS = {
 
 
 @cache
-def _imports(path: Path) -> tuple[str, ...]:
-    """The names of all that a file imports, wherever in it. Read once: each file is asked about twice."""
-    return tuple(_imported(path))
+def _statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Every import of a file, also those in functions and those for annotations. Read once: most tests ask for it."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
 
 
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def _imports(path: Path) -> Iterator[str]:
+    """The names of all that a file imports, wherever in it."""
+    for node in _statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             yield node.module
             if node.module == "connect_core":
                 yield from (f"connect_core.{alias.name}" for alias in node.names)
@@ -124,19 +125,24 @@ def test_a_driver_is_imported_only_in_its_room(path: Path) -> None:
         assert owners is None or _room(path) in owners, f"{name} belongs to {owners}"
 
 
-def _modules_of(folder: Path) -> dict[str, set[str]]:
-    """By module of the package in `folder` the others that it imports, also those only for its annotations."""
-    files = {_module(path): path for path in sorted(folder.rglob("*.py"))}
-    found: dict[str, set[str]] = {}
-    for module, path in files.items():
-        found[module] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-                found[module] |= names & files.keys()
-            elif isinstance(node, ast.Import):
-                found[module] |= {alias.name for alias in node.names} & files.keys()
-    return found
+@cache
+def _modules() -> dict[str, set[str]]:
+    """By module of `connect_core` the others that it imports, also those only for its annotations.
+
+    Who imports a module of a package (`from connect_core.engine import deadline`) imports that module; who imports
+    any other name of a package imports its `__init__`, with all that it offers.
+    """
+    files = {_module(path): path for path in FILES}
+    return {module: set(_targets(path, files.keys())) - {module} for module, path in files.items()}
+
+
+def _targets(path: Path, modules: Set[str]) -> Iterator[str]:
+    for node in _statements(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif node.module in modules:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from inner & modules if inner <= modules else {node.module} | inner & modules
 
 
 def _module(path: Path) -> str:
@@ -152,13 +158,23 @@ def _circle(imports: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_module_of_replication_imports_itself_by_a_detour() -> None:
-    """A package that is imported for a module of it is no detour: its `__init__` imports nothing."""
-    imports = _modules_of(ROOT / "replication")
-    assert len(imports) > len(OF_REPLICATION)
-    packages = {_module(path.parent / "__init__.py") for path in (ROOT / "replication").rglob("__init__.py")}
-    assert {one: imports[one] for one in packages if imports[one]} == {}
-    assert _circle(imports) == []
+def test_no_module_imports_itself_by_a_detour() -> None:
+    assert len(_modules()) > 400
+    assert _circle(_modules()) == []
+
+
+def test_the_rooms_have_an_order() -> None:
+    assert _circle(ALLOWED) == []
+    assert _circle(OF_REPLICATION) == []
+
+
+def test_each_room_uses_all_that_it_may() -> None:
+    """Else the drawing in docs/architecture.md has arrows that nobody goes."""
+    used: dict[str, set[str]] = {room: set() for room in ALLOWED}
+    for module, others in _modules().items():
+        if (room := _room_of(module)) in used:
+            used[room] |= {_room_of(one) for one in others}
+    assert {room: allowed - used[room] for room, allowed in ALLOWED.items() if allowed - used[room]} == {}
 
 
 def test_a_circle_is_noticed() -> None:
@@ -166,15 +182,22 @@ def test_a_circle_is_noticed() -> None:
 
 
 def test_a_worker_knows_no_driver_and_a_driver_no_backfill() -> None:
-    for module, others in _modules_of(ROOT / "replication").items():
+    for module, others in _modules().items():
+        if _room_of(module) != "replication":
+            continue
         part = _part(module)
         wrong = {one for one in others if _part(one) and _part(one) not in OF_REPLICATION.get(part, set()) | {part}}
         assert not wrong, f"{module} must not import {wrong}"
 
 
 def _part(module: str) -> str:
-    """`driver` for `connect_core.replication.driver.task`; empty for the package itself."""
-    return module.removeprefix(REPLICATION).lstrip(".").partition(".")[0]
+    """`driver` for `connect_core.replication.driver.task`; empty for the package itself and for other rooms."""
+    return (*module.split("."), "")[2] if _room_of(module) == "replication" else ""
+
+
+def _room_of(module: str) -> str:
+    """`ledger` for `connect_core.ledger.rows`; empty for `connect_core` itself."""
+    return (*module.split("."), "")[1]
 
 
 def test_the_wire_needs_nothing_but_the_standard_library() -> None:

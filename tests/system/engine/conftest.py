@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.engine.server import Server, server_command, server_environment, write_settings
 from connect_core.engine.spark_connect import SparkConnectEngine
 from connect_core.stack import jars, java, ports
+from connect_core.stack.spark_server import Server, server_command, server_environment, write_settings
 from tests.unit.engine.lanes import DRILL
 
 READY_LIMIT_S = 90

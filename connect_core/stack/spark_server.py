@@ -1,6 +1,6 @@
 """What the resident Spark Connect server is started with.
 
-Turns a `Server` into a command, an environment and the settings file between them; the stack starts the process,
+Turns a `Server` into a command, an environment and the settings file between them; `spark_connect` starts the process,
 keeps its pid, knows when it is ready, and runs `warm_up` then. Nothing here starts anything.
 """
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.engine.server import (
+from connect_core.stack.spark_server import (
     Server,
     server_command,
     server_environment,
