@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "stack": {"rocketmq", "ledger", "engine"},
     "orchestration": {"config", "ledger", "replication", "stack"},
     "service": {"systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration"},
-    "jobs": {"config", "replication", "engine", "service"},
+    "jobs": {"engine", "service"},
     "cli": {"service"},
     "airflow": {"service", "orchestration", "engine", "stack"},
     "demo": {"rocketmq", "config", "ledger", "stack", "cli"},
