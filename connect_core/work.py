@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from connect_core.errors import Failure
@@ -22,6 +22,9 @@ from connect_core.sdk.values import (
     OpenRange,
     Reject,
 )
+
+_COUNT = {"counts": "records"}
+"""Marks the fields of a receipt that are `COUNTS`."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,16 @@ class Receipt:
 
     begin: int
     end: int
-    read: int | None
-    absent: int | None
-    filtered: int | None
-    rejected: int | None
-    passed: int
-    emitted: int
-    delivered: int
-    deduplicated: int
-    duplicates: int
-    possible_duplicates: int
+    read: int | None = field(metadata=_COUNT)
+    absent: int | None = field(metadata=_COUNT)
+    filtered: int | None = field(metadata=_COUNT)
+    rejected: int | None = field(metadata=_COUNT)
+    passed: int = field(metadata=_COUNT)
+    emitted: int = field(metadata=_COUNT)
+    delivered: int = field(metadata=_COUNT)
+    deduplicated: int = field(metadata=_COUNT)
+    duplicates: int = field(metadata=_COUNT)
+    possible_duplicates: int = field(metadata=_COUNT)
     bytes_read: int | None
     bytes_written: int
     seconds: float
@@ -86,6 +89,11 @@ class Receipt:
         if self.covered is not None and self.covered != length:
             return [f"{self.covered} positions are accounted for, not the {length} from {self.begin} to {self.end}"]
         return [f"{met} records in {length} positions, {self.begin} to {self.end}"] if met > length else []
+
+
+COUNTS = tuple(one.name for one in fields(Receipt) if one.metadata == _COUNT)
+"""The fields of a receipt that count records or their outputs, in their order: those that add up. In the ledger each is
+a column of that name."""
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,9 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Check documents: all faults at once, nothing is written."""
-    from connect_core.cli.probing import probe_side
     from connect_core.service import documents
 
-    checked = documents.check(paths, output.notice, probe_side if probe else None)
+    checked = documents.check(paths, output.notice, probe=probe)
     output.emit(as_json, {"valid": True, "documents": checked}, lambda: _show_checked(checked))
     if any(not one["ok"] for document in checked for one in document.get("probe", ())):
         raise typer.Exit(Unreachable.exit_code)

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from connect_core.cli import completing, output, session
+from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.errors import ConfigError
+from connect_core.service.opened import reading
 
 app = typer.Typer(no_args_is_help=True, help="Consumer groups of replicated topics.")
 
@@ -39,27 +39,10 @@ def translate(
     What it may consume twice is counted: messages that it has consumed and that are not replicated yet, and those that
     stand between the copies of several queues in one. Exact where each queue has a target queue of its own.
     """
-    from connect_core.replication.driver.consumer_groups import translator
+    from connect_core.service import groups
 
-    with session.reading() as opened:
-        connector = opened.ledger.connector(name)
-        with translator(opened.ledger, connector, opened.resolved(connector)) as both:
-            found = both.translate(group)
-            if not found.places:
-                raise ConfigError(
-                    f"the group {group} has no offset in any queue that {name} reads",
-                    next_step="Look at its name; a group that never consumed may begin at the target as a new one",
-                )
-            if apply:
-                both.write(group, found.moves)
-    told = {
-        "connector": name,
-        "group": group,
-        "applied": apply,
-        "queues": [vars(one) for one in found.places],
-        "offsets": [vars(one) for one in found.moves],
-        "retry_backlog": dict(found.retry_backlog),
-    }
+    with reading() as opened:
+        told = groups.translate(opened, name, group, apply=apply)
     output.emit(as_json, told, lambda: _show(told, wide))
 
 

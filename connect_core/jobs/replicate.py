@@ -10,16 +10,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from connect_core.config import EngineOptions, engine_for
-from connect_core.engine import driver, failures, submit
+from connect_core.engine import driver, submit
 from connect_core.engine.parent import die_with
-from connect_core.engine.spark_checks import check_asked_for
-from connect_core.errors import Failure, VersionMismatch, WaybillError
+from connect_core.errors import Failure, WaybillError
 from connect_core.sdk.values import LIVE, Json
 
 UNEXPECTED = 6
@@ -44,62 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _moved(given: argparse.Namespace) -> Json:
-    from connect_core.engine.spark_classic import SparkClassicEngine
-    from connect_core.replication.backfill.run import context_of_stream
-    from connect_core.replication.driver.attempts import recorded
-    from connect_core.replication.driver.prepare import run_context, working
-    from connect_core.replication.driver.run import RunSummary, run_connector, run_task
-    from connect_core.service import run_report
+    from connect_core.service import application, run_report
+    from connect_core.service.opened import working
 
-    begun = time.monotonic()
-    with ExitStack() as stack:
-        ledger, settings, home = stack.enter_context(working())
-        connector = ledger.connector(given.connector)
-        stack.enter_context(
-            recorded(
-                ledger,
-                connector.uid,
-                given.stream,
-                task=given.task or 0,
-                engine="submit",
-                attempt_of=given.attempt_of,
-            )
-        )
-        _check_engine(engine_for(connector.document, settings, home, given.engine))
-        engine = SparkClassicEngine(log=failures.log_of(home))
-        context = run_context(
-            ledger,
-            settings,
-            home,
-            connector,
-            engine,
-            run_report.listener(_say),
-            attempt_of=given.attempt_of,
-            accept_gaps=given.accept_gaps,
-            window_s=given.window,
-        )
-        context = context_of_stream(context, given.stream, settings)
-        engine.open(lanes=settings.lanes)
-        if given.task is None:
-            summary = run_connector(context)
-        else:
-            done = run_task(context, given.task)
-            summary = RunSummary(connector.name, (done,) if done else ())
-    return run_report.reported(summary, time.monotonic() - begun)
-
-
-def _check_engine(wanted: EngineOptions) -> None:
-    """Raises VersionMismatch unless this is the interpreter, with the Spark, that the engine names. Of another kind it
-    says nothing about this one."""
-    if wanted.kind != "submit":
-        return
-    if wanted.spark:
-        check_asked_for(wanted.spark)
-    if wanted.python and wanted.python != Path(sys.executable):
-        raise VersionMismatch(
-            f"the engine is to have the interpreter {wanted.python}, and this is {sys.executable}",
-            next_step="set spark.pyspark.python and spark.pyspark.driver.python, as `engine.submit.confs` does",
-        )
+    submitted = application.Submitted(
+        given.connector, given.task, given.stream, given.attempt_of, given.accept_gaps, given.window, given.engine
+    )
+    with working() as opened:
+        return application.run(opened, submitted, run_report.listener(_say))
 
 
 @contextmanager

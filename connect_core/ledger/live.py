@@ -22,15 +22,12 @@ from connect_core.ledger.rows import receipt_of, receipt_row
 from connect_core.ledger.tables import DEAD_LETTERS, GAPS, RANGES
 from connect_core.sdk.digest import added_up
 from connect_core.sdk.values import OPEN_END, Json
-from connect_core.work import Receipt
+from connect_core.work import COUNTS, Receipt
 
 MAX_SPANS = 64
 """Stretches of one place that a merged receipt names; of more only from where to where."""
 
-_SUMMED = (
-    *("absent", "deduplicated", "bytes_read", "bytes_written", "delivered", "emitted", "filtered", "passed"),
-    *("possible_duplicates", "read", "rejected", "seconds", "duplicates"),
-)
+_SUMMED = (*COUNTS, "bytes_read", "bytes_written", "seconds")
 _OPEN_LIVE = (
     RANGES.update()
     .where(RANGES.c.id == sa.bindparam("range_id"), RANGES.c.state == "open", RANGES.c.planned_end >= OPEN_END)

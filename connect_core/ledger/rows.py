@@ -10,28 +10,13 @@ from typing import Any
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Floor, Gap, Json, Pins, Position, Range
-from connect_core.work import Receipt
+from connect_core.work import COUNTS, Receipt
 
 Row = dict[str, Any]
 
 PLAIN_FIELDS = (
-    "read",
-    "absent",
-    "filtered",
-    "rejected",
-    "passed",
-    "emitted",
-    "delivered",
-    "deduplicated",
-    "duplicates",
-    "possible_duplicates",
-    "bytes_read",
-    "bytes_written",
-    "seconds",
-    "digest_read",
-    "digest_sent",
-    "reconstructed",
-    "covered",
+    *COUNTS,
+    *("bytes_read", "bytes_written", "seconds", "digest_read", "digest_sent", "reconstructed", "covered"),
 )
 """The fields of a receipt that are columns of the same name."""
 

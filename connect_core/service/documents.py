@@ -7,19 +7,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connect_core.config import Checked, check_paths, difference, load_settings, resolve
+from connect_core.config import Checked, check_paths, difference
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
 
 if TYPE_CHECKING:
     from connect_core.ledger import Connector, Ledger
-    from connect_core.sdk.plugin import Role
     from connect_core.sdk.values import Json
-    from connect_core.work import Side
-
-Look = Callable[["Role", "Side"], list["Json"]]
-"""What the world says of one end of a document: `ok`, and in words `what` was seen."""
 
 _ByName = dict[str, "Connector"]
 
@@ -48,8 +43,10 @@ def apply(paths: Sequence[Path], *, why: str = "", say: Say, show: Callable[[lis
     return changes
 
 
-def check(paths: Sequence[Path], say: Say, look: Look | None = None) -> list[Json]:
-    """Raises ConfigError with all faults at once; writes nothing. With `look` each end is asked as well."""
+def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]:
+    """Raises ConfigError with all faults at once; writes nothing. With `probe` each end is asked as well."""
+    from connect_core.service import probing
+
     home, settings = surroundings()
     checked = check_paths(paths, home, settings, _documents_known(say))
     return [
@@ -57,7 +54,7 @@ def check(paths: Sequence[Path], say: Say, look: Look | None = None) -> list[Jso
             "name": item.document.name,
             "where": item.where,
             "notices": list(item.notices),
-            **({"probe": _probe(item, home, look)} if look else {}),
+            **({"probe": probing.probe(item.document, home)} if probe else {}),
         }
         for item in checked
     ]
@@ -136,12 +133,3 @@ def _begins_anew(item: Checked, former: Connector) -> Json:
     """What a name means that another connector had: nothing of that one counts."""
     same_target = former.document.get("sink") == item.data.get("sink")
     return {"former_uid": former.uid, "deleted_at": former.deleted_at, "same_target": same_target}
-
-
-def _probe(item: Checked, home: Path | None, look: Look) -> list[Json]:
-    """What the world says of one document, source first; a system that does not answer is told, not raised."""
-    try:
-        resolved = resolve(item.document, home, load_settings(home), "0" * 12)
-    except WaybillError as error:
-        return [{"ok": False, "what": str(error)}]
-    return [*look("source", resolved.source), *look("sink", resolved.sink)]

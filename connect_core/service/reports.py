@@ -9,6 +9,7 @@ from connect_core.sdk.values import LIVE, Json
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Opened
 from connect_core.service.streams import ALL, of_stream
+from connect_core.work import COUNTS
 
 
 def runs(opened: Opened, name: str = "", *, stream: str = ALL, last: int = 20) -> list[Json]:
@@ -86,8 +87,6 @@ def _run(run: Run) -> Json:
 
 def _receipt(settled: SettledRange) -> Json:
     """One flat object a receipt; the keys are part of the promise to scripts."""
-    from connect_core.service.run_report import COUNTS  # brings the driver; a list of runs does without
-
     receipt = settled.receipt
     return {
         "range": settled.id,

@@ -13,10 +13,9 @@ from typing import Any
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.run import RunSummary
 from connect_core.replication.driver.set_aside import sentence, set_aside
-from connect_core.work import Receipt
+from connect_core.work import COUNTS, Receipt
 
 __all__ = [
-    "COUNTS",
     "Progress",
     "RunListener",
     "TaskSpeed",
@@ -30,19 +29,6 @@ __all__ = [
     "span",
     "total",
 ]
-
-COUNTS = (
-    "read",
-    "absent",
-    "filtered",
-    "rejected",
-    "passed",
-    "emitted",
-    "delivered",
-    "deduplicated",
-    "duplicates",
-    "possible_duplicates",
-)
 
 _NOTEWORTHY = ("absent", "filtered", "rejected", "duplicates", "possible_duplicates")
 _LINE_EVERY_S = 5.0

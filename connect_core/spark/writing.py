@@ -21,9 +21,10 @@ from connect_core.rocketmq import Acknowledged, BatchSender, Client, Queue, Topi
 from connect_core.spark.messages import Mapped, message_ids, property_strings, queue_numbers
 from connect_core.spark.options import WriteOptions
 from connect_core.systems.rocketmq.encoding import encode_entries
+from connect_core.systems.rocketmq.invalid import invalid_rows
 from connect_core.systems.rocketmq.options import TargetTopic
 from connect_core.systems.rocketmq.parcels import Load, batch_sizes, message_bytes
-from connect_core.systems.rocketmq.sink import invalid_rows, write_queues
+from connect_core.systems.rocketmq.target_topics import write_queues
 
 _TOPIC = TypeAdapter(TargetTopic)
 MAX_SHOWN = 127

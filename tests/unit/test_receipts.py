@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connect_core.work import Receipt
+from connect_core.ledger.tables import RANGES
+from connect_core.work import COUNTS, Receipt
 
 SOUND = Receipt(
     begin=0,
@@ -43,3 +44,8 @@ def test_only_a_reconstructed_receipt_may_leave_counts_open() -> None:
     unknown = replace(SOUND, read=None, absent=None, filtered=None, rejected=None, bytes_read=None)
     assert unknown.identity_faults() == ["a count is missing"]
     assert replace(unknown, reconstructed=True).identity_faults() == []
+
+
+def test_every_count_is_a_column_of_the_ledger() -> None:
+    assert {"read", "possible_duplicates"} <= {*COUNTS}
+    assert {*COUNTS} <= {*RANGES.c.keys()}

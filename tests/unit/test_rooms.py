@@ -28,15 +28,12 @@ ALLOWED: dict[str, set[str]] = {
     "stack": {"ledger"},
     "orchestration": {"config", "ledger", "replication", "stack"},
     "service": {"systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration"},
-    "jobs": {"config", "replication", "engine", "service"},
+    "jobs": {"engine", "service"},
     "cli": {"service"},
     "airflow": {"service", "orchestration", "engine", "stack"},
     "demo": {"rocketmq", "config", "ledger", "stack"},
 }
 """Which rooms a room may import; the vocabulary is open to all."""
-
-ASK_EACH_SYSTEM = {"groups.py", "peeking.py", "probing.py", "trying.py"}
-"""Files of `cli` that still look into each system in its own way, until systems answer for themselves."""
 
 OF_REPLICATION: dict[str, set[str]] = {
     "backfill": {"driver", "locks", "host"},
@@ -92,8 +89,6 @@ FILES = sorted(ROOT.rglob("*.py"))
 def test_a_file_imports_only_rooms_below_its_own(path: Path) -> None:
     room = _room(path)
     allowed = VOCABULARY | ALLOWED.get(room, set()) | ({room} if room not in VOCABULARY else set())
-    if room == "cli" and path.name in ASK_EACH_SYSTEM:
-        allowed |= {"rocketmq", "systems", "config", "replication"}
     rooms = {name.split(".")[1] for name in _imports(path) if name.startswith("connect_core.")}
     assert rooms <= allowed, f"{room} must not import {rooms - allowed}"
 

@@ -7,24 +7,12 @@ planned only if no other task has begun something meanwhile. Else it is looked a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
-from connect_core.ledger import Begun, Ledger
-from connect_core.planning import Assignment
+from connect_core.ledger import Begun
+from connect_core.replication.driver.task_view import TaskView
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Recognising, Source
+from connect_core.sdk.source import Recognising
 from connect_core.sdk.values import LIVE, Position, Range
-
-
-class TaskView(Protocol):
-    """Whose beginnings these are (`task_context.TaskContext`)."""
-
-    ledger: Ledger
-    uid: str
-    stream: str
-    assignment: Assignment
-    slots: dict[Partition, int]
-    source: Source
 
 
 class Beginnings:

@@ -11,13 +11,10 @@ A part of a run's driver. The states are kept in the ledger, for whoever looks a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from connect_core.errors import Failure, LeaseHeld, Retriable, WaybillError
-from connect_core.ledger import Ledger, PartitionState
-from connect_core.planning import Assignment
-from connect_core.replication.driver.context import RunContext
-from connect_core.replication.driver.leases import HeldLeases
+from connect_core.ledger import PartitionState
+from connect_core.replication.driver.task_view import TaskView
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Source, Splitting
 from connect_core.sdk.values import Bounds, OpenRange
@@ -25,21 +22,6 @@ from connect_core.sdk.values import Bounds, OpenRange
 RETIRED = "the document names it no more: nothing new is read"
 _TOLD = 5
 """Of so many partitions an error says one by one why they were put aside."""
-
-
-class TaskView(Protocol):
-    """Whose partitions these are: what of a task's run is asked here (`task_context.TaskContext`)."""
-
-    context: RunContext
-    ledger: Ledger
-    uid: str
-    stream: str
-    assignment: Assignment
-    slots: dict[Partition, int]
-    source: Source
-    held: HeldLeases
-
-    def where(self) -> str: ...
 
 
 class Lifecycle:

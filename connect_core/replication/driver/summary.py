@@ -8,19 +8,7 @@ from dataclasses import dataclass, field
 
 from connect_core import clock
 from connect_core.sdk.values import Json
-from connect_core.work import Receipt
-
-_COUNTS = (
-    "read",
-    "absent",
-    "filtered",
-    "rejected",
-    "passed",
-    "delivered",
-    "deduplicated",
-    "duplicates",
-    "possible_duplicates",
-)
+from connect_core.work import COUNTS, Receipt
 
 
 @dataclass
@@ -44,7 +32,7 @@ class TaskSummary:
 
     def records(self) -> dict[str, int]:
         """The receipts added up by field; unknown counts are left out."""
-        return {name: sum(getattr(receipt, name) or 0 for receipt in self.receipts) for name in _COUNTS}
+        return {name: sum(getattr(receipt, name) or 0 for receipt in self.receipts) for name in COUNTS}
 
     def totals(self) -> Json:
         """For the run's row in the ledger."""

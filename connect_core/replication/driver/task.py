@@ -8,21 +8,19 @@ next attempt takes the same begin with the same pins, looks for what is there, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 
 from connect_core import clock
 from connect_core.config import with_policies
 from connect_core.errors import ConfigError, Failure
-from connect_core.ledger import FloorsBeside, target_lease_id, task_lease_id
+from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Step
-from connect_core.planning import Assignment, Goal, RangeLimits, plan_ranges, something, split_lanes
-from connect_core.planning.backfill_plan import BackfillPlan, within
-from connect_core.replication.driver import recovery
+from connect_core.planning import Assignment, split_lanes
+from connect_core.replication.driver import plan, recovery
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.context import RunContext, shares_of
-from connect_core.replication.driver.errors import records_gone, target_taken
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
 from connect_core.replication.driver.rate import Budget
@@ -32,9 +30,9 @@ from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_mo
 from connect_core.replication.host import boot_id
 from connect_core.replication.worker.counts import empty_receipt
 from connect_core.sdk.records import Partition
-from connect_core.sdk.sink import Expiring, Homing, Sink
+from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import PushSource, Source
-from connect_core.sdk.values import LIVE, Bounds, Floor, Gap, Json, OpenRange, Pins, Position, Range
+from connect_core.sdk.values import LIVE, OpenRange, Position, Range
 from connect_core.version import code_version
 from connect_core.work import Engine, Lane, Outcome, Pace, Starting
 
@@ -58,10 +56,6 @@ class TaskRun(TaskContext):
             context.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
         )
         self._began = clock.monotonic()
-        self._restored: bool | None = None
-        """Whether the ledger was restored, asked once a run: one that is restored under a run takes its leases.
-
-        No `cached_property`: in Python 3.11 all objects of a class would wait for one that asks its ledger."""
 
     def run(self) -> TaskSummary:
         """Raises what stopped it, or what put partitions aside, after everything that was durable has been settled and
@@ -105,7 +99,7 @@ class TaskRun(TaskContext):
 
     def _move_all(self) -> None:
         pending = recovery.inherited(self)
-        while pending := pending or recovery.rests(self) or self._planned():
+        while pending := pending or recovery.rests(self) or plan.next_ranges(self):
             pending = self.moved(pending)
             if self.ends_here():
                 return
@@ -162,7 +156,7 @@ class TaskRun(TaskContext):
         standing = self.ledger.standing(self.uid)
         if standing.deleted:
             return "deleted"
-        if staying and standing.revision != self._revision:
+        if staying and standing.revision != self.revision:
             return "its document has changed"
         if standing.version > self.assignment.version:
             return "its partitions were shared out anew"
@@ -187,62 +181,6 @@ class TaskRun(TaskContext):
             say=self.context.listener.log,
         )
 
-    def _planned(self) -> list[OpenRange]:
-        """The next ranges, from where reading goes on to the end that was seen when this run began."""
-        while True:
-            with self.summary.timed("bounds"):
-                bounds = {one: there for one, there in self.bounds().items() if not there.later}
-            if not something(bounds):
-                return []
-            limits, pins = self.terms()
-            opened = self.open(plan_ranges(self.stream, bounds, self.slots, self.end_offsets.of, limits, pins))
-            if opened or not self.beginnings.overtaken:
-                return opened
-
-    def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]:
-        """What all ranges planned now have in common, and what each of them pins."""
-        if self.targets is None or self._topics() != self._seen_topics:
-            self.targets = self.look_at_targets()
-        targets = self.targets
-        pins = self.pins(Pins(self._revision, "", {}, "", self.context.resolved.connections))
-        limits = RangeLimits(self.context.resolved.range_records, self.context.resolved.range_bytes)
-        return limits, lambda partition: replace(pins, target=targets.pins_for(self.source.topic(partition), partition))
-
-    def open(self, ranges: Sequence[Range]) -> list[OpenRange]:
-        """Committed as planned before anything is written; looked for where records may be ahead."""
-        ranges = self._with_a_target(ranges)
-        if not ranges:
-            return []
-        self.reached(Step.BEFORE_PLANNED)
-        with self.summary.timed("plan"):
-            opened = self._plan(ranges)
-        ahead = [item for item in opened if self.is_ahead(item.range.pins, item.floors)]
-        found = {item.id: item for item in recovery.search(self, ahead)} if ahead else {}
-        if ahead and isinstance(self.source, PushSource):
-            recovery.without_lost(self, list(found.values()))
-            return [item for item in opened if item not in ahead]
-        return self._at_home([found.get(item.id, item) for item in self.lifecycle.going_on(opened)])
-
-    def _at_home(self, items: list[OpenRange]) -> list[OpenRange]:
-        """Those that go on where their partition was found to stand; the others are planned anew for that place."""
-        if not isinstance(self.sink, Homing):
-            return items
-        homes = {item.id: home for item in items if item.found and (home := self.sink.home_found(item))}
-        if not homes:
-            return items
-        self.take_back(sorted(homes))
-        self._homes |= {item.range.partition.id: homes[item.id] for item in items if item.id in homes}
-        self.targets = self.look_at_targets()
-        _, pins_for = self.terms()
-        again = [replace(item.range, pins=pins_for(item.range.partition)) for item in items if item.id in homes]
-        return [*(item for item in items if item.id not in homes), *self.open(again)]
-
-    def _with_a_target(self, ranges: Sequence[Range]) -> Sequence[Range]:
-        """Puts partitions aside whose place in the target is not there any more."""
-        gone = self.targets.gone if self.targets else {}
-        self.lifecycle.put_aside({one.partition: gone[one.partition.id] for one in ranges if one.partition.id in gone})
-        return [one for one in ranges if one.partition.id not in gone]
-
     def _close_empty(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """Settles the ranges that only tell of gaps; returns the others."""
         empty = [item for item in pending if item.range.begin == item.range.end]
@@ -260,61 +198,10 @@ class TaskRun(TaskContext):
                     f"{item.range.partition.key} {f'at {gap.begin:,}: {gap.reason}' if gap.warns else ended}"
                 )
 
-    def _plan(self, ranges: Sequence[Range]) -> list[OpenRange]:
-        known = FloorsBeside(self.ledger.floors(self.uid, self.stream))
-        floors: dict[Partition, tuple[Floor, ...]] = {}
-        planned = []
-        for wanted in ranges:
-            mine = known.of(wanted.partition.id)
-            restored = self._may_have_forgotten(wanted.pins.target, mine)
-            floors[wanted.partition] = self.sink.floors(wanted, mine, restored=restored)
-            planned.append(self._with_expired(wanted, floors[wanted.partition]) if restored else wanted)
-            self.held.renew_in_time()
-        if self.sink.target_leases(self.task):
-            self._check_alone({floor.target for some in floors.values() for floor in some})
-        return self.opened(planned, floors)
-
-    def _with_expired(self, wanted: Range, floors: Sequence[Floor]) -> Range:
-        """A ledger that was restored looks for what it has forgotten from the oldest message that a target has left.
-        What was delivered before that, and has expired there, is delivered again, and nobody can count it."""
-        if not isinstance(self.sink, Expiring):
-            return wanted
-        first = self.sink.within([floor._replace(position=0) for floor in floors if floor.ahead])
-        expired = sorted(floor.target for floor in first if floor.position)
-        if not expired:
-            return wanted
-        reason = (
-            f"the ledger was restored from a backup, and the oldest messages of {expired[0]} are gone: what was"
-            " delivered there since that backup, and is not there any more, is delivered again"
-        )
-        told = Gap(wanted.incarnation, wanted.begin, wanted.begin, reason, warns=True)
-        return replace(wanted, gaps=(*wanted.gaps, told))
-
-    def _may_have_forgotten(self, target: Json, floors: Sequence[Floor]) -> bool:
-        """Whether there may be floors of a partition that a ledger which was restored does not know. When a range is
-        settled its partition has all floors of its target, and those are not `ahead`. Those of another target say
-        nothing: the document may have named this one before the ledger was restored."""
-        here = [floor for floor in floors if self.sink.reaches(target, floor.target)]
-        if here and not any(floor.ahead for floor in here):
-            return False
-        return self._was_restored()
-
-    def _was_restored(self) -> bool:
-        if self._restored is None:
-            self._restored = self.ledger.restored_since(self.uid)
-        return self._restored
-
-    def _check_alone(self, targets: set[str]) -> None:
-        """Raises ConfigError when another connector or stream writes one of these targets, at other times than now:
-        each would take what the other has settled there for unsettled bytes of its own."""
-        others = self.ledger.other_writers(self.uid, self.stream, targets)
-        if others:
-            raise target_taken(others[0], f"{self.where()}, {others[0].target}")
-
     def _execute(self, pending: Sequence[OpenRange]) -> list[Outcome]:
         # What targets of another revision demand is not known: one lane is right for all of them.
         pins = pending[0].range.pins
-        of_another = pins.revision != self._revision or not self.goes_where_now(pins)
+        of_another = pins.revision != self.revision or not self.goes_where_now(pins)
         single = of_another or (self.targets is not None and self.targets.single_lane)
         self._keep_to_the_rate()
         shares = split_lanes(pending, 1 if single else self.budget.lanes(self.context.lanes))
@@ -331,67 +218,6 @@ class TaskRun(TaskContext):
         while (wait_s := self.budget.ahead_s()) > 0:
             self.held.renew()
             clock.sleep(min(wait_s, self.context.times.ttl_s / 4))
-
-    # -------------------------------------------------------------------------------------------------------- its parts
-
-    def bounds(self) -> dict[Partition, Bounds]:
-        """What there is from each position on. A partition of which records are lost is put aside, unless somebody has
-        accepted that; so is one that cannot be read."""
-        plan = self.context.backfill_plan
-        seen = self._bounds_on(plan) if plan else self._bounds_from(self.asked())
-        meant = {partition: one for partition, one in seen.items() if self.lifecycle.reads(partition)}
-        bounds = self.lifecycle.readable(meant, self._failures(meant))
-        self.end_offsets.saw(bounds)
-        return bounds
-
-    def _bounds_from(self, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """What the source has chosen is kept at once: where an unread partition begins, or what was seen where it
-        stands."""
-        self.beginnings.look(asked)
-        seen = self.source.available_offsets(asked)
-        first = {
-            one: Position(there.incarnation, there.begin, there.evidence)
-            for one, there in seen.items()
-            if there.chosen and not there.failure and _is_news(there, asked[one])
-        }
-        if first:
-            self.ledger.keep_seen(self.held.leases, self.uid, self.stream, first)
-            seen = self.source.available_offsets({**asked, **first})
-        return {one: self._with_doubt(there) if asked[one] is None else there for one, there in seen.items()}
-
-    def _with_doubt(self, there: Bounds) -> Bounds:
-        """Of a partition that is not known: a ledger that was restored may have forgotten it. What is not there any
-        more may then have been lost, or delivered and forgotten."""
-        if there.failure or there.pushes or not there.begin or not self._was_restored():
-            return there
-        reason = (
-            "the ledger was restored from a backup that does not know this partition: nobody can tell whether the"
-            f" records before {there.begin:,} were delivered"
-        )
-        return replace(there, gaps=(Gap(there.incarnation, 0, there.begin, reason, warns=True), *there.gaps))
-
-    def _failures(self, bounds: Mapping[Partition, Bounds]) -> dict[Partition, Failure]:
-        found = {}
-        for partition, seen in bounds.items():
-            if seen.failure:
-                found[partition] = seen.failure
-            elif any(gap.loses for gap in seen.gaps) and not self.gaps_accepted():
-                gone = records_gone(self.command(), self.where(), partition, seen.gaps, seen.begin)
-                found[partition] = Failure.of(gone)
-        return found
-
-    def _bounds_on(self, plan: BackfillPlan) -> dict[Partition, Bounds]:
-        """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""
-        positions = self.positions()
-        if jumps := plan.jumps(positions):
-            who, why = f"run {self.summary.run_id}", "the next part"
-            self.ledger.import_offsets(self.held.leases, self.uid, self.stream, jumps, who=who, why=why)
-            positions |= jumps
-        parts = plan.ahead(positions)
-        bounds = self.source.available_offsets({partition: positions[partition] for partition in parts})
-        left = {partition: within(part, bounds[partition]) for partition, part in parts.items()}
-        self.end_offsets.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
-        return left
 
     def follow_new_partitions(self) -> None:
         """Partitions that have appeared since this run began, and are this task's, are its own from now on."""
@@ -440,10 +266,6 @@ class TaskRun(TaskContext):
             replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
             for item in items
         )
-
-
-def _is_news(there: Bounds, at: Position | None) -> bool:
-    return at is None or (at.incarnation, at.offset) == (there.incarnation, there.begin)
 
 
 def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:

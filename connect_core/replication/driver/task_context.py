@@ -55,7 +55,7 @@ class TaskContext:
     ) -> None:
         self.context, self.assignment, self.task, self.stream = context, assignment, task, context.stream
         self.ledger, self.uid = context.ledger, context.connector.uid
-        self._revision = context.connector.revision
+        self.revision = context.connector.revision
         self.source, self.sink = source, sink
         self.slots = {part: share.slot for part, share in shares_of(context, assignment, task).items()}
         self.end_offsets = EndOffsets()
@@ -70,6 +70,10 @@ class TaskContext:
         self.scan_cache = ScanCache()
         self._former: dict[str, Resolved] = {}
         self.steps: dict[Step, Passed] = {}
+        self._restored: bool | None = None
+        """Whether the ledger was restored, asked once a run: one that is restored under a run takes its leases.
+
+        No `cached_property`: in Python 3.11 all objects of a class would wait for one that asks its ledger."""
 
     # -------------------------------------------------------------------------------------------- what was done is kept
 
@@ -173,7 +177,24 @@ class TaskContext:
         """Whether this run goes on behind records that are lost."""
         return self.context.accept_gaps or self.context.resolved.on_gap == "skip"
 
+    def was_restored(self) -> bool:
+        """Whether the ledger was brought back from a backup: it may have forgotten what this connector has moved."""
+        if self._restored is None:
+            self._restored = self.ledger.restored_since(self.uid)
+        return self._restored
+
     # ------------------------------------------------------------------------------------------------------ its targets
+
+    def targets_now(self) -> Targets:
+        """As they were looked at last, while its topics are the same."""
+        if self.targets is None or self._topics() != self._seen_topics:
+            self.targets = self.look_at_targets()
+        return self.targets
+
+    def stand_at(self, homes: Mapping[str, Json]) -> None:
+        """From now on its targets have these partitions, by id, where they were found to stand (`Homing`)."""
+        self._homes |= homes
+        self.targets = self.look_at_targets()
 
     def look_at_targets(self) -> Targets:
         """Where this task's records go, as it is now."""
@@ -211,7 +232,7 @@ class TaskContext:
     def resolved_for(self, pins: Pins) -> Resolved:
         """The connector as it was when a range was planned: the document of that revision, with its connections."""
         now, revision, said = self.context.resolved, pins.revision, pins.connections
-        if revision == self._revision and (not said or said == now.connections):
+        if revision == self.revision and (not said or said == now.connections):
             return now
         key = f"{revision} {json.dumps(said, sort_keys=True)}"
         if key not in self._former:

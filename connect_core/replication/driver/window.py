@@ -8,16 +8,17 @@ partitions; those of its own task are followed from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from connect_core import clock
 from connect_core.errors import Retriable
 from connect_core.ledger import FloorsBeside
-from connect_core.planning import RangeLimits, follow_ranges, something
+from connect_core.planning import follow_ranges, something
+from connect_core.replication.driver import available, plan
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Bounds, OpenRange, Pins, Range
+from connect_core.sdk.values import Bounds, OpenRange
 
 WAIT_S = 1.0
 """How long at most a wait at the source lasts before the run looks whether it is to end."""
@@ -45,12 +46,6 @@ class Moving(Protocol):
 
     def ends_here(self, *, staying: bool = False) -> bool: ...
 
-    def bounds(self) -> dict[Partition, Bounds]: ...
-
-    def terms(self) -> tuple[RangeLimits, Callable[[Partition], Pins]]: ...
-
-    def open(self, ranges: Sequence[Range]) -> list[OpenRange]: ...
-
     def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]: ...
 
     def follow_new_partitions(self) -> None: ...
@@ -70,7 +65,7 @@ class Window:
         run, task, pending = self._run, self._task, list[OpenRange]()
         while (left_s := self._ends_at - clock.monotonic()) > 0 and not run.ends_here(staying=True):
             self._follow_new_partitions()
-            bounds = run.bounds()
+            bounds = available.bounds(task)
             pending = self._still_as_planned(pending, bounds)
             if task.lifecycle.aside and not bounds:
                 break  # nothing is left to follow: who runs it next tries again
@@ -87,7 +82,7 @@ class Window:
         run.idle_s = task.context.times.linger_s
         while clock.monotonic() < self._ends_at and len(task.summary.receipts) > receipts and not run.ends_here():
             receipts = len(task.summary.receipts)
-            bounds = run.bounds()
+            bounds = available.bounds(task)
             pending = self._still_as_planned(pending, bounds)
             pending = self._quantum(pending, bounds, task.context.times.quantum_s)
         self._withdraw(pending)
@@ -106,12 +101,12 @@ class Window:
         return left
 
     def _planned(self, bounds: Mapping[Partition, Bounds], planned: set[Partition]) -> list[OpenRange]:
-        run, task = self._run, self._task
-        limits, pins = run.terms()
+        task = self._task
+        limits, pins = plan.terms(task)
         wanted = {partition: seen for partition, seen in bounds.items() if partition not in planned}
         floors = FloorsBeside(floor for floor in task.ledger.floors(task.uid, task.stream) if floor.ahead)
         ahead = {one for one in wanted if task.is_ahead(pins(one), floors.of(one.id))}
-        return run.open(follow_ranges(task.stream, wanted, task.slots, ahead, limits, pins))
+        return plan.open_ranges(task, follow_ranges(task.stream, wanted, task.slots, ahead, limits, pins))
 
     def _wait(self, bounds: Mapping[Partition, Bounds], left_s: float) -> None:
         """Gives a sign of life now and then: whoever waits for the lease must see that its holder is there."""

@@ -24,12 +24,8 @@ def shape(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
     """What the pipeline makes of the records; those that it raises something for are rejected."""
     try:
         return pipeline.shape(records)
-    except MemoryError:
-        raise
     except Exception as error:
-        if not len(records):
-            raise
-        if len(records) == 1:
+        if _is_of_one_row(error, records):
             rejected = reject_row(
                 records, 0, "shape", type(error).__name__, Failure.unexpected(error, "shaping it").what
             )
@@ -43,16 +39,19 @@ def invalid_rows_of(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
     """The rows that the target can never take, and those of which its check raises something."""
     try:
         return list(sink.invalid_rows(records))
-    except MemoryError:
-        raise
     except Exception as error:
-        if not len(records):
-            raise
-        if len(records) == 1:
+        if _is_of_one_row(error, records):
             return [(0, type(error).__name__, Failure.unexpected(error, "checking it").what)]
     half = len(records) // 2
     behind = [(row + half, kind, message) for row, kind, message in invalid_rows_of(sink, records.slice(half))]
     return [*invalid_rows_of(sink, records.slice(0, half)), *behind]
+
+
+def _is_of_one_row(error: Exception, records: pa.RecordBatch) -> bool:
+    """False where the batch has to be halved. Raises the error when it is not that of a record."""
+    if isinstance(error, MemoryError) or not len(records):
+        raise error
+    return len(records) == 1
 
 
 def reject_row(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:

@@ -8,35 +8,24 @@ send queue may (0.2 s); then it is repeated once and reported as surplus. Every 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from connect_core.errors import ConfigError, Failure, Refused, TargetChanged, WaybillError
-from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
-from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
-from connect_core.sdk.records import Lineage, without_nulls
+from connect_core.errors import ConfigError, Failure
+from connect_core.rocketmq import Client, Queue
+from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets, Writer
 from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
 from connect_core.systems.rocketmq.appending import QueueAppender, Span, uncovered
-from connect_core.systems.rocketmq.connecting import (
-    Connecting,
-    check_registered,
-    is_queue,
-    queue_of,
-    telling_who_is_away,
-)
-from connect_core.systems.rocketmq.finding import rewound, scan, visible_ends
-from connect_core.systems.rocketmq.marking import MARK_BYTES
+from connect_core.systems.rocketmq.connecting import Connecting, is_queue, queue_of, telling_who_is_away
+from connect_core.systems.rocketmq.finding import scan
+from connect_core.systems.rocketmq.floors import Floors, near
+from connect_core.systems.rocketmq.invalid import invalid_rows
 from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
 from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
-from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
 from connect_core.systems.rocketmq.routing import (
     Router,
     by_topic,
@@ -45,28 +34,18 @@ from connect_core.systems.rocketmq.routing import (
     kept_homes,
     pinned,
     pins_of,
-    places_forgotten,
     queues_of,
     with_homes,
     with_rules,
 )
-from connect_core.systems.rocketmq.standing import (
-    anchors,
-    evidence_found,
-    gone,
-    moved,
-    passed_over,
-    replaced,
-    target_replaced,
+from connect_core.systems.rocketmq.standing import anchors, evidence_found, gone, passed_over, target_replaced
+from connect_core.systems.rocketmq.target_topics import (
+    check_message_limit,
+    check_writable,
+    queue_gone,
+    queues_to_write,
 )
 from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
-
-LOOK_BACK = 10_000
-"""Messages of others behind our last settled one that are read before the first batch of a range: more of them would
-cost a busy topic more than it is worth to know of a request that its broker had kept back."""
-_SEPARATORS = "[\x01\x02]"
-_WHO_ALLOWS = "max_message_bytes of the sink, which must not be more than maxMessageSize of its brokers"
-_LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, less what a copy and a broker add"
 
 
 class RocketMQSink:
@@ -78,14 +57,8 @@ class RocketMQSink:
         self._options = options
         self._connecting = Connecting(options, resources, options.send_timeout_s)
         self._native = NativeProducers(self._connecting.options, resources) if options.client == NATIVE else None
-        self._ends: dict[Queue, int] = {}
-        self._spans: dict[Queue, Span] = {}
-        self._shorter: dict[str, int] = {}
-        """Queues that have lost what was delivered to them, and where they end, when that is tolerated."""
-        self._replaced: set[tuple[str, str]] = set()
-        """Partition and queue of the floors in front of which something else stands."""
+        self._floors = Floors(self._connecting, tolerant=options.on_replaced == "continue")
         self._still_there: set[Queue] = set()
-        self._begun_anew: set[tuple[str, str]] = set()
         self._written: dict[Queue, list[Span]] = {}
         self._open: dict[Queue, list[QueueAppender]] = {}
 
@@ -128,7 +101,7 @@ class RocketMQSink:
             left = {topic: queue for topic, queue in homes.items() if queue in there}
             lost = sorted(homes.items() - left.items())
             if lost and self._options.on_replaced == "fail":
-                gone[partition_id] = Failure.of(_queue_gone(lost[0][1]))
+                gone[partition_id] = Failure.of(queue_gone(lost[0][1]))
             else:
                 kept[partition_id] = with_homes(left)
         return kept, gone
@@ -151,78 +124,20 @@ class RocketMQSink:
 
     def _target(self, client: Client, topic: str, partitions: int, floors: Sequence[Floor]) -> Json:
         mine = [floor for floor in floors if is_queue(floor.target) and queue_of(floor.target).topic == topic]
-        queues = self._queues(client, topic, partitions, {queue_of(floor.target).broker for floor in mine})
-        self._check_message_limit(client, topic, queues)
-        self._check_ends(client, mine, queues)
-        self._check_standing(client, mine)
+        brokers = {queue_of(floor.target).broker for floor in mine}
+        queues = queues_to_write(client, self._options, topic, partitions, brokers)
+        check_message_limit(client, self._options, topic, queues)
+        self._floors.check(client, mine, queues)
         return pins_of(topic, queues, self._options.order)
 
     def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
-        """One for each queue that a record of the range can go to, or may have gone to where the ledger was `restored`.
-        The ends of all queues are looked at once: an older end is only a lower floor."""
-        standing = {floor.target: floor for floor in known}
-        queues = [*queues_of(wanted), *(places_forgotten(wanted, known) if restored else ())]
-        return tuple(self._floor(wanted, queue, standing.get(str(queue)), restored) for queue in queues)
+        return self._floors.of(wanted, known, restored=restored)
+
+    def within(self, floors: Sequence[Floor]) -> list[Floor]:
+        return self._floors.within(floors)
 
     def home_found(self, item: OpenRange) -> Json | None:
         return home_found(item)
-
-    def _floor(self, wanted: Range, queue: Queue, standing: Floor | None, restored: bool) -> Floor:
-        if standing is not None and self._is_lost(standing):
-            return Floor(wanted.partition.id, str(queue), self._near_begin(queue), ahead=True)
-        if standing is not None:
-            return standing if standing.ahead else moved(standing, self._moved_up(queue, standing.position))
-        if restored:
-            with self._connecting.client() as client:
-                return Floor(wanted.partition.id, str(queue), client.offsets.begin(queue), ahead=True)
-        return Floor(wanted.partition.id, str(queue), self._end(wanted, queue))
-
-    def _near_begin(self, queue: Queue) -> int:
-        """A request of ours may have come to the queue since it was made anew."""
-        with self._connecting.client() as client:
-            return _near(client.offsets.begin(queue), self._shorter[str(queue)])
-
-    def _is_lost(self, standing: Floor) -> bool:
-        """Whether the place that a floor names is gone with what its queue has lost. Asked once of each: what the range
-        settles is a place in the queue as it is now."""
-        name = (standing.partition_id, standing.target)
-        shorter = standing.position > self._shorter.get(standing.target, standing.position)
-        if not (shorter or name in self._replaced) or name in self._begun_anew:
-            return False
-        self._begun_anew.add(name)
-        return True
-
-    def _moved_up(self, queue: Queue, position: int) -> int:
-        """A queue may get nothing of a partition for long. With nothing of ours ahead its floor is moved to the end
-        when so much was written behind it by others that `writer` would not look at it either, or when it stands in the
-        older half of what retention has left: retention might pass it while the range is open, and then nobody could
-        say what of the range is there."""
-        begin, end = self._span(queue)
-        expires_soon = begin > 0 and position - begin <= end - position
-        return end if expires_soon else _near(position, end)
-
-    def _span(self, queue: Queue) -> Span:
-        """As it was when this run first asked: an older end is only a lower floor."""
-        if queue not in self._spans:
-            with self._connecting.client() as client:
-                self._spans[queue] = client.offsets.begin(queue), client.offsets.end(queue)
-        return self._spans[queue]
-
-    def _end(self, wanted: Range, queue: Queue) -> int:
-        if queue not in self._ends:
-            with self._connecting.client() as client:
-                self._ends |= visible_ends(client, pinned(wanted.pins.target))
-        return self._ends[queue]
-
-    def within(self, floors: Sequence[Floor]) -> list[Floor]:
-        return [self._within(floor) for floor in floors]
-
-    def _within(self, floor: Floor) -> Floor:
-        """What is given up may be given up because its queue is not there."""
-        with suppress(WaybillError), self._connecting.client() as client:
-            if is_queue(floor.target):
-                return floor._replace(position=max(floor.position, client.offsets.begin(queue_of(floor.target))))
-        return floor
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         with self._connecting.client() as client:
@@ -245,7 +160,7 @@ class RocketMQSink:
                 yield self._paced(QueueWriter(opened(queues[0]), lineage, timeout_s, most_bytes))
                 return
             with telling_who_is_away(client, {queue.broker for queue in queues}):
-                _check_writable(client, queues)
+                check_writable(client, queues)
             yield self._paced(SpreadWriter(Router(wanted.range), opened, lineage, timeout_s, most_bytes))
 
     def _paced(self, writer: Writer) -> Writer:
@@ -297,168 +212,16 @@ class RocketMQSink:
             return scanned
         end = client.offsets.end(queue)
         settled = next((floor.position for floor in wanted.floors if floor.target == str(queue)), end)
-        return _near(settled, end)
-
-    def _queues(self, client: Client, topic: str, partitions: int, brokers: Collection[str]) -> list[Queue]:
-        """The topic's write queues, in an order that does not change. Creates the topic when that is wanted, but not
-        while one of the `brokers` that were written is away."""
-        if not client.topics.exists(topic):
-            check_registered(client, brokers, topic)
-            if not self._options.create:
-                raise TopicMissing(
-                    "The topic does not exist", where=topic, next_step="Create it, or let it be created: create: true"
-                )
-            client.topics.create(topic, self._queues_to_create(client, partitions))
-        return write_queues(client, topic)
-
-    def _queues_to_create(self, client: Client, partitions: int) -> int:
-        """On each broker."""
-        there = max(math.ceil(partitions / max(len(client.brokers.masters()), 1)), 1)
-        return self._options.queues or there
-
-    def _check_ends(self, client: Client, floors: Sequence[Floor], queues: Sequence[Queue]) -> None:
-        """A queue that ends before a floor lost what stood there. The end may lag an answer: then it is looked at
-        again."""
-        behind = {floor.target: floor.position for floor in sorted(floors, key=lambda f: f.position)}
-        suspects = [
-            queue_of(name) for name, place in behind.items() if not _reaches(client, queue_of(name), place, queues)
-        ]
-        ends = visible_ends(client, suspects)
-        shorter = {queue: end for queue, end in ends.items() if end < behind[str(queue)]}
-        if shorter and self._options.on_replaced == "fail":
-            queue, end = next(iter(shorter.items()))
-            raise rewound(queue, behind[str(queue)], end)
-        self._shorter |= {str(queue): end for queue, end in shorter.items()}
-
-    def _check_standing(self, client: Client, floors: Sequence[Floor]) -> None:
-        """A queue may have been made anew, and be longer by now than what was delivered to it."""
-        for floor in replaced(client, [one for one in floors if one.target not in self._shorter]):
-            if self._options.on_replaced == "fail":
-                raise target_replaced(floor)
-            self._replaced.add((floor.partition_id, floor.target))
-            self._shorter[floor.target] = client.offsets.end(queue_of(floor.target))
-
-    def _check_message_limit(self, client: Client, topic: str, queues: Sequence[Queue]) -> None:
-        """A message between the broker's limit and ours would stop the connector instead of being rejected."""
-        wanted = int(self._options.max_message_bytes)
-        for broker in sorted({queue.broker for queue in queues}):
-            try:
-                most = int(client.brokers.settings(broker).get("maxMessageSize", wanted))
-            except Refused:
-                continue  # a broker that does not show its settings
-            if most < wanted:
-                raise ConfigError(
-                    f"The broker takes messages of {most} bytes, max_message_bytes is {wanted}",
-                    where=f"{topic} on {broker}",
-                    next_step=f"Set max_message_bytes: {most}, or raise the broker's maxMessageSize",
-                )
-
-
-def write_queues(client: Client, topic: str) -> list[Queue]:
-    """Sorted. Raises TopicMissing, or PermissionRefused when nothing of it may be written."""
-    queues = client.topics.write_queues(topic)
-    if not queues:
-        raise PermissionRefused(
-            "The topic has no queue that may be written",
-            where=topic,
-            next_step="Give it the write permission, or choose another topic",
-        )
-    return queues
+        return near(settled, end)
 
 
 def _passed_over(client: Client, queue: Queue, wanted: OpenRange) -> Sequence[Span]:
-    """What no `scan` looks at, because a plan has moved the range's floor past it (`_moved_up`): a request that a
+    """What no `scan` looks at, because a plan has moved the range's floor past it (`floors`): a request that a
     broker had kept back may stand there."""
     floor = next((floor for floor in wanted.floors if floor.target == str(queue)), None)
     if floor is None:
         return ()
     begin, end = passed_over(floor)
-    if begin >= end or _near(begin, client.offsets.end(queue)) != begin:
+    if begin >= end or near(begin, client.offsets.end(queue)) != begin:
         return ()
     return uncovered(max(begin, client.offsets.begin(queue)), end, ())
-
-
-def _near(settled: int, end: int) -> int:
-    """The place behind what was settled, or the queue's end when that is too far away to read up to it."""
-    return settled if end - settled <= LOOK_BACK else end
-
-
-def _check_writable(client: Client, queues: Sequence[Queue]) -> None:
-    """Before anything is written: a range whose queues are not all there cannot be finished."""
-    for topic in dict.fromkeys(queue.topic for queue in queues):
-        _check_writable_in(client, topic, [queue for queue in queues if queue.topic == topic])
-
-
-def _check_writable_in(client: Client, topic: str, queues: Sequence[Queue]) -> None:
-    there = set(client.topics.write_queues(topic))
-    gone = [queue for queue in queues if queue not in there]
-    if not gone:
-        return
-    check_registered(client, {queue.broker for queue in gone}, topic)
-    if not there:
-        client.sender(gone[0])  # refused: the topic may not be written
-    raise TargetChanged(
-        "A queue that an open range was planned for may not be written any more, or the topic has fewer of them",
-        where=str(gone[0]),
-        next_step="Give the topic its queues back, or give up the open ranges: waybill offsets set --abandon",
-    )
-
-
-def _queue_gone(queue: Queue) -> TargetChanged:
-    return TargetChanged(
-        "The partition goes to this queue for good, so that its records stay in order, and the topic does not have it "
-        "any more",
-        where=str(queue),
-        next_step="Give the topic its queues back, or let the partition be given another queue from here on "
-        "(on_replaced: continue)",
-    )
-
-
-def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue]) -> bool:
-    if queue.broker not in {one.broker for one in queues}:
-        check_registered(client, [queue.broker], str(queue))
-        raise TargetChanged(
-            "A queue that was written is not in the topic's route any more",
-            where=str(queue),
-            next_step="Start its broker again, or give up the open ranges: waybill offsets set --abandon",
-        )
-    return client.offsets.end(queue) >= position
-
-
-def invalid_rows(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, str, str]]:
-    """Rows that cannot be sent: too large, or with a key or tags that RocketMQ would cut. See `sdk.sink.Sink`."""
-    sizes, bodies = message_bytes(records), body_bytes(records)
-    properties = sizes - bodies
-    found = [
-        (int(row), "MessageTooLarge", f"The body takes {bodies[row]} bytes, allowed are {most_bytes} ({_WHO_ALLOWS})")
-        for row in np.flatnonzero(bodies > most_bytes)
-    ]
-    too_long = properties > MAX_PROPERTIES_BYTES
-    found += [
-        (int(row), "PropertiesTooLarge", f"Key, tags and headers take {properties[row] - MARK_BYTES} bytes, {_LEFT}")
-        for row in np.flatnonzero(too_long & (bodies <= most_bytes))
-    ]
-    found += _not_alone(records, np.flatnonzero(~too_long & (sizes > most_bytes) & (bodies <= most_bytes)))
-    return sorted([*found, *_with_separators(records, {row for row, _, _ in found})])
-
-
-def _not_alone(records: pa.RecordBatch, rows: NDArray[np.int64]) -> Iterator[tuple[int, str, str]]:
-    """Those of these rows, too long for a batch, that cannot go alone: a single message's properties are text."""
-    for row in rows:
-        try:
-            for name in {"headers", "message_id"} & {*records.schema.names}:
-                (records.column(name)[row].as_py() or b"").decode()
-        except UnicodeDecodeError:
-            yield int(row), "IllegalProperty", "The properties are not UTF-8, and the body is too large for a batch"
-
-
-def _with_separators(records: pa.RecordBatch, but: set[int]) -> Iterator[tuple[int, str, str]]:
-    """Rows whose key or tags hold a separator of RocketMQ's properties, which would cut them."""
-    for name in ("key", "tags"):
-        column = records.column(name)
-        if column.null_count == len(records):
-            continue
-        for row in np.flatnonzero(without_nulls(pc.match_substring_regex(column, _SEPARATORS), False).to_numpy(False)):
-            if int(row) not in but:
-                but.add(int(row))
-                yield int(row), "IllegalProperty", f"The {name} holds a control character (1 or 2)"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from connect_core.sdk.values import Json
-from connect_core.service.run_report import COUNTS
+from connect_core.work import COUNTS
 
 MOMENT = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
 

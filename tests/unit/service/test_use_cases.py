@@ -11,6 +11,7 @@ import pytest
 
 from connect_core.errors import ConfigError
 from connect_core.ledger import Backfill, Ledger
+from connect_core.sdk.plugin import TypedRecord
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Part, Reject
 from connect_core.service import (
@@ -18,12 +19,15 @@ from connect_core.service import (
     connectors,
     dead_letters,
     documents,
+    groups,
     health,
     offsets,
+    peeking,
     reports,
     rules,
     scheduled,
     schedules,
+    trying,
 )
 from connect_core.service.json_values import plain
 from connect_core.service.lag import ends_waiting, lag, plan
@@ -87,12 +91,30 @@ def test_changes_are_shown_before_anything_is_stored(folder: Path, said: list[st
 
 
 def test_each_end_of_a_document_is_looked_at(folder: Path, said: list[str]) -> None:
-    (checked,) = documents.check(
-        [Path("copy.yaml")], said.append, lambda role, side: [{"ok": True, "what": f"{role} {side.system}"}]
-    )
-    assert [one["what"] for one in checked["probe"]] == ["source file", "sink file"]
+    (checked,) = documents.check([Path("copy.yaml")], said.append, probe=True)
+    assert [(one["ok"], one["what"].split(":")[0]) for one in checked["probe"]] == [(True, "source"), (True, "sink")]
     (unasked,) = documents.check([Path("copy.yaml")], said.append)
     assert "probe" not in unasked
+
+
+def test_a_look_at_the_target_gives_bytes(opened: AtWork, folder: Path) -> None:
+    (folder / "out" / "copy.txt").write_bytes(b"one\ntw\xff\n")
+    assert peeking.newest("copy", 1) == {"name": "copy", "messages": [{"value": b"tw\xff"}]}
+
+
+def test_what_records_would_become(opened: AtWork) -> None:
+    with pytest.raises(ConfigError, match="copy has no rules"):
+        trying.newest(opened, "copy", 1)
+    rules.add(opened, "copy", "all", {"tags": "x"})
+    becomes = [{"rule": "all", "to": None, "tags": "x", "key": None}]
+    assert [(one["value"], one["becomes"]) for one in trying.newest(opened, "copy", 1)] == [(b"three", becomes)]
+    (by_hand,) = trying.typed(opened, "copy", TypedRecord(b"four", "t", None, None, (("a", "b"),)))
+    assert (by_hand["topic"], by_hand["value"], by_hand["becomes"]) == ("t", b"four", becomes)
+
+
+def test_files_have_no_consumer_groups(opened: AtWork) -> None:
+    with pytest.raises(ConfigError, match="has consumer groups"):
+        groups.translate(opened, "copy", "readers")
 
 
 def test_what_was_moved(opened: AtWork, run: str) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from connect_core.cli.probing import probe_side
 from connect_core.config import Written, check, load_settings
 from connect_core.errors import ConfigError
 from connect_core.sdk.plugin import (
@@ -22,6 +21,7 @@ from connect_core.sdk.plugin import (
     TypedRecord,
 )
 from connect_core.sdk.values import Json
+from connect_core.service.probing import probe_side
 from connect_core.systems import SYSTEMS
 from connect_core.work import Side
 

@@ -24,10 +24,11 @@ from connect_core.sdk.testing.driving import records
 from connect_core.systems.rocketmq.attributes import attribute_columns
 from connect_core.systems.rocketmq.columns import FEW, columns_of
 from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
+from connect_core.systems.rocketmq.invalid import invalid_rows
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, Parcel
-from connect_core.systems.rocketmq.sink import RocketMQSink, invalid_rows
+from connect_core.systems.rocketmq.sink import RocketMQSink
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)

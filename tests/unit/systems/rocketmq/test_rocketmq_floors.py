@@ -12,9 +12,10 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange, Range
+from connect_core.systems.rocketmq.floors import LOOK_BACK
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.routing import pins_of
-from connect_core.systems.rocketmq.sink import LOOK_BACK, RocketMQSink
+from connect_core.systems.rocketmq.sink import RocketMQSink
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
@@ -25,8 +26,9 @@ SOURCE = Partition("in/b/0")
 class Sink(RocketMQSink):
     """Over a cluster in memory."""
 
-    def __init__(self, cluster: MemoryCluster) -> None:
-        super().__init__(RocketMQSinkOptions.model_validate({"name_servers": "a:1", "topic": "out"}))
+    def __init__(self, cluster: MemoryCluster, on_replaced: str = "fail") -> None:
+        options = {"name_servers": "a:1", "topic": "out", "on_replaced": on_replaced}
+        super().__init__(RocketMQSinkOptions.model_validate(options))
 
         @contextmanager
         def client() -> Iterator[Client]:

@@ -101,8 +101,7 @@ def test_a_floor_of_before_that_keeps_nothing_is_not_compared() -> None:
 def test_where_that_is_tolerated_only_what_was_delivered_before_begins_anew() -> None:
     """A partition that has written since the topic was made anew keeps its floor."""
     cluster = topic(stored(0, b"of others"), ours(1, log=1), *(stored(n, b"of others") for n in range(2, 9)))
-    sink = Sink(cluster)
-    sink._options = sink._options.model_copy(update={"on_replaced": "continue"})
+    sink = Sink(cluster, on_replaced="continue")
     old = replace_partition(floor_at(3, ours(2)), SOURCE.id)
     new = floor_at(2, ours(1, log=1))
     sink.targets(0, [old, new], {"": 1})
@@ -130,8 +129,7 @@ def test_a_partition_that_was_idle_is_told_of_when_another_one_has_written_since
 
 def test_where_that_is_tolerated_an_idle_partition_begins_anew_as_well() -> None:
     """Else its next range would be looked for from a place of the former topic, and never be finished."""
-    sink = Sink(topic(*(stored(n, b"of others") for n in range(9)), ours(9, log=1)))
-    sink._options = sink._options.model_copy(update={"on_replaced": "continue"})
+    sink = Sink(topic(*(stored(n, b"of others") for n in range(9)), ours(9, log=1)), on_replaced="continue")
     idle = replace_partition(floor_at(3, ours(2)), SOURCE.id)
     sink.targets(0, [idle, floor_at(10, ours(9, log=1))], {"": 2})
     [begun] = sink.floors(wanted("partition"), [idle])
@@ -140,8 +138,7 @@ def test_where_that_is_tolerated_an_idle_partition_begins_anew_as_well() -> None
 
 def lane_of(cluster: Topic, item: OpenRange, on_replaced: str = "fail") -> QueueAppender:
     """What a lane writes with, as the sink opens it for a range of one queue."""
-    sink = Sink(cluster)
-    sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
+    sink = Sink(cluster, on_replaced=on_replaced)
     with sink._appender(cluster.client, QUEUES[0], lineage(item), item) as appender:
         return appender
 
@@ -170,8 +167,7 @@ def test_a_topic_that_is_made_anew_while_a_range_is_written_ends_it() -> None:
 @pytest.mark.parametrize("on_replaced", ["fail", "continue"])
 def test_an_open_range_of_a_topic_that_was_made_anew_is_not_looked_for_in_the_new_one(on_replaced: str) -> None:
     """Its floor is a place of the former topic: what was written since may stand before it."""
-    sink = Sink(topic(*(stored(n, b"of others") for n in range(9))))
-    sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
+    sink = Sink(topic(*(stored(n, b"of others") for n in range(9))), on_replaced=on_replaced)
     with pytest.raises(TargetChanged, match="another message at 2"):
         sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
 
@@ -190,8 +186,7 @@ def test_a_topic_that_was_made_anew_is_told_though_others_fill_it_only_while_it_
 ) -> None:
     """What a former attempt wrote to it stands before the floor, where nobody looks."""
     cluster = FilledMeanwhile({QUEUES[0]: MemoryQueue([stored(0, b"of others"), ours(1, log=1)])})
-    sink = Sink(cluster)
-    sink._options = sink._options.model_copy(update={"on_replaced": on_replaced})
+    sink = Sink(cluster, on_replaced=on_replaced)
     with pytest.raises(TargetChanged, match="another message at 2"):
         sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
 
@@ -306,8 +301,7 @@ def test_a_partition_whose_queue_is_gone_is_told_apart_and_the_others_go_on() ->
     assert told.gone.keys() == {SOURCE.id}
     assert isinstance(told.gone[SOURCE.id].as_error(), TargetChanged)
     assert told.by_partition == {"other": {"home": {"out": ["broker-a", 0]}}}
-    sink = Sink(cluster)
-    sink._options = sink._options.model_copy(update={"on_replaced": "continue"})
+    sink = Sink(cluster, on_replaced="continue")
     assert not sink.targets(0, [gone], {"": 1}).gone
 
 

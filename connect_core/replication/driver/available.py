@@ -1,0 +1,86 @@
+"""What there is to read, from where each partition of a task stands. Works on a `task_context`.
+
+What a source has chosen or seen there is kept in the ledger before anything is planned on it. Partitions that cannot be
+read, or of which records are lost, are put aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from connect_core.errors import Failure
+from connect_core.planning import Goal
+from connect_core.planning.backfill_plan import BackfillPlan, within
+from connect_core.replication.driver.errors import records_gone
+from connect_core.replication.driver.task_context import TaskContext
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Gap, Position
+
+
+def bounds(task: TaskContext) -> dict[Partition, Bounds]:
+    """What there is from each position on. A partition of which records are lost is put aside, unless somebody has
+    accepted that; so is one that cannot be read."""
+    plan = task.context.backfill_plan
+    seen = _bounds_on(task, plan) if plan else _bounds_from(task, task.asked())
+    meant = {partition: one for partition, one in seen.items() if task.lifecycle.reads(partition)}
+    bounds = task.lifecycle.readable(meant, _failures(task, meant))
+    task.end_offsets.saw(bounds)
+    return bounds
+
+
+def _bounds_from(task: TaskContext, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    """What the source has chosen is kept at once: where an unread partition begins, or what was seen where it
+    stands."""
+    task.beginnings.look(asked)
+    seen = task.source.available_offsets(asked)
+    first = {
+        one: Position(there.incarnation, there.begin, there.evidence)
+        for one, there in seen.items()
+        if there.chosen and not there.failure and _is_news(there, asked[one])
+    }
+    if first:
+        task.ledger.keep_seen(task.held.leases, task.uid, task.stream, first)
+        seen = task.source.available_offsets({**asked, **first})
+    return {one: _with_doubt(task, there) if asked[one] is None else there for one, there in seen.items()}
+
+
+def _with_doubt(task: TaskContext, there: Bounds) -> Bounds:
+    """Of a partition that is not known: a ledger that was restored may have forgotten it. What is not there any
+    more may then have been lost, or delivered and forgotten."""
+    if there.failure or there.pushes or not there.begin or not task.was_restored():
+        return there
+    reason = (
+        "the ledger was restored from a backup that does not know this partition: nobody can tell whether the"
+        f" records before {there.begin:,} were delivered"
+    )
+    return replace(there, gaps=(Gap(there.incarnation, 0, there.begin, reason, warns=True), *there.gaps))
+
+
+def _failures(task: TaskContext, bounds: Mapping[Partition, Bounds]) -> dict[Partition, Failure]:
+    found = {}
+    for partition, seen in bounds.items():
+        if seen.failure:
+            found[partition] = seen.failure
+        elif any(gap.loses for gap in seen.gaps) and not task.gaps_accepted():
+            gone = records_gone(task.command(), task.where(), partition, seen.gaps, seen.begin)
+            found[partition] = Failure.of(gone)
+    return found
+
+
+def _bounds_on(task: TaskContext, plan: BackfillPlan) -> dict[Partition, Bounds]:
+    """What is left of the parts that are moved next. Where one is done, the position moves to the one behind it."""
+    positions = task.positions()
+    if jumps := plan.jumps(positions):
+        who, why = f"run {task.summary.run_id}", "the next part"
+        task.ledger.import_offsets(task.held.leases, task.uid, task.stream, jumps, who=who, why=why)
+        positions |= jumps
+    parts = plan.ahead(positions)
+    bounds = task.source.available_offsets({partition: positions[partition] for partition in parts})
+    left = {partition: within(part, bounds[partition]) for partition, part in parts.items()}
+    task.end_offsets.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
+    return left
+
+
+def _is_news(there: Bounds, at: Position | None) -> bool:
+    return at is None or (at.incarnation, at.offset) == (there.incarnation, there.begin)

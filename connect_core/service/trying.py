@@ -1,0 +1,74 @@
+"""What the newest records of a source, or one that is typed, would become. Reads only, writes nothing.
+
+Each record is told with its topic, tags, key and value, and what `becomes` of it: nothing where it is filtered.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from connect_core.config import ConnectorDocument, load_document, revealed
+from connect_core.config.resolving import pipeline_of
+from connect_core.errors import ConfigError
+from connect_core.ledger import Connector
+from connect_core.replication.driver.dry_run import outputs_of
+from connect_core.sdk.plugin import TypedRecord
+from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA, encode_headers
+from connect_core.sdk.values import Json
+from connect_core.service.opened import Opened
+from connect_core.systems import SYSTEMS, checked
+from connect_core.work import Side
+
+_BY_HAND = """type one: --topic site/1/temp --payload '{"value": 1}'"""
+
+
+def newest(opened: Opened, name: str, last: int) -> list[Json]:
+    """Of the newest `last` records. Raises ConfigError where a source cannot be looked at without taking records, and
+    for a connector without rules, as the next one."""
+    connector = opened.ledger.connector(name)
+    document, source = _document(connector), opened.resolved(connector).source
+    _require_rules(document)
+    return _became(document, _newest(source, last))
+
+
+def typed(opened: Opened, name: str, record: TypedRecord) -> list[Json]:
+    """Of a record typed by hand."""
+    document = _document(opened.ledger.connector(name))
+    _require_rules(document)
+    made = SYSTEMS[document.source.system].typed(record)
+    row = made._asdict() | {"headers": encode_headers(made.headers), "offset": 0, "operation": OPERATION_NONE}
+    return _became(document, pa.RecordBatch.from_pylist([row], schema=RECORD_SCHEMA))
+
+
+def _document(connector: Connector) -> ConnectorDocument:
+    return load_document(connector.document, f"connector {connector.name}")
+
+
+def _require_rules(document: ConnectorDocument) -> None:
+    if not document.rules:
+        raise ConfigError(f"{document.name} has no rules", next_step=f"Add one: waybill rules add {document.name} RULE")
+
+
+def _newest(source: Side, last: int) -> pa.RecordBatch:
+    """With offsets that tell the rows of several queues apart."""
+    plugin = SYSTEMS[source.system]
+    if plugin.peek_source is None or plugin.source_options is None:
+        raise ConfigError(f"the records of {source.system} cannot be looked at without taking them", next_step=_BY_HAND)
+    table = plugin.peek_source(checked(plugin.source_options, revealed(source)), last)
+    columns = [
+        pa.array(range(len(table)), pa.int64()) if name == "offset" else table.column(name).combine_chunks()
+        for name in RECORD_SCHEMA.names
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
+
+def _became(document: ConnectorDocument, records: pa.RecordBatch) -> list[Json]:
+    told = [_told(row) | {"becomes": list[Json]()} for row in records.to_pylist()]
+    for rule, row in outputs_of(pipeline_of(document), records):
+        becomes = {name: row[name] for name in ("to", "tags", "key")}
+        told[row["offset"]]["becomes"].append({"rule": rule, **becomes})
+    return told
+
+
+def _told(row: Json) -> Json:
+    return {name: row[name] for name in ("topic", "tags", "key")} | {"value": row["value"] or b""}
