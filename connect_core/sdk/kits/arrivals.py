@@ -12,7 +12,7 @@ import base64
 import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -68,7 +68,7 @@ class Arrivals:
         self._unique, self._window = unique, window
         self._entries: dict[int, list[Entry]] = {}
         for entry in entries:
-            self._entries.setdefault(entry.key, []).append(entry)
+            self._entries.setdefault(entry.key, []).append(replace(entry))
         self._came: set[int] = set()
         """The numbers of the entries from before this connection whose messages came again."""
         self._owed: deque[Entry] = deque()

@@ -28,7 +28,8 @@ _LOOK_S = 0.1
 
 
 class Connection(Protocol):
-    """The author's way to the server. Each method raises Unreachable when the server does not answer."""
+    """The author's way to the server, an object of its own. Each method raises Unreachable when the server does not
+    answer."""
 
     def receive(self, most: int, limit_s: float) -> Sequence[Message]:
         """What has come, in order, at most `most` messages. Waits up to `limit_s` for the first one. What is given out
