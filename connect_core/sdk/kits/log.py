@@ -137,7 +137,7 @@ class LogSource(ABC):
             left_s = min(linger_s - (clock.monotonic() - came_at), limit.quantum_left_s())
             if something:
                 continue
-            if left_s <= 0:
+            if left_s <= 0 or not readers:
                 return
             self.wait_for({reader.log: reader.place for reader in readers.values()}, left_s)
 

@@ -114,7 +114,8 @@ class ReceivedSource(ABC):
                     batch = inbox.received(wait_s)
                     if isinstance(batch, Failure):
                         inboxes.remove(inbox)
-                    if batch is not None:
+                        yield inbox.wanted, batch
+                    elif batch is not None:
                         yield inbox.wanted, batch
                         inbox.acknowledge()
                         came_at = clock.monotonic()

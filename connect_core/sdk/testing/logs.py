@@ -112,11 +112,12 @@ class LogContract(SourceContract):
         assert at is not None
         assert at.incarnation == gap.incarnation + 1
 
-    def test_a_log_made_anew_under_a_range_is_not_taken_for_it(self, system: LogCase) -> None:
+    @pytest.mark.parametrize("records", [0, 300])
+    def test_a_log_made_anew_under_a_range_is_not_taken_for_it(self, system: LogCase, records: int) -> None:
         """Of a range that is the first one too: a later attempt must not find records in the target that are others."""
         planned = _planned(system)
         system.renew()
-        system.append(OTHERS)
+        system.append(OTHERS[:records])
         read: list[SourceBatch] = []
         with pytest.raises(Retriable):
             read += system.source().read(planned, limit())

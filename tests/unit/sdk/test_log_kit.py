@@ -169,6 +169,11 @@ def test_a_log_that_fails_stops_no_other() -> None:
         assert [partition for partition, _ in came[1:]] == [B]
 
 
+def test_following_ends_at_once_when_every_log_has_failed() -> None:
+    source = Several({"a": Refused("no")})
+    assert list(source.follow([live(A)], limit(), linger_s=600)) == [(live(A), Failure.of(Refused("no")))]
+
+
 def test_a_server_that_does_not_answer_stops_all() -> None:
     source = Several({"a": Unreachable("away")})
     with pytest.raises(Unreachable):

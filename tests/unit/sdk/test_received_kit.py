@@ -94,6 +94,17 @@ def test_of_what_is_confirmed_the_newest_are_remembered_and_of_the_others_all() 
     assert [one.arrival for one in kept if not one.confirmed] == [*range(1, 20, 2)]
 
 
+def test_what_a_server_has_forgotten_counts_as_not_acknowledged_again() -> None:
+    confirmed = [Entry(number, trace_of(f"c{number}"), True, True) for number in range(9)]
+    come = arrivals(*confirmed, window=2)
+    come.take([message("new"), message("c0")])
+    kept = entries_in(come.evidence(12))
+    assert [(one.arrival, one.sent, one.confirmed) for one in kept if not one.confirmed] == [
+        (0, False, False),
+        (10, False, False),
+    ]
+
+
 def test_a_position_that_a_person_has_set_knows_no_message() -> None:
     assert entries_in({}) == []
     assert evidence_of([], window=3) == {}
@@ -149,11 +160,13 @@ class Several(ReceivedSource):
 
 
 class Line:
+    """Whose server never answers acknowledgements."""
+
     def receive(self, most: int, limit_s: float) -> Sequence[Message]:
         return [message("x")]
 
     def acknowledge(self, upto: int) -> None:
-        return
+        raise Unreachable("The connection was lost")
 
 
 def live(name: str) -> Range:
@@ -173,11 +186,25 @@ def test_a_server_that_does_not_answer_stops_all() -> None:
         list(Several(a=Unreachable("away")).follow([live("a"), live("b")], limit(0.05), 1))
 
 
+def test_a_connection_that_breaks_while_it_acknowledges_ends_the_quantum_after_its_receipt() -> None:
+    """What is durable is settled all the same, as not known to be acknowledged."""
+    source, wanted = Several(), live("a")
+    batches = source.follow([wanted], limit(), 60)
+    _, batch = next(batches)
+    assert isinstance(batch, SourceBatch)
+    source.acknowledge(wanted, batch.next_offset)
+    with pytest.raises(Unreachable):
+        next(batches)
+    assert entries_in(source.evidence(wanted, 1)) == [Entry(0, trace_of("x"), sent=True)]
+
+
 def test_a_quantum_ends_when_the_server_may_send_no_more() -> None:
     source = Several()
     source.window = 3
-    (batch,) = [batch for _, batch in source.follow([live("a")], limit(), 60)][:1]
-    assert isinstance(batch, SourceBatch)
+    assert len(list(source.follow([live("a")], limit(), 60))) == 3
+
+
+def test_a_quantum_that_is_over_when_it_is_connected_looks_once() -> None:
     assert len(list(Several().follow([live("a")], limit(0), 60))) == 1
 
 
