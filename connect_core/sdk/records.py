@@ -162,17 +162,22 @@ class Record(NamedTuple):
     key: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     timestamp: datetime | None = None
+    topic: str | None = None
 
 
-def record_batch(records: Sequence[Record], first_offset: int) -> pa.RecordBatch:
-    """Records of RECORD_SCHEMA, numbered from `first_offset` on."""
-    given: dict[str, list[object]] = {
+def record_batch(
+    records: Sequence[Record], offsets: Sequence[int], traces: Sequence[int] | None = None
+) -> pa.RecordBatch:
+    """Records of RECORD_SCHEMA, with an offset each; `traces` are those of a source that pushes."""
+    given: dict[str, Sequence[object]] = {
+        "topic": [one.topic for one in records],
         "value": [one.value for one in records],
         "key": [one.key for one in records],
         "headers": [encode_headers(one.headers) if one.headers else None for one in records],
         "timestamp": [one.timestamp for one in records],
-        "offset": list(range(first_offset, first_offset + len(records))),
+        "offset": offsets,
         "operation": [OPERATION_NONE] * len(records),
+        **({} if traces is None else {"trace": traces}),
     }
     columns = [pa.array(given.get(field.name, [None] * len(records)), field.type) for field in RECORD_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)

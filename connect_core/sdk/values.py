@@ -21,23 +21,23 @@ from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import ScanResult
 
 Json = dict[str, Any]
-"""A JSON object: what is stored in the ledger as it is and means something only to its owner."""
+"""A JSON object that the ledger stores as it is. It means something only to its owner."""
 
 ORIGIN = "origin"
-"""The only thing in a source's evidence that others read: up to 16 letters, digits, `-` and `_`, the name of what is
-read under this incarnation. It stays the same however incarnations are counted, as they may be anew by a ledger that
-was restored. Missing or empty where a source has no such name."""
+"""The only entry of a source's evidence that others read: the name of what is read under this incarnation, up to 16
+letters, digits, `-` and `_`. It stays the same however incarnations are counted: a ledger that was restored may count
+them anew. Missing or empty where a source has no such name."""
 
 LIVE = "live"
-"""The stream of the ordinary runs; every backfill and replay has one of its own."""
+"""The stream of ordinary runs. Every backfill and replay has a stream of its own."""
 
 OPEN_END = 1 << 62
-"""The end of a live range, which nobody knows when it is planned. Behind every offset that there can be."""
+"""The end of a live range: it is unknown when the range is planned. Greater than every possible offset."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """The place in a partition that is read next. `evidence` is what the source saw there; only the source reads it."""
+    """The place in a partition that is read next. `evidence` is what the source saw there. Only the source reads it."""
 
     incarnation: int
     offset: int
@@ -58,10 +58,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Gap:
-    """Records of `[begin, end)` that cannot be had any more; `end` is None where nobody can know it.
+    """Records of `[begin, end)` that can no longer be read. `end` is None where it cannot be known.
 
-    An empty one says that a partition has ended, and that no record of it is known to be lost. One that `warns` says in
-    its reason what was noticed there, and that nobody can know whether it concerns this partition: it stops nothing.
+    An empty gap means that a partition has ended, and that no record of it is known to be lost. A gap that `warns` has
+    in its reason what was noticed there. It cannot be known whether that concerns this partition, so it stops nothing.
     """
 
     incarnation: int
@@ -78,18 +78,18 @@ class Gap:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What can be read of a partition now, from `begin` (where reading goes on) to `end`, exclusive.
+    """What can be read of a partition now, from `begin` (where reading continues) to `end`, exclusive.
 
-    `oldest` is the lowest readable offset. `evidence` lets the reader recognise what was seen here. `gaps` are told
-    when the committed position could not be continued; then `begin` is where reading could go on behind them.
-    `grows` says that whatever comes next is appended right behind `end`, so that a live range may follow it: not of a
-    file that was renamed, nor of a part that ends. `pushes` says that availability is known only by following
-    (`PushSource`): it has no end, and always something. `waiting` counts what stands behind `end` and is no whole
-    record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen` says that this look
-    has chosen where an unread partition begins, or has seen where it stands what a later one cannot see: it is kept.
-    `later` says that what is here came when the source had begun to look: a run that ends when all is moved that was
-    there when it began leaves it to the next one. `failure` says why this partition cannot be read now though the
-    others can: then nothing else here counts.
+    `oldest` is the lowest readable offset. `evidence` lets the reader recognise what was seen here. `gaps` are there
+    when reading could not continue at the committed position; `begin` is then the place after them.
+    `grows`: whatever comes next is appended directly after `end`, so that a live range may follow it. That is not so
+    for a file that was renamed, nor for a part that ends. `pushes`: only following shows what is available
+    (`PushSource`); the partition has no end, and may always have something. `waiting` counts what is after `end` and is
+    no whole record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen`: this look
+    has chosen where an unread partition begins, or has seen at its position what a later look cannot see; the ledger
+    keeps it. `later`: what is here came after the source had begun to look. A run that ends when everything is moved
+    that was there at its begin leaves it to the next run. `failure` is why this partition cannot be read now though the
+    others can; nothing else here counts then.
     """
 
     incarnation: int
@@ -107,7 +107,7 @@ class Bounds:
 
     @classmethod
     def unread(cls, at: Position | None, failure: Failure | None = None) -> Bounds:
-        """Of a partition that nobody looks at, or that cannot be looked at: nothing of it is to be read."""
+        """The bounds of a partition that was not looked at, or that cannot be looked at: nothing of it is read."""
         place = at or Position(0, 0)
         where = place.offset
         return cls(place.incarnation, where, where, where, place.evidence, grows=False, failure=failure)
@@ -115,8 +115,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Pins:
-    """What all attempts of a range share (delivery rule 8): document revision, pipeline digest, target, who planned it,
-    and by end (`source`, `sink`) what the file of its connection said then, references not resolved."""
+    """What all attempts of a range share (delivery rule 8): document revision, pipeline digest, target, and the code
+    that planned it. `connections` has, by end (`source`, `sink`), the content of its connection file at that time,
+    references not resolved."""
 
     revision: int
     pipeline: str
@@ -129,7 +130,7 @@ class Pins:
 class Range:
     """What is planned: one stretch of one partition in one stream, at most `max_records` and about `max_bytes` long.
 
-    `slot` numbers the partitions of a connector in order of appearance and never changes: 1:1 routing uses it. A live
+    `slot` numbers the partitions of a connector in order of appearance. It never changes; 1:1 routing uses it. A live
     range has no end (`OPEN_END`): its worker follows the source, and its receipt says how far it got.
     """
 
@@ -154,7 +155,7 @@ class Range:
 
     @property
     def give_up(self) -> str:
-        """The command by which a person gives it up while it is open."""
+        """The command with which a person gives the range up while it is open."""
         return "waybill offsets set --abandon" if self.stream == LIVE else "waybill backfills cancel"
 
     @property
@@ -164,11 +165,11 @@ class Range:
 
 
 class Floor(NamedTuple):
-    """Delivery rule 6: the lowest position of `target` at which a record of ours that is not settled can stand.
+    """Delivery rule 6: the lowest position of `target` at which a record of ours that is not settled can be.
 
-    `ahead` says that such a record was seen, so that nothing may be written before `scan` has looked. `partition_id`
-    is empty where a target has one position for all partitions (a file: its settled length). `evidence` is the
-    sink's: what it recognises the target by.
+    `ahead`: such a record was seen, so nothing may be written before `scan` has looked. `partition_id` is empty where a
+    target has one position for all partitions (a file: its settled length). `evidence` is what the sink recognises the
+    target by.
     """
 
     partition_id: str
@@ -179,11 +180,11 @@ class Floor(NamedTuple):
 
 
 class FloorMove(NamedTuple):
-    """Delivery rule 6: a floor as a receipt leaves it, and the position `begin` that it moves from. The ledger moves it
-    only when it stands there.
+    """Delivery rule 6: a floor as a receipt leaves it, and the position `begin` that it moves from. The ledger moves
+    the floor only if it is at `begin`.
 
-    Of one partition's floor `begin` is where it stood when its range was planned. Of a floor that all partitions share
-    it is where the range's writer began; those of one settle adjoin.
+    For a floor of one partition, `begin` is its position when its range was planned. For a floor that all partitions
+    share, it is the position at which the range's writer began; the moves of one settle adjoin.
     """
 
     begin: int
@@ -192,8 +193,8 @@ class FloorMove(NamedTuple):
 
 @dataclass(frozen=True)
 class OpenRange:
-    """A range as it stands in the ledger. `inherited` ranges were planned by an earlier attempt; `found` is what
-    `scan` has seen so far, None when nothing was looked for."""
+    """A range as the ledger has it. An `inherited` range was planned by an earlier attempt. `found` is what `scan` has
+    seen so far, None when nothing was looked for."""
 
     id: int
     range: Range
@@ -204,9 +205,9 @@ class OpenRange:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Who looks into a target or writes to it. `uid` is the connector's, a part of the coordinates of its records. Of
-    two attempts at one task the one with the higher `epoch` is the later, and the only one that may write.
-    `deadline_ns`: see `Limit`; 0 for none, which no run has. `holder` is who has the lease: a process, and a nonce."""
+    """The attempt that looks into a target or writes to it. `uid` is the connector's, and part of the coordinates of
+    its records. Of two attempts at one task, the one with the higher `epoch` is the later one, and only it may write.
+    `deadline_ns`: see `Limit`; 0 means none, which no run has. `holder` has the lease: a process, and a nonce."""
 
     uid: str
     epoch: int
@@ -215,14 +216,14 @@ class Attempt:
 
     @property
     def id(self) -> str:
-        """Of this attempt and no other: a task that has another number counts its epochs for itself."""
+        """Names this attempt and no other. The epoch alone does not: each task counts its own epochs."""
         return f"{self.holder} epoch {self.epoch}".strip()
 
 
 class Limit(NamedTuple):
-    """When a lane stops taking on records (`quantum_end_ns`) and the moment after which it may not write at all
-    (`deadline_ns`, delivery rule 1). Both on this host's CLOCK_BOOTTIME. `idle_s` is how long a source that pushes is
-    listened to, from when it is connected, while nothing comes at all."""
+    """When a lane stops accepting records (`quantum_end_ns`), and the moment after which it may not write at all
+    (`deadline_ns`, delivery rule 1). Both are on this host's CLOCK_BOOTTIME. `idle_s` is how long a worker listens to a
+    source that pushes while nothing comes at all, counted from when it is connected."""
 
     quantum_end_ns: int
     deadline_ns: int
@@ -237,7 +238,7 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Reject:
-    """A record that failed: `original` holds its bytes as read (cut at a limit), `offset` and `ordinal` say which."""
+    """A record that failed. `original` has its bytes as read (cut at a limit); `offset` and `ordinal` identify it."""
 
     offset: int
     ordinal: int
@@ -250,13 +251,13 @@ class Reject:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Records of RECORD_SCHEMA in offset order, each with one output. `next_offset` is the place to read on behind
-    them; `holes` are the stretches `[begin, end)` of offsets that held no record, in order, as the source met them;
-    `rejects` are records that could not even be read into a row; `filtered` are the offsets of those that the source
-    was told to leave out, in order; `doubtful` those of rows that may have been delivered before, where nobody can
-    tell, in order: one as often as there are such records that it stands for. `places` is int64 of shape (n, 2), in
-    order: where each record that was met begins, rows, rejects and filtered ones alike, and how many positions it
-    takes, as counted from what was read; None where a record takes one position."""
+    """Records of RECORD_SCHEMA in offset order, each with one output. `next_offset` is the place to continue at after
+    them. `holes` are the stretches `[begin, end)` of offsets that held no record, in order, as the source met them.
+    `rejects` are records that could not even be read into a row. `filtered` are the offsets, in order, of records that
+    the source leaves out because its options say so. `doubtful` are the offsets, in order, of rows that may have been
+    delivered before, where that cannot be known; an offset is repeated for each record that it represents. `places` is
+    int64 of shape (n, 2), in order: where each record begins that was met (rows, rejects and filtered ones alike), and
+    how many positions it takes, counted from what was read. None where each record takes one position."""
 
     records: pa.RecordBatch
     next_offset: int
@@ -273,13 +274,13 @@ class SourceBatch:
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a writer made durable of the range it was given.
+    """What a writer made durable of its range.
 
-    `behind` is, for each target, the position behind everything written there. `began` is, for each of them that has
-    one floor for all partitions, the position at which this writer began: where the one before it ended. Writers that
+    `behind` is, for each target, the position after everything written there. `began` is, for each target that has one
+    floor for all partitions, the position at which this writer began: where the writer before it ended. Writers that
     share what they flush began at the same position. `where` is for the receipt: which queues and offsets, which file
-    and bytes. `digest` is set by sinks whose stored form is not the record form.
-    `evidence` is what every target written is recognised by, `stands` what each of them is: what stands there last.
+    and bytes. `digest` is set by sinks whose stored form is not the record form. `evidence` is what every target that
+    was written is recognised by. `stands` has what is last in a target, by target; it counts before `evidence`.
     """
 
     records: int

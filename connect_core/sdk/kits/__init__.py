@@ -4,4 +4,6 @@ SimpleSink         writes, at least once
 KeyedSink          stores rows by their identity: what is stored again changes nothing
 TransactionSink    writes rows and a marker in one transaction, exactly once
 PolledSource       is asked for what comes behind a checkpoint
+LogSource          reads logs that have offsets of their own
+ReceivedSource     receives what a server sends, and acknowledges it
 """

@@ -162,7 +162,7 @@ class PolledSource(ABC):
     def _batch(self, page: _Page, wanted: Range, most: int | None = None) -> SourceBatch:
         first, end = max(page.at, wanted.begin), min(page.end, wanted.end)
         end = end if most is None else min(end, first + most)
-        return SourceBatch(record_batch(page.records[first - page.at : end - page.at], first), end)
+        return SourceBatch(record_batch(page.records[first - page.at : end - page.at], range(first, end)), end)
 
     def _bounds(self, partition: Partition, at: Position) -> Bounds:
         end = at.offset

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[3]
+OF_A_SOURCE = "{{version: 1, name: {name}, source: {{{name}: {{{options}}}}}, sink: {{file: {{path: out.txt}}}}}}\n"
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -31,7 +34,8 @@ def beside(tmp_path: Path) -> Path:
 def followed(folder: Path, commands: str) -> str:
     """What the commands of a page print. What they install is put beside them, not where the tests run from."""
     commands = commands.replace("pip install", "pip install --quiet --target installed")
-    environment = {**os.environ, "PYTHONPATH": str(folder / "installed")}
+    path = os.pathsep.join([str(folder / "installed"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands], cwd=folder, env=environment, capture_output=True, text=True
     )
@@ -49,16 +53,41 @@ def test_a_sink_is_written_in_ten_minutes(beside: Path) -> None:
     assert [path.read_text() for path in (beside / "spool").iterdir()] == ["one\ntwo\n"]
 
 
-def test_a_source_is_written_in_ten_minutes(beside: Path) -> None:
+def source_run(folder: Path, name: str, block: int, document: str) -> None:
+    """The source in this block of its page, installed under this name, moves what its document says."""
     _, commands = blocks("write-a-sink.md", "bash")
-    (beside / "waybill_ticks.py").write_text(blocks("write-a-source.md", "python")[0])
-    (beside / "pyproject.toml").write_text(blocks("write-a-sink.md", "toml")[0].replace("spool", "ticks"))
-    since = int(time.time()) // 60 - 250
-    document = blocks("write-a-source.md", "yaml")[0].replace("29300000", str(since))
+    (folder / f"waybill_{name}.py").write_text(blocks("write-a-source.md", "python")[block])
+    (folder / "pyproject.toml").write_text(blocks("write-a-sink.md", "toml")[0].replace("spool", name))
     own = re.sub(r"cat > copy.yaml <<'END'.*?END\n", "", commands, flags=re.DOTALL)
-    own = own.replace("cat spool/*\n", "").replace("copy.yaml", "ticks.yaml").replace(" copy", " ticks")
-    (beside / "ticks.yaml").write_text(document)
-    followed(beside, own)
+    own = own.replace("cat spool/*\n", "").replace("copy.yaml", f"{name}.yaml").replace(" copy", f" {name}")
+    (folder / f"{name}.yaml").write_text(document)
+    followed(folder, own)
+
+
+def test_a_source_is_written_in_ten_minutes(beside: Path) -> None:
+    since = int(time.time()) // 60 - 250
+    source_run(beside, "ticks", 0, blocks("write-a-source.md", "yaml")[0].replace("29300000", str(since)))
     minutes = (beside / "minutes.txt").read_text().splitlines()
     assert minutes[:250] == [f"minute {since + number}" for number in range(250)]
     assert len(minutes) in (250, 251)
+
+
+def test_the_log_of_the_page_moves_a_table(beside: Path) -> None:
+    path = beside / "events.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT)")
+        database.executemany("INSERT INTO events (body) VALUES (?)", [(f"event {number}",) for number in range(1200)])
+        database.execute("DELETE FROM events WHERE id <= 100")
+        database.commit()
+    source_run(beside, "events", 1, OF_A_SOURCE.format(name="events", options=f"path: {path}"))
+    assert (beside / "out.txt").read_text().splitlines() == [f"event {number}" for number in range(100, 1200)]
+
+
+def test_the_queue_of_the_page_empties_a_folder(beside: Path) -> None:
+    tray = beside / "tray"
+    tray.mkdir()
+    for number in range(25):
+        (tray / f"{number:03}.txt").write_text(f"message {number}")
+    source_run(beside, "tray", 2, OF_A_SOURCE.format(name="tray", options=f"folder: {tray}"))
+    assert (beside / "out.txt").read_text().splitlines() == [f"message {number}" for number in range(25)]
+    assert list(tray.iterdir()) == []

@@ -1,0 +1,87 @@
+"""A source that is made with a kit keeps the contract of its kind, whatever goes wrong in its server."""
+
+from __future__ import annotations
+
+import pytest
+
+from connect_core.sdk.testing.logs import LogCase, LogContract
+from connect_core.sdk.testing.memory_sources import InboxServer, LogServer, MemoryInbox, MemoryLog
+from connect_core.sdk.testing.received import ReceivedCase, ReceivedContract
+
+
+class Log(LogCase):
+    sparse = False
+
+    def __init__(self, page: int = 17) -> None:
+        self.server = LogServer(None, page=page)
+
+    def source(self) -> MemoryLog:
+        return MemoryLog(self.server, sparse=self.sparse)
+
+    def append(self, values: list[bytes]) -> None:
+        self.server.append(values)
+
+    def expire(self, records: int) -> None:
+        self.server.expire(records)
+
+    def cut(self, records: int) -> None:
+        self.server.cut(records)
+
+    def renew(self) -> None:
+        self.server.renew()
+
+    def remove(self) -> None:
+        self.server.remove()
+
+
+class SparseLog(Log):
+    sparse = True
+
+
+class Inbox(ReceivedCase):
+    unique = True
+
+    def __init__(self) -> None:
+        self.server = InboxServer()
+
+    def source(self) -> MemoryInbox:
+        return MemoryInbox(self.server, unique=self.unique)
+
+    def append(self, values: list[bytes]) -> None:
+        self.server.append(values)
+
+    def shuffle(self, seed: int) -> None:
+        self.server.shuffle(seed)
+
+    def forget(self, messages: int) -> None:
+        self.server.forget(messages)
+
+
+class InboxByContent(Inbox):
+    """A server whose messages have no ids."""
+
+    unique = False
+
+
+class TestALog(LogContract):
+    @pytest.fixture(params=[17, 1, 1000])
+    def system(self, request: pytest.FixtureRequest) -> Log:
+        return Log(page=request.param)
+
+
+class TestASparseLog(LogContract):
+    @pytest.fixture
+    def system(self) -> SparseLog:
+        return SparseLog()
+
+
+class TestAnInbox(ReceivedContract):
+    @pytest.fixture
+    def system(self) -> Inbox:
+        return Inbox()
+
+
+class TestAnInboxByContent(ReceivedContract):
+    @pytest.fixture
+    def system(self) -> InboxByContent:
+        return InboxByContent()
