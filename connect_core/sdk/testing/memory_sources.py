@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from connect_core import clock
-from connect_core.sdk.kits.log import Ends, Fetched, LogSource
+from connect_core.sdk.kits.log_source import Ends, Fetched, LogSource
 from connect_core.sdk.kits.received import Message, ReceivedSource
 from connect_core.sdk.records import Record
 

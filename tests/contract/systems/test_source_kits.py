@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.sdk.testing.logs import LogCase, LogContract
+from connect_core.sdk.testing.log_sources import LogCase, LogSourceContract
 from connect_core.sdk.testing.memory_sources import InboxServer, LogServer, MemoryInbox, MemoryLog
 from connect_core.sdk.testing.received import ReceivedCase, ReceivedContract
 
@@ -63,13 +63,13 @@ class InboxByContent(Inbox):
     unique = False
 
 
-class TestALog(LogContract):
+class TestALog(LogSourceContract):
     @pytest.fixture(params=[17, 1, 1000])
     def system(self, request: pytest.FixtureRequest) -> Log:
         return Log(page=request.param)
 
 
-class TestASparseLog(LogContract):
+class TestASparseLog(LogSourceContract):
     @pytest.fixture
     def system(self) -> SparseLog:
         return SparseLog()

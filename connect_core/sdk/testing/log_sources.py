@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from connect_core.errors import OffsetGone, Retriable
-from connect_core.sdk.kits.log import LogSource
+from connect_core.sdk.kits.log_source import LogSource
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.failing import Failing, Killed
@@ -51,7 +51,7 @@ class LogCase(ABC):
         pytest.skip("no log is deleted here")
 
 
-class LogContract(SourceContract):
+class LogSourceContract(SourceContract):
     """`system` is a fixture of yours: a fresh `LogCase`."""
 
     def test_what_expired_before_it_was_read_is_a_gap(self, system: LogCase) -> None:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from connect_core.errors import ConfigError, Failure, OffsetGone, PartitionUnreachable, Refused, Retriable, Unreachable
-from connect_core.sdk.kits.log import Ends, Fetched, LogSource
 from connect_core.sdk.kits.log_positions import Mark
+from connect_core.sdk.kits.log_source import Ends, Fetched, LogSource
 from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.memory_sources import LogServer, MemoryLog
