@@ -8,5 +8,9 @@ class TestMySink(SinkContract):
 import pytest
 
 pytest.register_assert_rewrite(
-    "connect_core.sdk.testing.sinks", "connect_core.sdk.testing.sources", "connect_core.sdk.testing.kits"
+    "connect_core.sdk.testing.sinks",
+    "connect_core.sdk.testing.sources",
+    "connect_core.sdk.testing.kits",
+    "connect_core.sdk.testing.logs",
+    "connect_core.sdk.testing.commits",
 )
