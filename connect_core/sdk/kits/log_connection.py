@@ -46,7 +46,8 @@ class Connection(Protocol):
         """The names of the logs that the target has, in an order that does not change; new ones come last."""
 
     def begin(self, log: str) -> int:
-        """0 while the log has all of its records; else the position of the oldest one that it still has."""
+        """0 while the log has all of its records; else the position of the oldest one that it still has, or its end
+        when it has none."""
 
     def end(self, log: str) -> int:
         """A position behind every record that the log has acknowledged, to whomever. Returns when all of them can be
