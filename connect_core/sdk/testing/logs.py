@@ -167,12 +167,13 @@ class LogContract(RefusingContract):
         assert (found.failure, found.there(), found.possible_duplicates) == (None, 0, 20)
 
     def test_a_floor_that_would_expire_is_moved(self, target: LogCase) -> None:
-        """A log that got nothing of the partition for long is no reason to stop it."""
+        """A log that got nothing of the partition for long is no reason to stop it, also when an attempt dies before it
+        has written anything."""
         ledger = Ledger(target)
         ledger.attempt(10, settle_at=10)
         self._others_write(target, 30)
         target.expire(20)
-        ledger.attempt(20, settle_at=None)
+        ledger.planned(target.sink(), 20)
         ledger.attempt(20, settle_at=20)
         assert [value for value in target.content() if value.isdigit()] == numbers(20)[10:]
 
