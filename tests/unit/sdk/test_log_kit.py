@@ -201,6 +201,92 @@ def test_a_look_waits_for_the_requests_of_senders_that_died(monkeypatch: pytest.
     assert waited == [0.7]
 
 
+def others(log: Journal, count: int) -> None:
+    log.append("log", [None] * count, [b"of others"] * count)
+
+
+def test_a_late_request_that_a_plan_has_moved_past_is_surplus() -> None:
+    log = journal()
+    stored(log, range(5))
+    floor = Floor(PARTITION.id, "memory/log", 5)
+    stored(log, [3, 4])
+    others(log, 30)
+    log.expire(3)
+    sink = MemoryLog(log)
+    wanted = planned(sink, 5, floors=[floor])
+    (moved,) = sink.floors(wanted, [floor])
+    assert moved.position == 37
+    with sink.writer(attempt(), OpenRange(1, wanted, (moved,))) as writer:
+        writer.write(records([b"5"], 5), limit())
+        assert writer.flush(limit()).duplicates == 2
+
+
+def test_what_was_settled_and_forgotten_is_no_surplus() -> None:
+    log = journal()
+    stored(log, range(20))
+    sink = MemoryLog(log)
+    wanted = planned(sink, 10)
+    found = scanned(sink, OpenRange(1, wanted, sink.floors(wanted, (), restored=True)))
+    assert (found.duplicates(40), found.count_below(40)) == (0, 10)
+
+
+def test_a_record_that_lacks_an_output_is_not_taken_for_whole() -> None:
+    log = journal()
+    sink = MemoryLog(log)
+    wanted = planned(sink)
+    item = OpenRange(1, wanted, sink.floors(wanted, ()))
+    batch = records([b"0", b"1a"], offset=[0, 1], ordinal=[0, 0], outputs=[1, 2])
+    log.append("log", marks(LINEAGE, batch), [b"0", b"1a"])
+    found = scanned(sink, item)
+    assert found.doubtful_from(0, 2) == 1
+
+
+def test_a_log_that_was_made_anew_is_not_searched() -> None:
+    log = journal()
+    stored(log, range(10))
+    sink = MemoryLog(log)
+    wanted = planned(sink, 10)
+    evidence = {"at": 9, "mark": marks(LINEAGE, records([b"9"], 9))[0]}
+    item = OpenRange(1, wanted, (Floor(PARTITION.id, "memory/log", 10, evidence=evidence),))
+    assert scanned(sink, item).complete
+    log.recreate()
+    others(log, 30)
+    with pytest.raises(TargetChanged, match="another record at 9"):
+        scanned(sink, item)
+
+
+def test_a_log_that_ends_before_a_floor_has_lost_records() -> None:
+    """Also where nothing is known of the record before it."""
+    floor = Floor(PARTITION.id, "memory/log", 10)
+    with pytest.raises(TargetChanged, match="ends at 0, before 10"):
+        planned(MemoryLog(journal()), 10, floors=[floor])
+
+
+def test_a_log_that_goes_back_ends_the_range_at_once() -> None:
+    log = journal()
+    sink = MemoryLog(log)
+    wanted = planned(sink)
+    with sink.writer(attempt(), OpenRange(1, wanted, sink.floors(wanted, ()))) as writer:
+        writer.write(records([b"0", b"1"]), limit())
+        log.recreate()
+        with pytest.raises(TargetChanged, match="ends at 0, before 2"):
+            writer.write(records([b"2"], 2), limit())
+
+
+def test_no_more_than_some_records_of_others_are_read_before_the_first_batch() -> None:
+    log = journal()
+    sink = MemoryLog(log)
+    sink.look_back = 150
+    wanted = planned(sink)
+    item = OpenRange(1, wanted, sink.floors(wanted, ()))
+    others(log, 1_000)
+    with sink.writer(attempt(), item) as writer:
+        writer.write(records([b"0"]), limit())
+        log.reads = 0
+        writer.flush(limit())
+    assert log.reads == 3  # the anchor, and two pages of a hundred
+
+
 def test_partitions_of_one_lane_share_a_log_without_reading_each_other() -> None:
     log = journal()
     sink = MemoryLog(log)
