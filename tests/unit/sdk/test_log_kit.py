@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from pyarrow import RecordBatch
 
 from connect_core import clock
 from connect_core.errors import Retriable, TargetChanged
-from connect_core.sdk.kits.log_connection import Entry, Slice
+from connect_core.sdk.kits.log_connection import Entry, Place, Slice
 from connect_core.sdk.kits.log_marks import Damaged, Elsewhere, Mark, Recogniser, marks
 from connect_core.sdk.kits.log_writer import uncovered
 from connect_core.sdk.records import Coordinates, Lineage, Partition
@@ -285,6 +286,36 @@ def test_no_more_than_some_records_of_others_are_read_before_the_first_batch() -
         log.reads = 0
         writer.flush(limit())
     assert log.reads == 3  # the anchor, and two pages of a hundred
+
+
+def test_a_late_request_within_a_batch_is_surplus(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = journal()
+    sink = MemoryLog(log)
+    wanted = planned(sink)
+    item = OpenRange(1, wanted, sink.floors(wanted, ()))
+    appending = MemoryLog.Connection.append
+
+    def interrupted(one: MemoryLog.Connection, name: str, each: Sequence[str], batch: RecordBatch) -> Place:
+        first = appending(one, name, each[:1], batch.slice(0, 1))
+        stored(log, [1])
+        return first._replace(behind=appending(one, name, each[1:], batch.slice(1)).behind)
+
+    monkeypatch.setattr(MemoryLog.Connection, "append", interrupted)
+    with sink.writer(attempt(), item) as writer:
+        writer.write(records([b"0", b"1", b"2"]), limit())
+        delivered = writer.flush(limit())
+    assert (delivered.records, delivered.duplicates, delivered.behind) == (3, 1, {"memory/log": 4})
+
+
+def test_what_was_found_is_what_a_log_is_known_by_when_nothing_is_written() -> None:
+    log = journal()
+    sink = MemoryLog(log)
+    wanted = planned(sink)
+    item = OpenRange(1, wanted, sink.floors(wanted, ()))
+    stored(log, range(3))
+    with sink.writer(attempt(), replace(item, found=scanned(sink, item))) as writer:
+        stands = writer.flush(limit()).stands
+    assert stands == {"memory/log": {"at": 2, "mark": marks(LINEAGE, records([b"2"], 2))[0]}}
 
 
 def test_partitions_of_one_lane_share_a_log_without_reading_each_other() -> None:
