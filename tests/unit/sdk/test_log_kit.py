@@ -288,6 +288,26 @@ def test_no_more_than_some_records_of_others_are_read_before_the_first_batch() -
     assert log.reads == 3  # the anchor, and two pages of a hundred
 
 
+def test_a_batch_ends_between_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a writer whose quantum is over has taken all outputs of a record, or none."""
+    log, sizes = journal(), []
+    sink = MemoryLog(log)
+    wanted = planned(sink)
+    item = OpenRange(1, wanted, sink.floors(wanted, ()))
+    appending = MemoryLog.Connection.append
+
+    def append(one: MemoryLog.Connection, name: str, each: Sequence[str], batch: RecordBatch) -> Place:
+        sizes.append(len(batch))
+        return appending(one, name, each, batch)
+
+    monkeypatch.setattr(MemoryLog.Connection, "append", append)
+    rows = range(1_500)
+    batch = records([b"x" for _ in rows], offset=[row // 3 for row in rows], ordinal=[row % 3 for row in rows])
+    with sink.writer(attempt(), item) as writer:
+        assert writer.write(batch, limit()) == 1_500
+    assert sizes == [1_002, 498]
+
+
 def test_a_late_request_within_a_batch_is_surplus(monkeypatch: pytest.MonkeyPatch) -> None:
     log = journal()
     sink = MemoryLog(log)
