@@ -1,7 +1,7 @@
 """A sink that appends to a log which keeps coordinates with each record: exactly once, by reading back.
 
 Each partition goes to one log of the target, in order. What an attempt that died has left is found by its coordinates.
-A floor's target is one log: `target/log`.
+A floor's target is one log: `target#log`.
 """
 
 from __future__ import annotations
@@ -175,11 +175,11 @@ class LogSink(OneTarget, ABC):
         return floor
 
     def _floor_name(self, log: str) -> str:
-        return f"{self.target}/{log}"
+        return f"{self.target}#{log}"
 
     def _log_of(self, name: str) -> str | None:
         """The log of a floor; None of a floor that another target has."""
-        begins = f"{self.target}/"
+        begins = f"{self.target}#"
         return name.removeprefix(begins) if name.startswith(begins) else None
 
     def _log_gone(self, log: str) -> Failure:

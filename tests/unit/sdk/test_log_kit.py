@@ -109,7 +109,7 @@ def test_a_record_of_a_later_incarnation_holds_the_floor() -> None:
     item = OpenRange(1, wanted, sink.floors(wanted, ()))
     stored(log, [0, 1])
     stored(log, [0], LINEAGE._replace(incarnation=1))
-    assert scanned(sink, item).lowest_from(40) == {"memory/log": 2}
+    assert scanned(sink, item).lowest_from(40) == {"memory#log": 2}
 
 
 def test_a_partition_stays_in_its_log_when_there_are_more() -> None:
@@ -117,18 +117,24 @@ def test_a_partition_stays_in_its_log_when_there_are_more() -> None:
     sink = MemoryLog(log)
     wanted = replace(planned(sink), slot=3)
     floors = sink.floors(wanted, ())
-    assert [floor.target for floor in floors] == ["memory/b"]
+    assert [floor.target for floor in floors] == ["memory#b"]
     log.logs |= {"c": Log(), "d": Log()}
     again = MemoryLog(log)
     later = replace(planned(again, floors=floors), slot=2)
-    assert [floor.target for floor in again.floors(later, floors)] == ["memory/b"]
+    assert [floor.target for floor in again.floors(later, floors)] == ["memory#b"]
 
 
 def test_a_partition_whose_log_is_gone_stops_alone() -> None:
-    floor = Floor(PARTITION.id, "memory/gone", 0)
-    gone = MemoryLog(journal()).targets(0, (floor, Floor("another", "memory/log", 0)), {}).gone
+    floor = Floor(PARTITION.id, "memory#gone", 0)
+    gone = MemoryLog(journal()).targets(0, (floor, Floor("another", "memory#log", 0)), {}).gone
     assert list(gone) == [PARTITION.id]
     assert gone[PARTITION.id].family == TargetChanged.__name__
+
+
+def test_floors_of_the_target_before_say_nothing_of_this_one() -> None:
+    before = Floor(PARTITION.id, "memory/log#log", 7)
+    found = MemoryLog(journal()).targets(0, (before,), {})
+    assert (found.gone, found.by_partition) == ({}, {})
 
 
 def test_a_restored_ledger_learns_in_which_log_a_partition_stands() -> None:
@@ -137,7 +143,7 @@ def test_a_restored_ledger_learns_in_which_log_a_partition_stands() -> None:
     sink = MemoryLog(log)
     wanted = planned(sink)
     item = OpenRange(1, wanted, sink.floors(wanted, (), restored=True))
-    assert [floor.target for floor in item.floors] == ["memory/a", "memory/b"]
+    assert [floor.target for floor in item.floors] == ["memory#a", "memory#b"]
     found = scanned(sink, item)
     assert sink.home_found(replace(item, found=found)) == {"home": "b"}
     wanted.pins.target["home"] = "b"
@@ -152,7 +158,7 @@ def test_a_search_is_continued_where_it_stopped() -> None:
     stored(log, range(300))
     first = scanned(sink, item, limit_s=0)
     assert (first.complete, first.there()) == (False, 0)
-    rest = scanned(sink, replace(item, found=replace(first, scanned={"memory/log": 100})))
+    rest = scanned(sink, replace(item, found=replace(first, scanned={"memory#log": 100})))
     assert (rest.complete, rest.there()) == (True, 200)
 
 
@@ -209,7 +215,7 @@ def others(log: Journal, count: int) -> None:
 def test_a_late_request_that_a_plan_has_moved_past_is_surplus() -> None:
     log = journal()
     stored(log, range(5))
-    floor = Floor(PARTITION.id, "memory/log", 5)
+    floor = Floor(PARTITION.id, "memory#log", 5)
     stored(log, [3, 4])
     others(log, 30)
     log.expire(3)
@@ -248,7 +254,7 @@ def test_a_log_that_was_made_anew_is_not_searched() -> None:
     sink = MemoryLog(log)
     wanted = planned(sink, 10)
     evidence = {"at": 9, "mark": marks(LINEAGE, records([b"9"], 9))[0]}
-    item = OpenRange(1, wanted, (Floor(PARTITION.id, "memory/log", 10, evidence=evidence),))
+    item = OpenRange(1, wanted, (Floor(PARTITION.id, "memory#log", 10, evidence=evidence),))
     assert scanned(sink, item).complete
     log.recreate()
     others(log, 30)
@@ -258,7 +264,7 @@ def test_a_log_that_was_made_anew_is_not_searched() -> None:
 
 def test_a_log_that_ends_before_a_floor_has_lost_records() -> None:
     """Also where nothing is known of the record before it."""
-    floor = Floor(PARTITION.id, "memory/log", 10)
+    floor = Floor(PARTITION.id, "memory#log", 10)
     with pytest.raises(TargetChanged, match="ends at 0, before 10"):
         planned(MemoryLog(journal()), 10, floors=[floor])
 
@@ -324,7 +330,7 @@ def test_a_late_request_within_a_batch_is_surplus(monkeypatch: pytest.MonkeyPatc
     with sink.writer(attempt(), item) as writer:
         writer.write(records([b"0", b"1", b"2"]), limit())
         delivered = writer.flush(limit())
-    assert (delivered.records, delivered.duplicates, delivered.behind) == (3, 1, {"memory/log": 4})
+    assert (delivered.records, delivered.duplicates, delivered.behind) == (3, 1, {"memory#log": 4})
 
 
 def test_what_was_found_is_what_a_log_is_known_by_when_nothing_is_written() -> None:
@@ -335,7 +341,7 @@ def test_what_was_found_is_what_a_log_is_known_by_when_nothing_is_written() -> N
     stored(log, range(3))
     with sink.writer(attempt(), replace(item, found=scanned(sink, item))) as writer:
         stands = writer.flush(limit()).stands
-    assert stands == {"memory/log": {"at": 2, "mark": marks(LINEAGE, records([b"2"], 2))[0]}}
+    assert stands == {"memory#log": {"at": 2, "mark": marks(LINEAGE, records([b"2"], 2))[0]}}
 
 
 def test_partitions_of_one_lane_share_a_log_without_reading_each_other() -> None:
@@ -357,7 +363,7 @@ def test_a_person_who_gives_up_a_range_need_not_look_where_nothing_is_left() -> 
     log = journal()
     stored(log, range(20))
     log.expire(5)
-    floors = [Floor(PARTITION.id, "memory/log", 2), Floor(PARTITION.id, "memory/log", 9), Floor("", "another", 1)]
+    floors = [Floor(PARTITION.id, "memory#log", 2), Floor(PARTITION.id, "memory#log", 9), Floor("", "another", 1)]
     assert [floor.position for floor in MemoryLog(log).within(floors)] == [5, 9, 1]
 
 
