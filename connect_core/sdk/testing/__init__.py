@@ -11,6 +11,6 @@ pytest.register_assert_rewrite(
     "connect_core.sdk.testing.sinks",
     "connect_core.sdk.testing.sources",
     "connect_core.sdk.testing.kits",
-    "connect_core.sdk.testing.logs",
+    "connect_core.sdk.testing.log_sinks",
     "connect_core.sdk.testing.commits",
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from connect_core.sdk.kits.log_connection import Entry, Place, Slice
-from connect_core.sdk.kits.logs import LogSink
+from connect_core.sdk.kits.log_sink import LogSink
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.testing.memory import HATED, values_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
-from connect_core.sdk.testing.logs import LogContract
+from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.memory import (
     HATED,
     Database,
@@ -118,19 +118,19 @@ class TestAKeyedSink(KeyedContract):
         return Shelf()
 
 
-class TestALogSink(LogContract):
+class TestALogSink(LogSinkContract):
     @pytest.fixture
     def target(self) -> Records:
         return Records(Journal())
 
 
-class TestALogSinkWhosePositionsDoNotAdjoin(LogContract):
+class TestALogSinkWhosePositionsDoNotAdjoin(LogSinkContract):
     @pytest.fixture
     def target(self) -> Records:
         return Records(Journal(step=10))
 
 
-class TestALogSinkWhoseRecordsAppearLater(LogContract):
+class TestALogSinkWhoseRecordsAppearLater(LogSinkContract):
     @pytest.fixture
     def target(self) -> Records:
         return Records(Journal(lags=True))

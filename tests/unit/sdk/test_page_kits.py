@@ -14,7 +14,7 @@ import pytest
 
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.commits import CommitContract
-from connect_core.sdk.testing.logs import LogContract
+from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.sinks import SimpleCase
 
 PAGE = Path(__file__).parents[3] / "docs" / "write-a-sink.md"
@@ -80,7 +80,7 @@ class FolderCase(SimpleCase):
         sink.commit([], "others", "", sink.last("others").commit)
 
 
-class TestTheJournalOfThePage(LogContract):
+class TestTheJournalOfThePage(LogSinkContract):
     @pytest.fixture
     def target(self, tmp_path: Path) -> JournalCase:
         return JournalCase(tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from connect_core.errors import Retriable, TargetChanged, Unreachable
 from connect_core.sdk.kits.log_connection import Place
 from connect_core.sdk.kits.log_marks import marks
-from connect_core.sdk.kits.logs import LogSink
+from connect_core.sdk.kits.log_sink import LogSink
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Sink, Writer
@@ -66,7 +66,7 @@ class _TearingCase:
         return sink  # type: ignore[no-any-return]
 
 
-class LogContract(RefusingContract):
+class LogSinkContract(RefusingContract):
     calls = 16
 
     def test_a_batch_that_was_stored_in_part_is_completed(self, target: LogCase) -> None:
