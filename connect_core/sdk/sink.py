@@ -25,9 +25,9 @@ from connect_core.sdk.values import (
 
 @dataclass(frozen=True)
 class Targets:
-    """What a sink's targets look like when a run starts. A range planned now takes `pins`, or those of its topic, and
-    what its partition adds to them (`by_partition`, by id): where it has gone before (delivery rule 25). Of partitions
-    that are `gone` that is not there any more: nothing of them can be planned."""
+    """The targets of a sink when a run starts. A range that is planned now takes `pins`, or the pins of its topic, and
+    what its partition adds to them (`by_partition`, by id): where it was written before (delivery rule 25). For the
+    partitions in `gone` that place no longer exists: none of their ranges can be planned."""
 
     pins: Json
     single_lane: bool = False
@@ -41,8 +41,8 @@ class Targets:
 
 @dataclass(frozen=True)
 class Scan:
-    """What to look for in the targets (delivery rule 7): records of ours of these ranges. Read-only, at most `limit_s`
-    long; goes on from each range's `found`."""
+    """What to look for in the targets (delivery rule 7): our records of these ranges. Read-only, at most `limit_s`
+    long; continues from each range's `found`."""
 
     attempt: Attempt
     ranges: tuple[OpenRange, ...]
@@ -50,89 +50,93 @@ class Scan:
 
 
 class Writer(Protocol):
-    """One lane's way into a target, for one range. Used in one thread."""
+    """Writes one range into a target, for one lane. Used in one thread."""
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
-        """Takes rows, in order; may buffer. Returns how many it took: fewer than all when the quantum is over. Of the
-        outputs of one record (rows with the same offset) it takes all or none: a range ends between records."""
+        """Takes rows, in order; may buffer them. Returns how many rows it took: fewer than all when the quantum is
+        over. It takes all outputs of a record (rows with the same offset) or none: a range ends between records."""
 
     def flush(self, limit: Limit) -> Delivered:
-        """Everything taken is durable when this returns, and told of. Raises when that cannot be said of all of it. May
-        be called again when more was taken."""
+        """Returns when all rows taken are durable and counted. Raises when this is not certain for every row. May be
+        called again after more rows were taken."""
 
 
 OnRefused: TypeAlias = Callable[[pa.RecordBatch, str, str], None]
-"""Takes one row that was refused, the class of the refusal, and a message without anything of the record. Raises
-TooManyRejects where that is not tolerated: then nothing behind the row may be written."""
+"""Receives one refused row, the class of the refusal, and a message that contains nothing of the record. Raises
+TooManyRejects when the document does not tolerate it: then nothing after the row may be written."""
 
 
 @runtime_checkable
 class Refusable(Protocol):
-    """A writer whose target may refuse a single record for good, although `invalid_rows` let it pass. Nothing of a
-    refused row is in the target, and `flush` does not count it."""
+    """A writer whose target may refuse a single record for good, although `invalid_rows` let it pass. The target holds
+    nothing of a refused row, and `flush` does not count it."""
 
     on_refused: OnRefused | None
-    """Who is told, in `write` or `flush`, of rows that were taken. While it is None a refusal is raised."""
+    """Called in `write` or `flush` for each refused row among those taken. While it is None a refusal is raised."""
 
 
 class Sink(Protocol):
-    """Writes a system. Built from the same options on driver and worker, cheap to build; holds no connection.
+    """Writes a system. Driver and worker build it from the same options. It is cheap to build and holds no connection.
 
-    `scan_tells_records` says whether `scan` tells of each record whether it is there, with its trace.
+    `scan_tells_records`: whether `scan` reports for each record whether it is in the target, with its trace.
     """
 
     scan_tells_records: bool
 
     def target_leases(self, task: int) -> tuple[str, ...]:
-        """Driver: names of the target leases that `task` must hold (one writer at a time); often none. Pure."""
+        """Driver: the names of the target leases that `task` must hold (one writer at a time); often none. Pure."""
 
     def pinned_target_leases(self, target: Json) -> tuple[str, ...]:
-        """Driver: as `target_leases`, for a target that a range has pinned, whatever the document says since. Pure."""
+        """Driver: the same for a target that a range has pinned, even if the document has changed since. Pure."""
 
     def reaches(self, target: Json, name: str) -> bool:
-        """Driver: whether `scan` looks into the target of the floor `name` for a range that has pinned `target`. A
-        floor that it does not reach stays as it is, until a range is planned that does. Pure."""
+        """Driver: whether `scan`, for a range that has pinned `target`, looks into the target of the floor `name`. A
+        floor that it does not reach keeps its position until a range that reaches it is planned. Pure."""
 
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
-        """Driver, once a run and when new topics come, with the leases held: creates what is missing, compares the
-        targets with `floors`. `topics` are those of the partitions (`Source.topic`), with the number of these.
+        """Driver, once per run and when new topics appear, while it holds the leases: creates what is missing, and
+        compares the targets with `floors`. `topics` maps each topic of the partitions (`Source.topic`) to the number
+        of its partitions.
 
-        Raises TargetChanged when the target ends before a floor or is not what was settled.
+        Raises TargetChanged when a target ends before a floor, or is not the one that was settled.
         """
 
     def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
-        """Driver, before a range is planned: one floor for each target that its records can reach. Those in `known`
-        as they stand; for a missing one the target's end now, behind a visibility barrier. Where the ledger was
-        `restored` and may have forgotten one: the lowest position there is, `ahead`; TargetChanged where nothing could
-        be found that way."""
+        """Driver, before a range is planned: one floor for each target that its records can reach. A floor in `known`
+        is kept. A missing one is the target's end now, behind a visibility barrier. When the ledger was `restored` and
+        may have forgotten a floor, the missing one is the lowest existing position, with `ahead` set. Raises
+        TargetChanged where such a look could find nothing."""
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
-        """Worker, read-only: by range id, what of each is in the target; `complete`, or to be gone on with."""
+        """Worker, read-only but for a marker of the sink's own: by range id, what the target holds of each range. A
+        result that is not `complete` is continued by the next call."""
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        """Worker: (row, error class, message) of the rows this target can never take. Pure."""
+        """Worker: (row, error class, message) for each row that this target can never take. Pure."""
 
     def writer(self, attempt: Attempt, wanted: OpenRange) -> AbstractContextManager[Writer]:
-        """Worker: opens the target for one range. Leaving the context closes it without making anything durable.
+        """Worker: opens the target for one range. Leaving the context closes it and makes nothing durable.
 
-        Those of live ranges are open side by side and used in turn; all of them are flushed before any is closed.
+        The writers of live ranges are open at the same time and used in turn. All of them are flushed before any is
+        closed.
         """
 
 
 @runtime_checkable
 class Expiring(Protocol):
-    """A sink whose targets lose their oldest records by themselves."""
+    """A sink whose targets delete their oldest records by themselves."""
 
     def within(self, floors: Sequence[Floor]) -> list[Floor]:
-        """When a person gives up what is open: these floors, none before the oldest that its target has left, since
-        nobody can look there any more. One whose target does not answer stays as it is."""
+        """Called when a person gives up the open ranges. Returns these floors, each moved up to the oldest position
+        that its target still has, since nothing before it can be read any more. A floor whose target does not answer
+        is returned unchanged."""
 
 
 @runtime_checkable
 class Homing(Protocol):
-    """A sink that keeps each partition in one place of its target, and knows from the floors in which."""
+    """A sink that keeps each partition in one place of its target, and knows this place from the floors."""
 
     def home_found(self, item: OpenRange) -> Json | None:
-        """What the partition of a range adds to the pins of its target (`Targets.by_partition`), when what was found of
-        it stands in another place than the one that it was planned for: a ledger that was restored has forgotten that.
-        None where it goes there."""
+        """What the partition of a range adds to the pins of its target (`Targets.by_partition`) when its records were
+        found in another place than the range was planned for: a restored ledger has forgotten that place. None when
+        the range goes to the right place."""

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pydantic import BaseModel, StringConstraints
 
 from connect_core.errors import ConfigError, Unreachable
-from connect_core.sdk.kits.transactions import RowsRefused, TransactionSink
+from connect_core.sdk.kits.refused import RowsRefused
+from connect_core.sdk.kits.transactions import TransactionSink
 from connect_core.sdk.plugin import Plugin
 
 MARKERS = "waybill_markers"

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,15 +66,18 @@ def apply(guard: Guard, folder: Path, *options: str) -> str:
 
 
 def is_there(test: str, root: Path = ROOT) -> bool:
-    """Whether the named test stands in its file, or in the suite that its class inherits (connect_core.sdk.testing)."""
+    """Whether the named test stands in its file, or in a suite that its class inherits (connect_core.sdk.testing)."""
     file, _, rest = test.partition("::")
     owner, _, name = rest.partition("[")[0].rpartition("::")
-    names = _tests(root / file)
-    inherited = [base for one, base in names if one == owner and base]
-    suites = [_tests(path) for path in (root / "connect_core" / "sdk" / "testing").glob("*.py")] if inherited else []
-    return f"{owner}.{name}".lstrip(".") in dict(names) or any(
-        f"{base}.{name}" in dict(suite) for base in inherited for suite in suites
-    )
+    here = dict(_tests(root / file))
+    suites = [one for path in (root / "connect_core" / "sdk" / "testing").glob("*.py") for one in _tests(path)]
+    known = dict(suites) | here
+    return f"{owner}.{name}".lstrip(".") in here or any(f"{base}.{name}" in known for base in _bases(owner, known))
+
+
+def _bases(owner: str, known: Mapping[str, str]) -> Iterator[str]:
+    while owner := known.get(owner, ""):
+        yield owner
 
 
 @cache

@@ -43,6 +43,7 @@ def test_a_test_that_is_not_there_is_noticed() -> None:
     inherited = "tests/contract/systems/test_sink_contract.py::TestEverySink"
     assert is_there(f"{inherited}::test_floors_that_stand_are_kept[file]")
     assert not is_there(f"{inherited}::test_of_nothing")
+    assert is_there("tests/contract/systems/test_kits.py::TestACommitSink::test_ordinary_rows_are_fit")
 
 
 def test_one_failed_choice_is_red_and_green_is_all_of_them() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from connect_core.errors import Fenced, TargetChanged
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import NO_PREFIX, Prefix
+from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
 from connect_core.sdk.values import LIVE, Attempt, OpenRange, Range
 
 
@@ -71,6 +71,22 @@ def elsewhere(marker: Marker | None, wanted: Range, settled: int) -> int:
     if marker is None or marker.count <= settled or _reaches(marker, wanted):
         return 0
     return marker.count - settled
+
+
+def found(marker: Marker | None, wanted: Range, settled: int, target: str) -> ScanResult:
+    """What of a range is in the target."""
+    return ScanResult(
+        scanned={target: marker.count if marker is not None else 0},
+        complete=True,
+        prefix=there(marker, wanted, settled),
+        possible_duplicates=elsewhere(marker, wanted, settled),
+    )
+
+
+def taken_over(marker: Marker | None, wanted: Range, attempt: Attempt) -> Marker:
+    """The same marker, owned by this attempt."""
+    new = Marker(attempt.id, wanted.incarnation, wanted.begin, wanted.begin, origin=wanted.origin)
+    return (marker or new).owned_by(attempt)
 
 
 def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt) -> Marker:

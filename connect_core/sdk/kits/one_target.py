@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from connect_core.sdk.sink import Targets
-from connect_core.sdk.values import Floor, Json, OpenRange
+from connect_core.sdk.values import Floor, Json, OpenRange, Range
 
 
 class OneTarget:
@@ -35,6 +35,11 @@ class OneTarget:
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         self.prepare()
         return Targets({"target": self.target})
+
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        """The position of a floor is the number of rows of the partition that are settled."""
+        standing = tuple(floor for floor in known if floor.target == self.target)
+        return standing or (Floor(wanted.partition.id, self.target, 0, ahead=restored),)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         """Rows that the target can never take: (row, error class, message without anything of the record)."""

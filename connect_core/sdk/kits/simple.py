@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.records import value_lengths
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
-from connect_core.sdk.values import Attempt, Delivered, Floor, Limit, OpenRange, Range
+from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange
 
 
 class Connection(Protocol):
@@ -34,10 +34,6 @@ class SimpleSink(OneTarget, ABC):
     @abstractmethod
     def connect(self) -> AbstractContextManager[Connection]:
         """Worker: opens the target for one range. Raises Unreachable when it does not answer."""
-
-    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
-        standing = tuple(floor for floor in known if floor.target == self.target)
-        return standing or (Floor(wanted.partition.id, self.target, 0, ahead=restored),)
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         return {item.id: ScanResult(complete=True) for item in wanted.ranges}

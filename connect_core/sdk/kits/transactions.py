@@ -8,7 +8,7 @@ written: from then on a transaction of the other one, wherever it is stuck, is r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -18,19 +18,11 @@ from connect_core.errors import DataError, Failure, TargetChanged
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
+from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.records import value_lengths, whole_records
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import OnRefused, Scan
-from connect_core.sdk.values import Attempt, Delivered, Floor, Limit, OpenRange, Range
-
-
-class RowsRefused(DataError):
-    """The target refuses one of the rows for good, whichever. `kind` names the class of the refusal, the message says
-    nothing of the rows' content."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange, Range
 
 
 class Connection(Protocol):
@@ -61,11 +53,6 @@ class TransactionSink(OneTarget, ABC):
     def connect(self) -> AbstractContextManager[Connection]:
         """Opens the target. Raises Unreachable when it does not answer. Leaving the context rolls back."""
 
-    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
-        """The position of a floor is the number of rows of the partition that are settled."""
-        standing = tuple(floor for floor in known if floor.target == self.target)
-        return standing or (Floor(wanted.partition.id, self.target, 0, ahead=restored),)
-
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         """Takes over: what the target holds of each range then is final."""
         with self.connect() as connection:
@@ -89,14 +76,8 @@ class TransactionSink(OneTarget, ABC):
         except TargetChanged as error:
             connection.rollback()
             return ScanResult(failure=Failure.of(error))
-        mine = kept or Marker(attempt.id, wanted.incarnation, wanted.begin, wanted.begin, origin=wanted.origin)
-        connection.commit(name, mine.owned_by(attempt).encode())
-        return ScanResult(
-            scanned={self.target: mine.count},
-            complete=True,
-            prefix=markers.there(kept, wanted, known),
-            possible_duplicates=markers.elsewhere(kept, wanted, known),
-        )
+        connection.commit(name, markers.taken_over(kept, wanted, attempt).encode())
+        return markers.found(kept, item.range, known, self.target)
 
     def _kept(self, connection: Connection, name: str) -> Marker | None:
         """Within a transaction that begins here."""

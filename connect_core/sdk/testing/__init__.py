@@ -13,4 +13,6 @@ pytest.register_assert_rewrite(
     "connect_core.sdk.testing.kits",
     "connect_core.sdk.testing.log_sources",
     "connect_core.sdk.testing.received",
+    "connect_core.sdk.testing.log_sinks",
+    "connect_core.sdk.testing.commits",
 )

@@ -75,9 +75,12 @@ class DyingCase:
 class KitContract(SinkContract):
     """What the suites of all kits have in common."""
 
+    calls = 8
+    """So many calls of a connection are made to fail, one after the other."""
+
     @pytest.mark.parametrize("after", [False, True])
     def test_an_attempt_that_dies_at_any_call_loses_nothing(self, target: KitCase, after: bool) -> None:
-        for calls in range(8):
+        for calls in range(self.calls):
             before, ledger = target.count(), Ledger(target)
             ledger.attempt(5, settle_at=5)
             ledger.system = DyingCase(target, calls, after=after)
@@ -191,6 +194,7 @@ class TransactionContract(RefusingContract):
     def _write(self, writer: Writer, begin: int, end: int) -> None:
         values: Sequence[bytes | None] = [b"%d" % number for number in range(begin, end)]
         assert writer.write(records(list(values), begin), limit()) == end - begin
+        writer.flush(limit())
 
     def _scan(self, target: KitCase, item: OpenRange, ledger: Ledger, later: int = 0) -> ScanResult:
         return target.sink().scan(Scan(attempt(ledger.epoch + later, ledger.uid), (item,), 10.0))[item.id]

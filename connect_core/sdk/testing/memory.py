@@ -1,4 +1,4 @@
-"""Systems in memory, one for each kit: for the suites, and to read."""
+"""Systems in memory for the kits, to test with and to read; logs and tables with commits are beside this module."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from connect_core.sdk.kits.keyed import AGAIN, STORED, Answer, KeyedSink
 from connect_core.sdk.kits.polled import Polled, PolledSource
+from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.kits.simple import SimpleSink
-from connect_core.sdk.kits.transactions import RowsRefused, TransactionSink
+from connect_core.sdk.kits.transactions import TransactionSink
 from connect_core.sdk.records import Record
 from connect_core.sdk.values import Json
 
@@ -31,7 +32,7 @@ class MemoryBox(SimpleSink):
         yield self
 
     def write(self, records: pa.RecordBatch) -> None:
-        self.rows += _values(records)
+        self.rows += values_of(records)
 
 
 @dataclass
@@ -64,7 +65,7 @@ class _Transaction:
         return self._database.markers.get(name)
 
     def write(self, records: pa.RecordBatch) -> None:
-        values = _values(records)
+        values = values_of(records)
         if HATED in values:
             raise RowsRefused("Hated", "A value is hated")
         self._rows += values
@@ -97,7 +98,7 @@ class MemoryIndex(KeyedSink):
         yield self
 
     def put(self, ids: Sequence[str], versions: Sequence[int], records: pa.RecordBatch) -> list[Answer]:
-        rows = zip(ids, versions, _values(records), strict=True)
+        rows = zip(ids, versions, values_of(records), strict=True)
         return [AGAIN if number % 3 == 0 else self._put(*row) for number, row in enumerate(rows, 1)]
 
     def _put(self, id_: str, version: int, value: bytes) -> Answer:
@@ -123,5 +124,6 @@ class MemoryPages(PolledSource):
         return Polled([Record(value) for value in values], {"next": first + len(values)})
 
 
-def _values(records: pa.RecordBatch) -> list[bytes]:
+def values_of(records: pa.RecordBatch) -> list[bytes]:
+    """Of each row; a null is empty."""
     return [value or b"" for value in records.column("value").to_pylist()]

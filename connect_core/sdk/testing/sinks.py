@@ -26,6 +26,8 @@ from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.values import Bounds, Delivered, Floor, Limit, OpenRange
 
 PARTITION = Partition("source")
+_SUPPRESSED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+"""The examples of a history share a target, and several classes may inherit the suite."""
 
 
 Repeats = Literal["nothing", "unflushed", "unsettled"]
@@ -174,7 +176,7 @@ class SinkContract:
         there = target.content()
         assert sorted(there if target.repeats == "nothing" else {*there}, key=int) == numbers(20)
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=8, deadline=None, suppress_health_check=_SUPPRESSED)
     @given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), max_size=6))
     def test_any_history_of_attempts_ends_with_each_record_once(
         self, target: SinkCase, history: list[tuple[int, bool]]

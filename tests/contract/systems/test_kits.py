@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
+from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.memory import (
     HATED,
     Database,
@@ -14,6 +16,8 @@ from connect_core.sdk.testing.memory import (
     MemoryPages,
     MemoryTable,
 )
+from connect_core.sdk.testing.memory_lake import Lake, MemoryLake
+from connect_core.sdk.testing.memory_log import Journal, MemoryLog
 from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.sdk.testing.sources import SourceContract
 
@@ -57,6 +61,34 @@ class Shelf(SimpleCase):
         return sorted([value for _, value in self.index.rows.values()][behind:], key=int)
 
 
+class Records(SimpleCase):
+    refused = HATED
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.expire, self.recreate = journal.expire, journal.recreate
+
+    def sink(self) -> MemoryLog:
+        return MemoryLog(self.journal)
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        return self.journal.values()[behind:]
+
+
+class Files(SimpleCase):
+    refused = HATED
+
+    def __init__(self) -> None:
+        self.lake = Lake()
+        self.commit_as_others = self.lake.commit_as_others
+
+    def sink(self) -> MemoryLake:
+        return MemoryLake(self.lake)
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        return self.lake.rows()[behind:]
+
+
 class Pages:
     def __init__(self) -> None:
         self.values: list[bytes] = []
@@ -84,6 +116,30 @@ class TestAKeyedSink(KeyedContract):
     @pytest.fixture
     def target(self) -> Shelf:
         return Shelf()
+
+
+class TestALogSink(LogSinkContract):
+    @pytest.fixture
+    def target(self) -> Records:
+        return Records(Journal())
+
+
+class TestALogSinkWhosePositionsDoNotAdjoin(LogSinkContract):
+    @pytest.fixture
+    def target(self) -> Records:
+        return Records(Journal(step=10))
+
+
+class TestALogSinkWhoseRecordsAppearLater(LogSinkContract):
+    @pytest.fixture
+    def target(self) -> Records:
+        return Records(Journal(lags=True))
+
+
+class TestACommitSink(CommitContract):
+    @pytest.fixture
+    def target(self) -> Files:
+        return Files()
 
 
 class TestAPolledSource(SourceContract):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -168,6 +170,52 @@ def test_pages_of_events_are_read_once_also_when_a_run_is_killed(site: Site) -> 
         code, told = waybill(site, "run", "copy")
         assert code == 0, told
     assert [json.loads(row)["id"] for row in rows(table, "events")] == list(range(2_000))
+
+
+def of_the_page(site: Site, name: str) -> None:
+    """Makes a system of "Write a sink" known, as though pip had installed it."""
+    page = (EXAMPLES.parent / "docs" / "write-a-sink.md").read_text()
+    (code,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if f'Plugin("{name}"' in one)
+    folder = site.folder / "installed"
+    metadata = folder / f"waybill_{name}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / f"waybill_{name}.py").write_text(code)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: waybill-{name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[waybill.systems]\n{name} = waybill_{name}:PLUGIN\n")
+    site.settings["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+
+
+@pytest.mark.parametrize("step", ["batch-written", "before-receipt", "executed"])
+def test_a_log_has_every_line_once_whatever_was_killed(site: Site, step: str) -> None:
+    of_the_page(site, "journal")
+    path = site.folder / "journal.db"
+    apply(site, {"file": {"path": "in.log"}}, {"journal": {"path": str(path)}})
+    site.fault(step, "kill")
+    assert waybill(site, "run", "copy")[0] != 0
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    with closing(sqlite3.connect(path)) as database:
+        assert [value for (value,) in database.execute("SELECT value FROM journal ORDER BY at")] == LINES
+    seen = receipts(site)
+    assert sum(one["delivered"] + one["deduplicated"] for one in seen) == len(LINES)
+    assert sum(one["possible_duplicates"] + one["duplicates"] for one in seen) == 0
+
+
+@pytest.mark.parametrize("step", ["batch-written", "before-receipt", "executed"])
+def test_a_folder_with_commits_has_every_line_once_whatever_was_killed(site: Site, step: str) -> None:
+    of_the_page(site, "folder")
+    folder = site.folder / "lines"
+    apply(site, {"file": {"path": "in.log"}}, {"folder": {"folder": str(folder)}})
+    site.fault(step, "kill")
+    assert waybill(site, "run", "copy")[0] != 0
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    commits = [json.loads(path.read_text()) for path in sorted((folder / "_commits").glob("*.json"))]
+    names = [name for commit in commits for name in commit["files"]]
+    assert [line for name in names for line in (folder / name).read_bytes().splitlines()] == LINES
+    seen = receipts(site)
+    assert sum(one["delivered"] + one["deduplicated"] for one in seen) == len(LINES)
+    assert sum(one["possible_duplicates"] + one["duplicates"] for one in seen) == 0
 
 
 @pytest.mark.parametrize(("name", "most"), [("webhook", 50), ("sqlite", 120), ("pages", 80)])

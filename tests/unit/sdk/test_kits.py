@@ -1,4 +1,4 @@
-"""What kits remember: the marker of a partition, and where a polled source goes on."""
+"""What kits remember: the marker of a partition, versions of rows, and where a polled source goes on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
-from connect_core.sdk.testing.driving import attempt, limit, range_of
-from connect_core.sdk.testing.memory import MemoryPages
+from connect_core.sdk.testing.driving import attempt, limit, range_of, records
+from connect_core.sdk.testing.memory import HATED, Database, Index, MemoryIndex, MemoryPages, MemoryTable
 from connect_core.sdk.values import ORIGIN, Bounds, OpenRange, Position, Range
 
 PARTITION = Partition("all")
@@ -67,6 +67,38 @@ def test_a_marker_that_is_none_is_refused() -> None:
     assert Marker.decode(KEPT.encode(), "here") == KEPT
     with pytest.raises(TargetChanged, match="not the marker of a connector"):
         Marker.decode("{}", "here")
+
+
+def test_a_row_that_a_table_refuses_ends_the_range_behind_its_record() -> None:
+    """A marker cannot say that it is missing: what comes behind it waits until the reject is settled."""
+    database = Database()
+    sink = MemoryTable(database)
+    item = OpenRange(1, wanted(0), sink.floors(wanted(0), ()))
+    with sink.writer(attempt(), item) as writer:
+        writer.on_refused = lambda row, kind, message: None
+        assert writer.write(records([b"0", HATED, b"2"]), limit()) == 2
+        assert writer.write(records([b"2"], 2), limit()) == 0
+        assert writer.flush(limit()).records == 1
+    assert database.rows == [b"0"]
+
+
+class ByKey(MemoryIndex):
+    by_key = True
+
+
+def test_an_older_record_is_not_stored_over_a_newer_one() -> None:
+    """Of another incarnation as well, whose offsets begin anew."""
+    index = Index()
+    for incarnation, offset in ((0, 5), (0, 3), (1, 0), (0, 7)):
+        sink, planned = ByKey(index), wanted(0, incarnation)
+        with sink.writer(attempt(), OpenRange(1, planned, sink.floors(planned, ()))) as writer:
+            writer.write(records([b"%d/%d" % (incarnation, offset)], offset, key=["k"]), limit())
+    assert [value for _, value in index.rows.values()] == [b"1/0"]
+
+
+def test_records_without_a_key_are_not_stored_by_key() -> None:
+    rows = records([b"a", b"b"], key=["k", None])
+    assert [(row, kind) for row, kind, _ in ByKey(Index()).invalid_rows(rows)] == [(1, "NoKey")]
 
 
 def stopped_at(end: int) -> Position:
