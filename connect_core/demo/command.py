@@ -59,4 +59,4 @@ def _check(arguments: tuple[str, ...], status: int) -> None:
     if status == 0:
         return
     kind = {3: Unreachable, 6: Fatal}.get(status, Retriable)
-    raise kind(f"`waybill {shlex.join(arguments)}` ended with exit code {status}", next_step="Its words stand above")
+    raise kind(f"`waybill {shlex.join(arguments)}` ended with exit code {status}", next_step="See its output above")

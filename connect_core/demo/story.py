@@ -165,7 +165,7 @@ class _Story:
         self.waybill.show("runs", connector, "--last", "4")
         self.screen.say(
             f"Airflow's retry was done {time.monotonic() - killed:.1f} s after the kill: it found {already:,} records"
-            " there already and sent the others."
+            " already in the target and sent the others."
         )
 
     def _backfill(self) -> int:
@@ -190,7 +190,7 @@ class _Story:
     def _say_goodbye(self) -> None:
         running = stack.load(self.home)
         self.screen.say(f"Every line arrived once and in order ({self.screen.seconds:.0f} s);")
-        self.screen.say("every message of a device arrived, once but for the repeats that the table tells of.")
+        self.screen.say("every message of a device arrived, once except for the repeats that the table shows.")
         if running is not None:
             self.screen.say(
                 f"Airflow's page: {running.airflow_url}, log in as {running.airflow_user}; the password is in"

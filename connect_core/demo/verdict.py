@@ -46,7 +46,7 @@ def on_devices(
         ("given", f"{len(said):,} messages", f"{messages:,} messages"),
         ("arrived", f"{messages:,} messages", f"{len(heard):,} messages"),
         ("repeated", f"{messages - len(said)}", f"{len(heard) - len(set(heard))}"),
-        ("  told as possible", f"{inward.possible_duplicates}", f"{outward.possible_duplicates}"),
+        ("  reported as possible", f"{inward.possible_duplicates}", f"{outward.possible_duplicates}"),
         ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
         ("  identities", _hold(inward), _hold(outward)),
     ]
@@ -64,7 +64,7 @@ def _rows(seen: Comparison, inward: Account, outward: Account, messages: int, fe
         ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
         ("  read", f"{inward.read:,}", f"{outward.read:,}"),
         ("  = delivered", f"{inward.delivered:,}", f"{outward.delivered:,}"),
-        ("  + found there already", f"{inward.deduplicated:,}", f"{outward.deduplicated:,}"),
+        ("  + already in the target", f"{inward.deduplicated:,}", f"{outward.deduplicated:,}"),
         ("  duplicates", f"{inward.duplicates:,}", f"{outward.duplicates:,}"),
         ("  identities", _hold(inward), _hold(outward)),
     ]
