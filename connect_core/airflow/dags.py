@@ -167,7 +167,7 @@ def _run_params() -> dict[str, Param]:
             False,
             type=["null", "boolean"],  # without null the form takes it for something that must be given
             title="Accept gaps",
-            description="Records that are gone from the source are noted as gaps, and this run goes on behind them.",
+            description="Record lost offsets as gaps and continue after them (this run only).",
         )
     }
 

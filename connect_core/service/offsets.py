@@ -1,4 +1,4 @@
-"""Where reading goes on, and moving it by hand.
+"""Show and change the offsets that are read next.
 
 A change takes the lease of the task that has the partition, as a run would: it waits for nobody who is alive.
 """
