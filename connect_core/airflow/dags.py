@@ -92,7 +92,7 @@ def _broken(connector: Connector, error: str) -> DAG:
         dag_display_name=f"{connector.name}: its document cannot be used",
         schedule=None,
         catchup=False,
-        doc_md=f"**This connector cannot run.**\n\n```\n{error}\n```\n\nMend the document and `waybill apply` it.",
+        doc_md=f"**This connector cannot run.**\n\n```\n{error}\n```\n\nCorrect the document and `waybill apply` it.",
         tags=["waybill", "broken"],
     )
     Broken(task_id=names.task_id(0), connector=connector.name, error=error, dag=dag)

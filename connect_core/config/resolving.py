@@ -118,7 +118,7 @@ def stack_field(home: Path | None, field: str) -> str:
     running = stack.load(home) if home else None
     if running is None:
         raise Unreachable(
-            "the local stack is not running",
+            "The local stack is not running",
             where=f"${{stack:{field}}}",
             next_step="Start it with `waybill dev up`, or name the servers in conf/connections/main.yaml",
         )

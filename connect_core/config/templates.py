@@ -29,7 +29,7 @@ def template(source: str, sink: str, name: str) -> str:
     for role in ROLES:
         known = option_models.systems(role)
         if systems[role] not in known:
-            raise ConfigError(f'no system "{systems[role]}" can be a {role}{nearest(systems[role], known)}')
+            raise ConfigError(f'No system "{systems[role]}" can be a {role}{nearest(systems[role], known)}')
     ends = "\n".join(line for role in ROLES for line in _end(role, systems[role]))
     return _TEMPLATE.format(name=name, ends=ends)
 

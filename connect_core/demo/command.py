@@ -29,7 +29,7 @@ class Waybill:
         """The command that belongs to this interpreter."""
         program = Path(sys.executable).parent / "waybill"
         if not program.exists():
-            raise Fatal("the waybill command is not installed", where=str(program), next_step="pip install -e .")
+            raise Fatal("The waybill command is not installed", where=str(program), next_step="pip install -e .")
         return cls(folder, program)
 
     def show(self, *arguments: str) -> None:

@@ -83,7 +83,7 @@ class Listener:
         self._client.on_subscribe = lambda *_: subscribed.set()
         self._client.subscribe(f"{prefix}/#", QOS)
         if not subscribed.wait(_ANSWER_LIMIT_S):
-            raise Retriable("the local MQTT broker does not answer", next_step="Start the demo again")
+            raise Retriable("The local MQTT broker does not answer", next_step="Start the demo again")
 
     def __enter__(self) -> Listener:
         return self

@@ -132,7 +132,7 @@ class _Story:
                 self._tell_of_the_retry(connector, killed)
                 return
         raise Retriable(
-            f"no task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
+            f"No task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
         )
 
     def _driver_in_mid_range(self, connector: str, in_mid_range: Callable[[], bool]) -> int | None:
@@ -211,7 +211,7 @@ class _Story:
 
     def _wait(self, for_what: str, holds: Callable[[], bool]) -> None:
         if not wait_for(holds):
-            raise Retriable(f"not in time: {for_what}", next_step="Look at Airflow's page; start the demo again")
+            raise Retriable(f"Not in time: {for_what}", next_step="Look at Airflow's page; start the demo again")
 
     def _account(self, connector: str, stream: str = "live") -> Account:
         told = self.waybill.ask("receipts", connector, "--stream", stream, "--last", _ALL)

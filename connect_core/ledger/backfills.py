@@ -110,7 +110,7 @@ class Backfills(Transactions):
         with self._read() as connection:
             self._has_backfills = sa.inspect(connection).has_table(BACKFILLS.name)
         if not self._has_backfills:
-            raise ConfigError("the ledger's tables are too old for backfills", next_step="Run `waybill db upgrade`")
+            raise ConfigError("The ledger's tables are too old for backfills", next_step="Run `waybill db upgrade`")
 
 
 # Built once: building a statement costs more than running it.

@@ -110,7 +110,7 @@ def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int
     rows = [row for row in _rows(connection, receipts) if row.uid == uid]
     missing = sorted(receipts.keys() - {row.id for row in rows})
     if missing:
-        raise DataError(f"no range {missing[0]} was planned", where=f"connector {uid}")
+        raise DataError(f"No range {missing[0]} was planned", where=f"connector {uid}")
     for_closing = [row for row in rows if not _is_stored(row, epoch, receipts[row.id])]
     for row in for_closing:
         faults = _faults(row, receipts[row.id])
@@ -124,10 +124,10 @@ def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int
 
 def _refused(row: Any, faults: Sequence[str]) -> DataError:
     where = f"connector {row.uid}, stream {row.stream}, partition {row.partition_key}, range {row.id}"
-    return DataError(f"this receipt cannot be settled: {'; '.join(faults)}", where=where, next_step=_LOOK_ADVICE)
+    return DataError(f"This receipt cannot be settled: {'; '.join(faults)}", where=where, next_step=_LOOK_ADVICE)
 
 
-_LOOK_ADVICE = "Nothing was settled; the next attempt looks up what was written"
+_LOOK_ADVICE = "Nothing was settled; the next attempt checks the target for written records"
 
 
 def _faults(row: Any, receipt: Receipt) -> list[str]:

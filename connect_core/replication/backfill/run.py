@@ -26,7 +26,7 @@ def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfi
         if len(of_id) == 1:
             return of_id[0]
         known = ", ".join(one.stream for one in ledger.backfills(connector.uid)) or "none"
-        raise ConfigError(f"connector {connector.name} has no backfill {stream!r}", next_step=f"There are: {known}")
+        raise ConfigError(f"Connector {connector.name} has no backfill {stream!r}", next_step=f"There are: {known}")
     return found
 
 

@@ -38,7 +38,7 @@ def inherited(task: TaskContext) -> list[OpenRange]:
         return []
     held = {lease.id for lease in task.held.leases}
     if not {target_lease_id(key) for key in task.pinned_target_leases(left)} <= held:
-        raise Retriable("a range was planned while its lease was taken over", where=task.where())
+        raise Retriable("A range was planned while its lease was taken over", where=task.where())
     left = _with_their_pipelines(task, left)
     if not left:
         return []
@@ -225,7 +225,7 @@ def _is_unchanged(task: TaskContext, item: OpenRange) -> bool:
 
 def _changed(task: TaskContext, item: OpenRange) -> PipelineChanged:
     return PipelineChanged(
-        f"an open range was planned by version {item.range.pins.code} whose pipeline gave other results",
+        f"An open range was planned by version {item.range.pins.code} whose pipeline gave other results",
         where=f"{task.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
         next_step=f"Finish it with that version, or give it up: {item.range.give_up}",
     )

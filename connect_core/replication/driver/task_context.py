@@ -115,7 +115,7 @@ class TaskContext:
         try:
             self.source.commit_offsets({part: position for part, position in positions.items() if position})
         except Retriable as error:
-            self.context.listener.log(f"the source was not told (it will be next time): {error}")
+            self.context.listener.log(f"offsets were not committed at the source (the next run tries again): {error}")
         self.reached(Step.CONFIRMED)
 
     def _tell_progress(self) -> None:

@@ -172,7 +172,7 @@ def test_a_floor_moves_only_from_where_it_stands(
 ) -> None:
     with pytest.raises(DataError, match=words) as refused:
         settle_in_a_file(worker, *moves, end=end)
-    assert refused.value.next_step == "Nothing was settled; the next attempt looks up what was written"
+    assert refused.value.next_step == "Nothing was settled; the next attempt checks the target for written records"
     assert len(worker.open_ids()) == 2
     assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 5)]
     assert worker.position() is None
@@ -285,7 +285,7 @@ def test_an_unknown_range_and_one_of_another_connector_are_refused(worker: Worke
     other = Worker.started(worker.ledger, "other")
     [foreign] = other.plan(planned(Q0))
     for range_id in (foreign.id, 10**9):
-        with pytest.raises(DataError, match="no range"):
+        with pytest.raises(DataError, match="No range"):
             worker.settle(Outcome(range_id, receipt()))
     assert other.open_ids() == [foreign.id]
 

@@ -233,7 +233,7 @@ def _break_the_source(airflow: stack.Stack, home: Site, client: Airflow, name: s
     run = finished(client, dag, "second")
     log = _log(airflow, dag, "second", 1)
     assert run.state == "failed", log
-    assert "records are gone" in log
+    assert "Records are gone" in log
     assert "only a person can mend this" in log
     assert "Traceback" not in log
     assert not _path(airflow, dag, "second", 2).exists()

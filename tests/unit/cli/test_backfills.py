@@ -88,8 +88,8 @@ def test_a_run_is_replayed_into_another_file(waybill: Waybill, copied: Path) -> 
         (("--range", ":-", "--sink", "path=out/copy.txt"), "the live stream of copy writes to file:"),
         (("--range", ":-", "--sink", "path=logs/b.log"), "is one of the files that the source reads"),
         (("--range", ":-", "--sink", "pth=x", "--sink", "format=y"), 'unknown key "pth"; did you mean path?'),
-        (("--id", "one"), "there is no backfill-one of connector copy"),
-        ((), "give --from (and --to), --range, or the --id of one that was begun"),
+        (("--id", "one"), "There is no backfill-one of connector copy"),
+        ((), "give --from (and --to), --range, or the --id of one to resume"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_stored(

@@ -68,7 +68,7 @@ def test_what_may_be_left_out(faults: Faults) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (_without("version"), "version: line 1: is missing: Version of the document's form."),
+        (_without("version"), "version: line 1: is missing: Version of the document format."),
         (_with("version: 2"), "version: line 11: input should be 1, found 2"),
         (_without("name"), "name: line 1: is missing: Unique name of the connector."),
         (_with("name: a/b"), "'a/b' cannot name a connector: use 1 to 100 of A-Z a-z 0-9 . _ -"),
@@ -273,7 +273,7 @@ def test_a_filter_that_is_no_condition(faults: Faults) -> None:
     assert faults(_with("filter: {sql: \"amount > 100 AND region IN ('eu', 'us')\"}")) == []
     (fault,) = faults(_with("filter: {sql: 'amount > 100 AND'}"))
     assert "filter.sql" in fault
-    assert "is no condition: at its end it cannot be read on" in fault
+    assert "is not a condition: it cannot be read at its end" in fault
 
 
 @pytest.mark.parametrize("start", ["{a: {b-a/0: 0, b-a/1: 7}}", "{a: {b-a/0: 1}, default: 2026-11-01T00:00:00Z}"])
@@ -365,7 +365,7 @@ def test_rules(rule: str, faults: Faults) -> None:
         ("name: a, filter: 'a/#/b'", "rules.0.filter: line 6: # may be the last level only"),
         ("name: a, filter: 'a+'", "rules.0.filter: line 6: + and # stand for whole levels"),
         ("name: a, filter: '$share/g/a'", "rules.0.filter: line 6: is a shared subscription"),
-        ("name: a, when: '$.a >'", "rules.0.when: line 6: is no condition: at its end"),
+        ("name: a, when: '$.a >'", "rules.0.when: line 6: is not a condition: it cannot be read at its end"),
         ("name: a, when: \"$.a > 'x'\"", "rules.0.when: line 6: > compares numbers only"),
         ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
         ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 stands alone"),
@@ -411,7 +411,7 @@ def test_rules_that_are_all_disabled_are_legal_and_told(home: Path, settings: Se
         return check(read_text(text, where="x")[0], home, settings).notices
 
     off = ruled("name: a, enabled: false")
-    assert notices(off) == ("rules: all are disabled, so that every record is filtered",)
+    assert notices(off) == ("rules: all are disabled, so every record is filtered",)
     assert (
         notices(off + "- {name: b}\n") == notices(RULED.split("rules")[0].replace("{SINK}", f"{{{TO_ROCKETMQ}}}")) == ()
     )

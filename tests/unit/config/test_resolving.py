@@ -86,7 +86,7 @@ def test_roots_that_have_shrunk_refuse_what_was_stored(home: Path, settings: Set
 
 def test_without_a_stack_its_reference_is_unreachable(home: Path, settings: Settings) -> None:
     text = TEXT.replace("name_servers: ['${env:NS}']", "connection: main")
-    with pytest.raises(Unreachable, match="the local stack is not running") as raised:
+    with pytest.raises(Unreachable, match="The local stack is not running") as raised:
         resolve(_checked(text, home, settings).document, home, settings, "u")
     assert "waybill dev up" in raised.value.next_step
 

@@ -147,7 +147,7 @@ def test_an_interpreter_without_spark_is_a_fault_of_the_engine(place: Callable[.
 
 def test_an_application_that_was_killed_is_told_in_one_sentence(place: Callable[..., submitting.Place]) -> None:
     there = place("os.kill(os.getpid(), signal.SIGKILL)")
-    with pytest.raises(EngineFailed, match="spark-submit was killed by signal 9 before the run told how it ended"):
+    with pytest.raises(EngineFailed, match="spark-submit was killed by signal 9 before the run reported its result"):
         submitting.run(there, "copy", engine=None, accept_gaps=False, say=lambda line: None)
 
 

@@ -153,7 +153,7 @@ def test_what_nothing_is_known_of_any_more_is_gone() -> None:
     source = Logs()
     found = by_receipts(there(source), [settled(B, 0, 10, 0, evidence=False), settled(A, 0, 10, evidence=False)])
     assert [part.partition for part in found.parts] == [A]
-    assert found.gone == ("b from 0 to 10 (it has begun anew since)",)
+    assert found.gone == ("b from 0 to 10 (it was replaced since)",)
 
 
 def test_what_is_gone_stops_it_before_it_begins() -> None:

@@ -155,7 +155,7 @@ def test_an_attempt_that_gets_less_far_than_the_one_before(world: World) -> None
 
 def test_a_target_that_takes_nothing_is_reported(world: World) -> None:
     world.sink.room = 0
-    with pytest.raises(Retriable, match="no record moved"):
+    with pytest.raises(Retriable, match="No record moved"):
         world.run()
 
 
