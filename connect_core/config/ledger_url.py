@@ -25,7 +25,7 @@ def database_url(home: Path | None, environ: Mapping[str, str] = os.environ) -> 
         raise Unreachable(
             "There is no home (.waybill) here, so there is no ledger",
             where=str(Path.cwd()),
-            next_step=f"Create one with `waybill apply` or `waybill dev up`, or name one with WAYBILL_HOME or {VARIABLE}",
+            next_step=f"Create one with `waybill apply` or `waybill dev up`, or name it with WAYBILL_HOME, {VARIABLE}",
         )
     from connect_core import stack
 

@@ -190,7 +190,7 @@ def test_a_receipt_that_does_not_go_on_from_the_committed_place_is_refused(worke
     row = position_row(worker.uid, LIVE, Q0, Position(0, 40), now())
     with worker.ledger._engine.begin() as connection:
         connection.execute(OFFSETS.insert().values(**row))
-    with pytest.raises(DataError, match="does not go on from the committed offset"):
+    with pytest.raises(DataError, match="does not continue from the committed offset"):
         worker.settle(Outcome(opened.id, receipt(0, 100)))
     assert worker.open_ids() == [opened.id]
 

@@ -234,7 +234,7 @@ def _break_the_source(airflow: stack.Stack, home: Site, client: Airflow, name: s
     log = _log(airflow, dag, "second", 1)
     assert run.state == "failed", log
     assert "Records are gone" in log
-    assert "only a person can mend this" in log
+    assert "a person must fix this" in log
     assert "Traceback" not in log
     assert not _path(airflow, dag, "second", 2).exists()
 

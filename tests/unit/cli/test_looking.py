@@ -298,7 +298,7 @@ def test_partitions_that_are_not_simply_active_are_listed_with_since_when_and_wh
     for words in (("connectors", "show", "copy"), ("plan", "copy"), ("lag", "copy"), ("lag",)):
         shown = waybill(*words).out
         assert all(f"{state} since " in shown for state in ("quarantined", "ended", "retired")), words
-        assert "Mend the source" in shown
+        assert "Correct the source" in shown
     rows = {Path(one["partition"]).name: one for one in waybill("plan", "copy", "--json").json["partitions"]}
     assert {name: one["state"] for name, one in rows.items()} == {
         "a.log": "active",

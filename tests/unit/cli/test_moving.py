@@ -161,7 +161,7 @@ def test_bytes_set_aside_are_shown_whoever_moved_them(waybill: Waybill, applied:
     aside = applied / "out" / "copy.txt.unsettled-3"
     aside.write_text("not from here\n")
     (applied / "out" / "other.txt.unsettled-3").write_text("another's\n")
-    assert f"14 bytes that no receipt covered stand in {aside}" in waybill("connectors", "show", "copy").out
+    assert f"14 bytes that no receipt covered are in {aside}" in waybill("connectors", "show", "copy").out
     shown = waybill("connectors", "show", "copy", "--json").json
     assert shown["set_aside"] == [{"file": str(aside), "bytes": 14}]
     aside.unlink()

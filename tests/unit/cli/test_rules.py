@@ -50,7 +50,7 @@ def test_a_rule_from_first_to_last(waybill: Waybill, applied: Path) -> None:
     done(waybill("rules", "disable", "copy", "hot"))
     assert rules(waybill) == [{"name": "first"}, {"name": "hot", "keys": "{$.id}", "enabled": False}]
     off = done(waybill("rules", "disable", "copy", "first"))
-    assert "all are disabled, so that every record is filtered" in off.err
+    assert "all are disabled, so every record is filtered" in off.err
     done(waybill("rules", "delete", "copy", "first"))
     last = done(waybill("rules", "delete", "copy", "hot"))
     assert "no rule is left: every record passes as it is" in last.err
@@ -97,7 +97,7 @@ def test_nothing_is_written_by_a_dry_run(waybill: Waybill, applied: Path) -> Non
         (["add", "copy", "a b"], "cannot name a rule"),
         (["add", "copy", "new", "--filter", "a/#/b"], "rules.1.filter: # may be the last level only"),
         (["add", "copy", "new", "--when", "$.a >"], "rules.1.when: is not a condition: it cannot be read at its end"),
-        (["add", "copy", "new", "--to", "alarms"], "rules.1.to: names a topic, and file has none"),
+        (["add", "copy", "new", "--to", "alarms"], "rules.1.to: names a topic, but file has no topics"),
         (["set", "copy", "hot"], "There is nothing to change"),
         (["set", "copy", "hot", "--unset", "name"], "--unset name cannot be"),
         (["set", "copy", "hot", "--keys", "{id}"], "rules.0.keys: 'id' names nothing"),

@@ -369,7 +369,7 @@ def test_rules(rule: str, faults: Faults) -> None:
         ("name: a, when: \"$.a > 'x'\"", "rules.0.when: line 6: > compares numbers only"),
         ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
         ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 stands alone"),
-        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: where a record can be"),
+        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: the targets must be known"),
         ("name: a, to: 'a/b'", "rules.0.to: line 6: must be 1 to 127 of the characters"),
         ("name: a, to: WAYBILL_BARRIER", "rules.0.to: line 6: is a topic that RocketMQ or Waybill uses for itself"),
         ("name: a, enabled: 'no'", "rules.0.enabled: line 6: input should be a valid boolean"),
@@ -387,7 +387,7 @@ def test_two_rules_with_one_name(faults: Faults) -> None:
 
 def test_a_sink_without_topics_takes_none(faults: Faults) -> None:
     told = faults(ruled("name: a, to: b", "file: {path: b}"))
-    assert told == ["rules.0.to: line 6: names a topic, and file has none: leave it out"]
+    assert told == ["rules.0.to: line 6: names a topic, but file has no topics: leave it out"]
     assert faults(ruled("name: a, tags: b", "file: {path: b}")) == []
 
 

@@ -63,7 +63,7 @@ def test_the_end_is_left_to_the_reader_of_the_result(home: Path) -> None:
 def test_another_spark_than_the_document_asks_for_moves_nothing(home: Path) -> None:
     done = run(home, "copy")
     assert done.returncode == VersionMismatch.exit_code
-    assert "the engine is to have Spark 3.5.7" in done.stderr
+    assert "The engine requires Spark 3.5.7" in done.stderr
 
 
 def test_another_interpreter_than_the_engine_names_moves_nothing(home: Path) -> None:

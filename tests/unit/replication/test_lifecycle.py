@@ -78,7 +78,7 @@ def test_the_reason_is_kept_with_its_exit_code_and_since_when(four: SeveralWorld
             four.run()
     kept = four.ledger.partition_states(four.connector.uid)[B]
     assert (kept.kind, kept.exit_code) == ("TooManyRejects", 5)
-    assert "Mend the source" in kept.reason
+    assert "Correct the source" in kept.reason
     assert kept.since is not None
     assert kept.changed_at is not None
     assert kept.since < kept.changed_at

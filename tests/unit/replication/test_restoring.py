@@ -359,7 +359,7 @@ def test_another_ledger_in_its_place_is_told(
         return targets(*asked)  # type: ignore[arg-type]
 
     monkeypatch.setattr(world.sink, "targets", replaced)
-    with pytest.raises(Retriable, match="another ledger stands where") as told:
+    with pytest.raises(Retriable, match="The ledger is not the one that") as told:
         world.run()
     assert told.value.exit_code == 1
 

@@ -73,7 +73,7 @@ def test_a_time_to_come_is_what_is_there_now() -> None:
     source = Logs()
     found = by_moments(source, there(source), at(90, 200), EPOCH + timedelta(seconds=100))
     assert {part.end for part in found.parts} == {100}
-    assert "yet to come" in found.notices[0]
+    assert "in the future" in found.notices[0]
 
 
 def test_records_of_the_time_may_be_gone_when_the_oldest_there_are_of_it() -> None:
