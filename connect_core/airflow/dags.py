@@ -186,15 +186,15 @@ def _backfill_params() -> dict[str, Param]:
             "Records stored since: a time with its zone (2026-11-01T00:00:00Z), or how long ago (2h). A file does not"
             " say when its lines were stored: give Ranges.",
         ),
-        "to": text("To", "And before this time, written the same way; empty: now."),
+        "to": text("To", "Records stored before: written the same way; empty: now."),
         "ranges": texts(
             "Ranges", "Instead of times: PARTITION:BEGIN-END, one a line, with the partitions that waybill plan shows."
         ),
         "run": text("Run to replay", "Instead of both: the id of a run; what it delivered is delivered again."),
         "sink": texts(
-            "Another target", "Options of the sink that differ: KEY=VALUE, one a line, such as path=/data/again.log."
+            "Another target", "Options of the sink to override: KEY=VALUE, one a line, such as path=/data/again.log."
         ),
-        "id": text("Id", "A name for this backfill; or that of one that was begun, to go on with it."),
+        "id": text("Id", "Id of a new backfill, or of one to resume."),
         **_run_params(),
     }
 

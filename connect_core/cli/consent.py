@@ -20,9 +20,9 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 def agreeing(yes: bool) -> Agree:
-    """Shows what a move repeats, and asks when that is something.
+    """Shows what a move repeats, and asks when it repeats anything.
 
-    Raises ConfigError when somebody would have to be asked and there is no terminal, Abort when they say no.
+    Raises ConfigError when a person would have to be asked and there is no terminal, Abort when they say no.
     """
 
     def agree(move: Move) -> None:

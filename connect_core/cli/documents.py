@@ -105,7 +105,7 @@ def options(
 def _said_of_beginning_anew(anew: dict[str, Any]) -> str:
     where = "into the same target" if anew["same_target"] else "into another target"
     return (
-        f"begins anew: a connector of this name was deleted {output.cell(anew['deleted_at'])}, and its offsets are not"
+        f"starts over: a connector of this name was deleted {output.cell(anew['deleted_at'])}, and its offsets are not"
         f" reused. Records that it delivered are delivered again, {where}, if the source still has them"
     )
 

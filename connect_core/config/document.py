@@ -195,7 +195,7 @@ class ConnectorDocument(_Part):
         default=None,
         min_length=1,
         max_length=MAX_NAME_LENGTH,
-        description="Where workers run: spark, submit, inline or a file of conf/engines; the setting when left out.",
+        description="Where workers run: spark, submit, inline or a file of conf/engines; by default the setting.",
     )
     schedule: Schedule = Field(
         default_factory=lambda: Schedule(manual=True), description="When runs start; by default by hand only."

@@ -101,7 +101,7 @@ def difference(said: Sequence[bytes], heard: Sequence[bytes], told: int) -> list
     repeated = len(heard) - len(set(heard))
     faults = [f"{len(missing)} messages of devices are missing"] if missing else []
     faults += [f"{len(strange)} messages are of no device"] if strange else []
-    faults += [f"{repeated} messages came again, {told} are told"] if repeated > told else []
+    faults += [f"{repeated} messages were repeated, the receipts count {told}"] if repeated > told else []
     return faults
 
 

@@ -33,7 +33,7 @@ def on_backfill(screen: Screen, feed: Feed, target: Path, moved: int) -> Sequenc
     screen.say(f"The backfill's file has the first {half.lines:,} lines of the logs, each once and in order.")
     if half.lines == moved:
         return half.faults
-    return [*half.faults, f"the backfill's receipts tell of {moved} records, its file has {half.lines} lines"]
+    return [*half.faults, f"the backfill's receipts count {moved} records, its file has {half.lines} lines"]
 
 
 def on_devices(
@@ -81,7 +81,7 @@ def _differences(seen: Comparison, inward: Account, outward: Account, messages: 
     }
     faults = [] if len(set(figures.values())) == 1 else [f"{name}: {value}" for name, value in figures.items()]
     if inward.possible_duplicates or outward.possible_duplicates:
-        faults.append("receipts tell of possible duplicates")
+        faults.append("receipts count possible duplicates")
     if seen.source_sha256 != seen.target_sha256:
         faults.append("the SHA-256 of the sorted lines differ")
     return faults

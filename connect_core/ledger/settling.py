@@ -139,7 +139,7 @@ def _faults(row: Any, receipt: Receipt) -> list[str]:
     if receipt.begin != row.begin_offset:
         faults.append(f"it begins at {receipt.begin}, its range at {row.begin_offset}")
     if receipt.end > row.planned_end:
-        faults.append(f"it ends at {receipt.end}, behind the end of its range, {row.planned_end}")
+        faults.append(f"it ends at {receipt.end}, after the end of its range, {row.planned_end}")
     return faults
 
 

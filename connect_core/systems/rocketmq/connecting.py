@@ -78,5 +78,5 @@ def check_registered(client: Client, brokers: Collection[str], where: str) -> No
         raise Unreachable(
             f"A broker is away: {', '.join(away)}" if away else "No broker is registered",
             where=where,
-            next_step="Start it again; the next run goes on where this one was",
+            next_step="Start it again; the next run continues where this one stopped",
         )

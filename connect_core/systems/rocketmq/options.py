@@ -182,7 +182,7 @@ class RocketMQSourceOptions(ClusterOptions):
     )
     group: Annotated[str, AfterValidator(_group)] = Field(
         default="",
-        description="Consumer group that is told what is settled, so that lag tools show it; never one that real "
+        description="Consumer group that gets the settled offsets, so that lag tools show them; never one that real "
         "consumers use. Empty: `WAYBILL-` and the connector's uid",
         examples=["WAYBILL-orders"],
     )

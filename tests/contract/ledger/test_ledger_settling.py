@@ -155,8 +155,8 @@ def test_live_ranges_share_what_they_flush(worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("moves", "end", "words"),
     [
-        ((out(0, 10), out(10, 20)), 100, "from 0 to 10, but it stands at 5"),
-        ((out(10, 20), out(20, 30)), 100, "from 10 to 20, but it stands at 5"),
+        ((out(0, 10), out(10, 20)), 100, "from 0 to 10, but it is at 5"),
+        ((out(10, 20), out(20, 30)), 100, "from 10 to 20, but it is at 5"),
         ((out(5, 10), out(12, 20)), 100, "from 12 to 20, but it was left by the range before it at 10"),
         ((out(5, 10), out(7, 20)), 100, "from 7 to 20, but it was left by the range before it at 10"),
         ((out(5, 10), out(10, 8)), 100, "from 10 to 8, which is back"),
@@ -180,7 +180,7 @@ def test_a_floor_moves_only_from_where_it_stands(
 
 def test_a_floor_of_a_partition_that_has_moved_since_it_was_planned_is_refused(worker: Worker) -> None:
     worker.plan(planned(Q0), floors=[BEFORE._replace(position=40)])
-    with pytest.raises(DataError, match="floor of copy:0 from 0 to 70, but it stands at 40"):
+    with pytest.raises(DataError, match="floor of copy:0 from 0 to 70, but it is at 40"):
         worker.settle(Outcome(worker.open_ids()[0], receipt(floors=(NOT_AHEAD,))))
 
 
@@ -257,7 +257,7 @@ def test_a_record_that_is_rejected_again_is_one_dead_letter(worker: Worker) -> N
     ("wrong", "words"),
     [
         (lambda: receipt(1, 100), "begins at 1"),
-        (lambda: receipt(0, 101), "behind the end of its range, 100"),
+        (lambda: receipt(0, 101), "after the end of its range, 100"),
         (lambda: receipt(0, 100, filtered=1), "read 100 != filtered 1"),
         (lambda: receipt(0, 100, delivered=99), "emitted 100 != delivered 99"),
         (lambda: receipt(0, -5), "before begin"),

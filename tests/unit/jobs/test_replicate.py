@@ -70,7 +70,7 @@ def test_another_interpreter_than_the_engine_names_moves_nothing(home: Path) -> 
     (home.parent / "conf" / "engines" / "other.yaml").write_text("{kind: submit, python: /opt/other/bin/python}")
     done = run(home, "copy", "--engine", "other")
     assert done.returncode == VersionMismatch.exit_code
-    assert "the engine is to have the interpreter /opt/other/bin/python" in done.stderr
+    assert "The engine requires the interpreter /opt/other/bin/python" in done.stderr
 
 
 def test_nobody_runs_for_a_caller_that_has_ended(home: Path) -> None:
