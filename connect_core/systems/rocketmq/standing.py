@@ -131,6 +131,6 @@ def target_replaced(floor: Floor) -> TargetChanged:
         "was deleted and created again, and others have filled it since",
         where=floor.target,
         next_step="Restore the topic, or let the sink continue in the topic that is there now (on_replaced: continue); "
-        "what went with the former topic is delivered again only when the offsets are moved back (waybill offsets set). "
-        "A range that is open has to be given up for that (waybill offsets set --abandon)",
+        "what went with the former topic is delivered again only when the offsets are moved back (waybill offsets "
+        "set). A range that is open has to be given up for that (waybill offsets set --abandon)",
     )
