@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
@@ -163,8 +172,9 @@ class Errors(_Part):
         "puts the partition aside until the next run.",
     )
     dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
-    on_gap: Literal["fail", "skip"] = Field(
+    on_data_loss: Literal["fail", "skip"] = Field(
         default="fail",
+        validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
         description="When records of the source are gone: fail, or record the gap and continue after it.",
     )
 

@@ -42,7 +42,7 @@ description: ""
 tasks: 1                       # how many tasks share the partitions
 schedule: {{manual: true}}       # or every: 30s | cron: "*/5 * * * *" | continuous: true | on_change: true
 # limits: {{range_records: 1000000, range_bytes: 1GiB}}
-# errors: {{tolerance: none, on_gap: fail}}      # tolerance: none, all or a number; on_gap: fail or skip
+# errors: {{tolerance: none, on_data_loss: fail}}      # tolerance: none, all or a number; on_data_loss: fail or skip
 # alerts: {{lag: 5m, silent: 15m}}
 """
 

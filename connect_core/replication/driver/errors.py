@@ -30,7 +30,7 @@ def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[
         f"Records are gone ({told})",
         where=f"{where}, partition {partition.key}",
         next_step=f"Find out what happened to them. To continue at {begin} and record the gap:"
-        f" {command} --accept-gaps; to do so every time, set errors.on_gap: skip",
+        f" {command} --accept-gaps; to do so every time, set errors.on_data_loss: skip",
     )
 
 

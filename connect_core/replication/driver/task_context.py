@@ -171,7 +171,7 @@ class TaskContext:
 
     def gaps_accepted(self) -> bool:
         """Whether this run goes on behind records that are lost."""
-        return self.context.accept_gaps or self.context.resolved.on_gap == "skip"
+        return self.context.accept_gaps or self.context.resolved.on_data_loss == "skip"
 
     # ------------------------------------------------------------------------------------------------------ its targets
 

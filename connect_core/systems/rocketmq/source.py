@@ -391,5 +391,5 @@ def _gone(wanted: Range, hole: MissingRange) -> OffsetGone:
     return OffsetGone(
         f"Messages {hole.begin} to {hole.end} cannot be read: {hole.cause}",
         where=f"{wanted.partition.key}, offset {hole.begin}",
-        next_step="Find out what happened to them; the next run continues after them if errors.on_gap is skip",
+        next_step="Find out what happened to them; the next run continues after them if errors.on_data_loss is skip",
     )

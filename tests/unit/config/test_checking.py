@@ -22,7 +22,7 @@ tasks: 2
 schedule: {every: 60s, window: 55s}
 limits: {range_records: 1000, range_bytes: 1GiB, records_per_second: 0}
 transforms: []
-errors: {tolerance: none, dead_letter: ledger, on_gap: skip}
+errors: {tolerance: none, dead_letter: ledger, on_data_loss: skip}
 alerts: {lag: 5m, silent: 15m}
 """
 
@@ -40,11 +40,18 @@ def test_a_sound_document_is_a_value(home: Path, settings: Settings) -> None:
     document = checked.document
     assert (document.name, document.tasks, document.limits.range_bytes) == ("lines-in", 2, 2**30)
     assert document.schedule.words() == "every 1m, window 55s"
-    assert (document.errors.tolerance, document.errors.on_gap) == (0, "skip")
+    assert (document.errors.tolerance, document.errors.on_data_loss) == (0, "skip")
     assert document.alerts.silent == 900
     assert checked.notices == (
         "schedule.window: a run with a window holds its slot and one of the engine's for that long",
     )
+
+
+def test_the_former_name_of_on_data_loss_is_read(home: Path, settings: Settings) -> None:
+    former = SOUND.replace("on_data_loss: skip", "on_gap: skip")
+    checked = check(read_text(former, where="x")[0], home, settings)
+    assert checked.document.errors.on_data_loss == "skip"
+    assert checked.data["errors"]["on_gap"] == "skip", "stored as it was written"
 
 
 def test_what_is_stored_is_as_written_with_absolute_paths(home: Path, settings: Settings) -> None:
@@ -128,7 +135,9 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("errors: {tolerance: -1}"), "-1 is not none, all or the number"),
         (_with("errors: {tolerance: true}"), "True is not none, all or the number"),
         (_with("errors: {dead_letter: topic}"), "errors.dead_letter: line 11: input should be 'ledger', found 'topic'"),
+        (_with("errors: {on_data_loss: ignore}"), "errors.on_data_loss: line 11: input should be 'fail' or 'skip'"),
         (_with("errors: {on_gap: ignore}"), "errors.on_gap: line 11: input should be 'fail' or 'skip'"),
+        (_with("errors: {on_data_loss: fail, on_gap: skip}"), 'errors.on_gap: line 11: unknown key "on_gap"'),
         (_with("alerts: {lag: 0}"), "alerts.lag: line 11: input should be greater than 0"),
         ("- a\n- b\n", "a document is a mapping of keys to values"),
         ("just text", "a document is a mapping of keys to values"),

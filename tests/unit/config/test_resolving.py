@@ -21,7 +21,7 @@ source: {file: {path: logs/*.log, max_line_bytes: 1MiB}}
 sink: {rocketmq: {name_servers: ['${env:NS}'], topic: t}}
 tasks: 3
 limits: {range_records: 5, range_bytes: 1MiB}
-errors: {tolerance: all, on_gap: skip}
+errors: {tolerance: all, on_data_loss: skip}
 """
 
 
@@ -33,7 +33,7 @@ def test_what_a_run_gets(home: Path, settings: Settings) -> None:
     resolved = resolve(_checked(TEXT, home, settings).document, home, settings, "5f2c")
     assert (resolved.name, resolved.uid, resolved.tasks) == ("x", "5f2c", 3)
     assert (resolved.range_records, resolved.range_bytes) == (5, 2**20)
-    assert (resolved.tolerance, resolved.on_gap, resolved.pipeline) == (ALL, "skip", {"transforms": []})
+    assert (resolved.tolerance, resolved.on_data_loss, resolved.pipeline) == (ALL, "skip", {"transforms": []})
     path = str(home.parent / "logs" / "*.log")
     assert resolved.source.options == {"path": path, "max_line_bytes": "1MiB", "roots": [str(home.parent)]}
     assert resolved.sink.options["name_servers"] == ["${env:NS}"], "secrets stay references"
