@@ -164,11 +164,11 @@ def _check_known(queues: Sequence[Queue], seen: Seen) -> None:
 
 def _gone(lost: Sequence[Piece]) -> OffsetGone:
     told = "; ".join(f"{piece.queue} from {piece.begin} to {piece.end} ({piece.lost})" for piece in lost)
-    return OffsetGone(f"Messages cannot be had: {told}", next_step=_ACCEPT)
+    return OffsetGone(f"Messages cannot be read: {told}", next_step=_ACCEPT)
 
 
 def _told(rows: Rows, lost: Piece) -> pa.RecordBatch:
-    log.warning("messages cannot be had: %s from %d to %d (%s)", lost.queue, lost.begin, lost.end, lost.lost)
+    log.warning("messages cannot be read: %s from %d to %d (%s)", lost.queue, lost.begin, lost.end, lost.lost)
     return rows.gap(lost)
 
 

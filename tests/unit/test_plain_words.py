@@ -46,8 +46,8 @@ NOT_YET = (
     "connect_core/cli/trying.py",
     "connect_core/replication/driver/task.py",
     "connect_core/sdk",
-    "connect_core/spark",
-    "connect_core/systems",
+    "connect_core/systems/file",
+    "connect_core/systems/mqtt",
     "docs/architecture.md",
     "docs/delivery-rules.md",
     "docs/delivery.md",
@@ -55,7 +55,6 @@ NOT_YET = (
     "docs/mqtt-sink.md",
     "docs/mqtt-source.md",
     "docs/options.md",
-    "docs/spark-data-source.md",
     "docs/write-a-sink.md",
     "docs/write-a-source.md",
 )

@@ -52,7 +52,7 @@ def queue_of(key: str) -> Queue:
         raise ConfigError(
             f"{key} is no queue of RocketMQ",
             next_step="Its connector had another system before. Give this document another name, or delete the "
-            "connector and apply it anew",
+            "connector and apply it again",
         )
     return Queue(topic, broker, int(number))
 

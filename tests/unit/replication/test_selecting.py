@@ -145,7 +145,7 @@ def test_a_replay_is_what_the_receipts_say_each_record_once() -> None:
 
 def test_a_partition_that_is_read_no_more_cannot_be_replayed() -> None:
     source = Logs()
-    with pytest.raises(ConfigError, match="does not read c any more"):
+    with pytest.raises(ConfigError, match="no longer reads c"):
         by_receipts(there(source), [settled(A, 0, 10), settled(Partition("c"), 0, 10)])
 
 
