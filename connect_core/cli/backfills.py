@@ -36,7 +36,8 @@ OptionalName = Annotated[
 ]
 Id = Annotated[str, typer.Option("--id", help="Id of a new one, or of one to resume.")]
 Sink = Annotated[
-    list[str], typer.Option("--sink", help="KEY=VALUE: override an option of the sink. May be given several times.")
+    list[str] | None,
+    typer.Option("--sink", help="KEY=VALUE: override an option of the sink. May be given several times."),
 ]
 AcceptGaps = Annotated[bool, typer.Option("--accept-gaps", help="Record lost offsets as gaps and continue after them.")]
 Why = Annotated[str, typer.Option("--why", help="Reason, kept with it.")]
@@ -59,7 +60,7 @@ def backfill(
         list[str] | None,
         typer.Option("--range", help="PARTITION:BEGIN-END instead of times. May be given several times."),
     ] = None,
-    sink: Sink | None = None,
+    sink: Sink = None,
     id_: Id = "",
     accept_gaps: AcceptGaps = False,
     why: Why = "",
@@ -84,7 +85,7 @@ def backfill(
 def replay(
     name: Name,
     run: Annotated[str, typer.Option("--run", help="Id of a run, or of an Airflow run (all its tasks).")],
-    sink: Sink | None = None,
+    sink: Sink = None,
     id_: Id = "",
     accept_gaps: AcceptGaps = False,
     why: Why = "",

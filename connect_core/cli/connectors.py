@@ -107,8 +107,11 @@ def delete(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete a connector. Its records stay in the target, and its history in the ledger. Its name is free again; its
-    offsets are not reused. What an MQTT broker keeps for it is deleted: sessions, and the progress of a sink."""
+    """Delete a connector. Its records stay in the target, and its history in the ledger.
+
+    Its name is free again; its offsets are not reused. What an MQTT broker keeps for it is deleted: sessions, and the
+    progress of a sink.
+    """
     from connect_core.service import connectors
 
     def agree(uid: str) -> None:

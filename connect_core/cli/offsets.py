@@ -57,9 +57,11 @@ def set_(
     yes: Yes = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Move the committed offset. Back: records are delivered again, and the command asks first. Forward: records are
-    left out. The new offset must be where a record begins, within what the source has now. The current offset is
-    always accepted, and moves nothing."""
+    """Move the committed offset. Back: records are delivered again; asks first. Forward: records are left out.
+
+    The new offset must be where a record begins, within what the source has now. The current offset is always
+    accepted, and moves nothing.
+    """
     from connect_core.service.offsets import set_offset
 
     with working() as opened:
@@ -71,8 +73,10 @@ def set_(
 
 @app.command()
 def undo(name: Name, partition: PartitionKey, yes: Yes = False, as_json: JsonFlag = False) -> None:
-    """Undo the last change by hand of a partition's offset. Asks first if records are delivered again, or if runs have
-    used the changed offset."""
+    """Undo the last change by hand of a partition's offset.
+
+    Asks first if records are delivered again, or if runs have used the changed offset.
+    """
     from connect_core.service import offsets
 
     with working() as opened:
