@@ -294,7 +294,7 @@ def test_partitions_that_are_not_simply_active_are_listed_with_since_when_and_wh
     }
     assert (told["b.log"]["kind"], told["b.log"]["exit_code"]) == ("TooManyRejects", 5)
     assert all(one["since"] and one["reason"] for one in told.values())
-    assert "document names it no more" in told["d.log"]["reason"]
+    assert "document no longer names it" in told["d.log"]["reason"]
     for words in (("connectors", "show", "copy"), ("plan", "copy"), ("lag", "copy"), ("lag",)):
         shown = waybill(*words).out
         assert all(f"{state} since " in shown for state in ("quarantined", "ended", "retired")), words
