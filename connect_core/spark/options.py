@@ -74,7 +74,7 @@ def _moment(value: object) -> object:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError("is no time: write it with its zone, as 2026-11-01T00:00:00Z") from None
+        raise ValueError("is not a time: write it with its zone, as 2026-11-01T00:00:00Z") from None
     if moment.tzinfo is None:
         raise ValueError("is a time without its zone: add Z for UTC")
     return moment

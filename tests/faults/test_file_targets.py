@@ -282,5 +282,5 @@ def run_beside(copying: Copying) -> None:
             raise
     _, said = other.communicate(timeout=60)
     assert other.returncode in (2, 4), said
-    assert ("writes this target" if other.returncode == 2 else "works on this [target:") in said
+    assert ("writes this target" if other.returncode == 2 else "is working on this [target:") in said
     assert "/out/lines.txt]" in said

@@ -121,7 +121,7 @@ def test_what_was_delivered_since_the_backup_is_not_sent_again(
     backup.bring_back()
     if told:
         _forget_what_was_seen(journey.site.home)
-        assert "looks in its targets" in journey.site.waybill("db", "restored", "--why", "a drill")
+        assert "checks its targets" in journey.site.waybill("db", "restored", "--why", "a drill")
     journey.feed(FED + MORE, FED + MORE + 100)
     assert made_up_for(journey, row) == EXACT
     assert _times_restored(journey.site) == 1

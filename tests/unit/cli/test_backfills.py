@@ -133,7 +133,7 @@ def test_others_words_for_the_same_id_are_refused(waybill: Waybill, copied: Path
     assert waybill("backfill", "copy", "--range", ":0-4", "--id", "one").code == 0
     refused = waybill("backfill", "copy", "--range", ":0-8", "--id", "one")
     assert refused.code == 2
-    assert "backfill-one was begun with ranges :0-4, not with ranges :0-8" in refused.err
+    assert "backfill-one was started with ranges :0-4, not with ranges :0-8" in refused.err
 
 
 def test_one_that_failed_is_resumed(waybill: Waybill, copied: Path) -> None:

@@ -92,7 +92,7 @@ def test_nothing_is_written_by_a_dry_run(waybill: Waybill, applied: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["add", "copy", "hot"], "has a rule hot already"),
+        (["add", "copy", "hot"], "already has a rule hot"),
         (["add", "copy", "new", "--before", "hut"], "has no rule hut"),
         (["add", "copy", "a b"], "cannot name a rule"),
         (["add", "copy", "new", "--filter", "a/#/b"], "rules.1.filter: # may be the last level only"),
