@@ -92,7 +92,7 @@ def _broken(connector: Connector, error: str) -> DAG:
         dag_display_name=f"{connector.name}: its document cannot be used",
         schedule=None,
         catchup=False,
-        doc_md=f"**This connector cannot run.**\n\n```\n{error}\n```\n\nMend the document and `waybill apply` it.",
+        doc_md=f"**This connector cannot run.**\n\n```\n{error}\n```\n\nCorrect the document and `waybill apply` it.",
         tags=["waybill", "broken"],
     )
     Broken(task_id=names.task_id(0), connector=connector.name, error=error, dag=dag)
@@ -167,7 +167,7 @@ def _run_params() -> dict[str, Param]:
             False,
             type=["null", "boolean"],  # without null the form takes it for something that must be given
             title="Accept gaps",
-            description="Records that are gone from the source are noted as gaps, and this run goes on behind them.",
+            description="Record lost offsets as gaps and continue after them (this run only).",
         )
     }
 
@@ -186,15 +186,15 @@ def _backfill_params() -> dict[str, Param]:
             "Records stored since: a time with its zone (2026-11-01T00:00:00Z), or how long ago (2h). A file does not"
             " say when its lines were stored: give Ranges.",
         ),
-        "to": text("To", "And before this time, written the same way; empty: now."),
+        "to": text("To", "Records stored before: written the same way; empty: now."),
         "ranges": texts(
             "Ranges", "Instead of times: PARTITION:BEGIN-END, one a line, with the partitions that waybill plan shows."
         ),
         "run": text("Run to replay", "Instead of both: the id of a run; what it delivered is delivered again."),
         "sink": texts(
-            "Another target", "Options of the sink that differ: KEY=VALUE, one a line, such as path=/data/again.log."
+            "Another target", "Options of the sink to override: KEY=VALUE, one a line, such as path=/data/again.log."
         ),
-        "id": text("Id", "A name for this backfill; or that of one that was begun, to go on with it."),
+        "id": text("Id", "Id of a new backfill, or of one to resume."),
         **_run_params(),
     }
 

@@ -49,7 +49,7 @@ class Replicate(BaseOperator):
         if moved is None:
             raise AirflowSkipException("there is nothing for this task to do")
         if not moved.finished and not self._stopped:
-            self.log.info("It goes on when the DAG is switched on again")
+            self.log.info("It continues when the DAG is switched on again")
             raise AirflowRescheduleException(datetime.now(UTC))
         if self.alone and moved.finished and moved.empty:
             self.log.info("Nothing was there to move, so there is nothing to reconcile")

@@ -27,7 +27,7 @@ class ByErrorClass(RetryPolicy):
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
         if isinstance(exception, SystemExit) and exception.code not in _MENDED_BY_TIME:
-            return RetryDecision.fail("only a person can mend this: see the error above")
+            return RetryDecision.fail("a person must fix this: see the error above")
         return RetryDecision.default()
 
     def serialize(self) -> dict[str, Any]:

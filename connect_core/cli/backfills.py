@@ -18,28 +18,29 @@ if TYPE_CHECKING:
     from connect_core.service.backfill_runs import Request
     from connect_core.service.runs import How
 
-app = typer.Typer(no_args_is_help=True, help="Backfills and replays: what became of them, and going on with them.")
+app = typer.Typer(no_args_is_help=True, help="List, show, resume and cancel backfills and replays.")
 
 Stream = Annotated[
     str,
     typer.Argument(
-        help="As `backfills list` names it, or its --id.", metavar="STREAM", autocompletion=completing.backfills
+        help="The stream as `backfills list` shows it, or its --id.",
+        metavar="STREAM",
+        autocompletion=completing.backfills,
     ),
 ]
 OptionalName = Annotated[
     str,
     typer.Argument(
-        help="Name of a connector; all of them when left out.", metavar="[NAME]", autocompletion=completing.connectors
+        help="Name of a connector; without it, all connectors.", metavar="[NAME]", autocompletion=completing.connectors
     ),
 ]
-Id = Annotated[str, typer.Option("--id", help="Names a new one, or goes on with the one of this id.")]
+Id = Annotated[str, typer.Option("--id", help="Id of a new one, or of one to resume.")]
 Sink = Annotated[
-    list[str], typer.Option("--sink", help="KEY=VALUE: an option of the sink that differs. May be given several times.")
+    list[str] | None,
+    typer.Option("--sink", help="KEY=VALUE: override an option of the sink. May be given several times."),
 ]
-AcceptGaps = Annotated[
-    bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on without them.")
-]
-Why = Annotated[str, typer.Option("--why", help="Kept with it.")]
+AcceptGaps = Annotated[bool, typer.Option("--accept-gaps", help="Record lost offsets as gaps and continue after them.")]
+Why = Annotated[str, typer.Option("--why", help="Reason, kept with it.")]
 
 
 def register(root: typer.Typer) -> None:
@@ -50,21 +51,23 @@ def register(root: typer.Typer) -> None:
 def backfill(
     name: Name,
     begin: Annotated[
-        str, typer.Option("--from", help='A time with its zone, or how long ago ("2h"): records stored since.')
+        str, typer.Option("--from", help='Records stored since: a time with its zone, or how long ago ("2h").')
     ] = "",
-    end: Annotated[str, typer.Option("--to", help="A time, exclusive; now when left out.")] = "",
+    end: Annotated[
+        str, typer.Option("--to", help="Records stored before: written the same way; without it, now.")
+    ] = "",
     ranges: Annotated[
         list[str] | None,
         typer.Option("--range", help="PARTITION:BEGIN-END instead of times. May be given several times."),
     ] = None,
-    sink: Sink | None = None,
+    sink: Sink = None,
     id_: Id = "",
     accept_gaps: AcceptGaps = False,
     why: Why = "",
     engine: EngineName = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Move a stretch of the past again, in a stream of its own, beside the live one."""
+    """Move a stretch of the source again, in a separate stream. Live offsets stay as they are."""
     from connect_core.service.backfill_runs import Request
 
     request = Request(
@@ -81,15 +84,15 @@ def backfill(
 
 def replay(
     name: Name,
-    run: Annotated[str, typer.Option("--run", help="Id of a run, or of an Airflow run: all its tasks.")],
-    sink: Sink | None = None,
+    run: Annotated[str, typer.Option("--run", help="Id of a run, or of an Airflow run (all its tasks).")],
+    sink: Sink = None,
     id_: Id = "",
     accept_gaps: AcceptGaps = False,
     why: Why = "",
     engine: EngineName = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Move again exactly what a run has moved, in a stream of its own."""
+    """Move exactly what one run moved again, in a separate stream."""
     from connect_core.service.backfill_runs import Request
 
     request = Request(run=run, sink=tuple(sink or ()), id=id_, accept_gaps=accept_gaps, why=why)
@@ -98,7 +101,7 @@ def replay(
 
 @app.command("list")
 def list_(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """Backfills and replays, the newest first."""
+    """List backfills and replays, newest first."""
     from connect_core.service.backfills import listed
 
     with reading() as opened:
@@ -120,7 +123,7 @@ def list_(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = F
 
 @app.command()
 def show(name: Name, stream: Stream, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """One of them: what was asked for, its parts, and how far each has come."""
+    """Show one: the request, its parts, and the progress of each."""
     from connect_core.service.backfills import shown
 
     with reading() as opened:
@@ -150,7 +153,7 @@ def show(name: Name, stream: Stream, wide: WideFlag = False, as_json: JsonFlag =
 def resume(
     name: Name, stream: Stream, accept_gaps: AcceptGaps = False, engine: EngineName = "", as_json: JsonFlag = False
 ) -> None:
-    """Go on with one that was killed, or has failed."""
+    """Resume one that failed or was killed."""
     from connect_core.service import backfill_runs
 
     with working() as opened:
@@ -160,7 +163,7 @@ def resume(
 
 @app.command()
 def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False) -> None:
-    """End one for good: at its next range boundary, if it runs. What it has delivered stays in its target."""
+    """Cancel one for good; if it runs, it ends at its next range boundary. Delivered records stay in the target."""
     from connect_core.service.backfills import cancel as cancel_one
 
     with reading() as opened:
@@ -175,7 +178,7 @@ def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> N
     with working() as opened:
         told = backfill_runs.begin(opened, name, request, _how(engine, request.accept_gaps, as_json))
     if told["stream"] is None:
-        output.emit(as_json, told, lambda: output.line(f"{name}: there is nothing in it to move"))
+        output.emit(as_json, told, lambda: output.line(f"{name}: nothing to move"))
     else:
         _show_ended(told, as_json)
 
@@ -202,7 +205,7 @@ def _show_ended(told: dict[str, Any], as_json: bool) -> None:
 
 def _unknown(told: dict[str, Any]) -> list[str]:
     """Of a backfill that is cancelled: what an attempt may have delivered that no receipt tells of."""
-    said = "was open: what was delivered of it stands in the target, and no receipt tells of it"
+    said = "was open: records that it delivered are in the target, without a receipt"
     return [f"{one['partition']} from {one['begin']:,} to {one['end']:,} {said}" for one in told["open"]]
 
 

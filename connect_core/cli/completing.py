@@ -21,7 +21,7 @@ def connectors(incomplete: str) -> list[str]:
 
 
 def partitions(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Of the connector that stands before it."""
+    """Of the connector before it."""
 
     def known() -> list[str]:
         from connect_core.service import completions
@@ -32,7 +32,7 @@ def partitions(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def backfills(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The streams of the connector that stands before it, the newest first."""
+    """The streams of the connector before it, the newest first."""
 
     def known() -> list[str]:
         from connect_core.service import completions

@@ -14,7 +14,7 @@ from connect_core.service.opened import reading, working
 if TYPE_CHECKING:
     from connect_core.service.connectors import Wish
 
-app = typer.Typer(no_args_is_help=True, help="What connectors there are, and what they shall do.")
+app = typer.Typer(no_args_is_help=True, help="List, show, pause, resume, stop and delete connectors.")
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -23,7 +23,7 @@ Name = Annotated[
 
 @app.command("list")
 def list_(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """All connectors."""
+    """List all connectors."""
     from connect_core.service.connectors import listed
 
     with reading() as opened:
@@ -46,10 +46,10 @@ def list_(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
 @app.command()
 def show(
     name: Name,
-    revisions: Annotated[bool, typer.Option("--revisions", help="Every revision and what it changed.")] = False,
+    revisions: Annotated[bool, typer.Option("--revisions", help="Show every revision and its changes.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """One connector with its document."""
+    """Show one connector with its document."""
     import yaml
 
     from connect_core.service import connectors
@@ -63,7 +63,7 @@ def show(
         for sentence in partition_states.lines(told["aside"]):
             output.line(sentence)
         for aside in told["set_aside"]:
-            output.line(f"{aside['bytes']:,} bytes that no receipt covered stand in {aside['file']}")
+            output.line(f"{aside['bytes']:,} bytes that no receipt covered are in {aside['file']}")
         output.line()
         output.line(yaml.safe_dump(told["document"], sort_keys=False, allow_unicode=True).rstrip("\n"))
         for one in told.get("revisions", ()):
@@ -76,39 +76,42 @@ def show(
 
 @app.command()
 def pause(name: Name, as_json: JsonFlag = False) -> None:
-    """Begin no more runs; one that is under way ends at the next range boundary. The same as Airflow's switch."""
+    """Start no more runs; a run at work ends at its next range boundary. The same as Airflow's switch."""
     _set_state(name, "paused", as_json)
 
 
 @app.command()
 def resume(name: Name, as_json: JsonFlag = False) -> None:
-    """Let a paused or stopped connector run again."""
+    """Resume a paused or stopped connector."""
     _set_state(name, "running", as_json)
 
 
 @app.command()
 def restart(name: Name, as_json: JsonFlag = False) -> None:
-    """The same as resume: the next run goes on behind what was settled, and finishes what was left open."""
+    """The same as resume: the next run finishes open ranges and continues after the last settled one."""
     _set_state(name, "running", as_json)
 
 
 @app.command()
 def stop(name: Name, as_json: JsonFlag = False) -> None:
-    """Stop for good, keeping document and offsets; resume starts it again."""
+    """Stop a connector for good; keeps its document and offsets. `resume` starts it again."""
     _set_state(name, "stopped", as_json)
 
 
 @app.command()
 def delete(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also when a broker cannot be told: what that keeps for it stays there.")
+        bool, typer.Option("--force", help="Delete even if a broker is unreachable; what it keeps stays there.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete a connector. What it moved stays where it is, and its history in the ledger; its name is free again, its
-    offsets are not reused. What an MQTT broker keeps for it is ended: sessions, and the progress of a sink."""
+    """Delete a connector. Its records stay in the target, and its history in the ledger.
+
+    Its name is free again; its offsets are not reused. What an MQTT broker keeps for it is deleted: sessions, and the
+    progress of a sink.
+    """
     from connect_core.service import connectors
 
     def agree(uid: str) -> None:

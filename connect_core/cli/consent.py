@@ -16,13 +16,13 @@ from connect_core.errors import ConfigError
 if TYPE_CHECKING:
     from connect_core.service.offsets import Agree, LastChange, Move
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody can be asked.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")]
 
 
 def agreeing(yes: bool) -> Agree:
-    """Shows what a move repeats, and asks when that is something.
+    """Shows what a move repeats, and asks when it repeats anything.
 
-    Raises ConfigError when somebody would have to be asked and there is no terminal, Abort when they say no.
+    Raises ConfigError when a person would have to be asked and there is no terminal, Abort when they say no.
     """
 
     def agree(move: Move) -> None:
@@ -31,7 +31,7 @@ def agreeing(yes: bool) -> Agree:
             raise ConfigError(
                 "; ".join(sentences),
                 where=f"connector {move.connector}, partition {move.partition}",
-                next_step="Nothing was changed. To do it without being asked, add --yes",
+                next_step="Nothing was changed. Add --yes to confirm",
             )
         for sentence in sentences:
             output.notice(f"{move.connector}: {move.partition}: {sentence}")
@@ -60,8 +60,8 @@ def _moved_back(move: Move) -> str:
 
 def _deleted(move: Move) -> str:
     return (
-        f"the target has deleted {output.count(move.unseen, 'message')} before anybody looked: what of the open range"
-        f" was among them, at or behind {output.cell(move.after or 0)}, is delivered again"
+        f"the target deleted {output.count(move.unseen, 'message')} before they were checked: records of the open range"
+        f" among them, at or after {output.cell(move.after or 0)}, are delivered again"
     )
 
 
@@ -69,4 +69,4 @@ def _built_on(undone: LastChange) -> str:
     runs = output.count(undone.built_on, "run")
     have = "has" if undone.built_on == 1 else "have"
     moment = output.cell(undone.changed_at)
-    return f"{runs} {have} built on the change by {undone.who} of {moment} (the last: {undone.newest_run})"
+    return f"{runs} {have} used the change by {undone.who} of {moment} (the last: {undone.newest_run})"

@@ -11,12 +11,12 @@ from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
 from connect_core.service.opened import working
 
-app = typer.Typer(no_args_is_help=True, help="The ledger's database: its tables, and its return from a backup.")
+app = typer.Typer(no_args_is_help=True, help="Create, upgrade and check the ledger's tables; mark a restored ledger.")
 
 
 @app.command()
 def upgrade(as_json: JsonFlag = False) -> None:
-    """Make the ledger's tables, or bring them up to this version. Makes a home when there is none."""
+    """Create the ledger's tables, or upgrade them to this version. Creates a home if there is none."""
     from connect_core.service import ledgers
 
     told = ledgers.upgrade()
@@ -25,7 +25,7 @@ def upgrade(as_json: JsonFlag = False) -> None:
 
 @app.command()
 def check(as_json: JsonFlag = False) -> None:
-    """Whether the ledger's tables and this version go together. Exit code 2 when not."""
+    """Check that the ledger's tables fit this version. Exit code 2 if not."""
     from connect_core.service import ledgers
 
     told = ledgers.check()
@@ -36,13 +36,13 @@ def check(as_json: JsonFlag = False) -> None:
 
 @app.command()
 def restored(
-    why: Annotated[str, typer.Option("--why", help="Kept with the deed.")] = "",
+    why: Annotated[str, typer.Option("--why", help="Reason, kept in the history.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Say that the ledger was restored from a backup: every connector looks in its targets before it writes again.
+    """Mark the ledger as restored from a backup: every connector checks its targets before it writes again.
 
-    A driver whose home has seen the ledger before notices by itself; this is for a home that has not, or that was
-    restored together with its ledger. Runs that are under way lose their leases and are tried again.
+    A home that has used this ledger before notices a restore by itself. Use this command for a home that has not, or
+    that was restored together with its ledger. Runs at work lose their leases and are tried again.
     """
     from connect_core.service import ledgers
 
@@ -53,8 +53,8 @@ def restored(
 
 def _show_restored(told: dict[str, Any]) -> None:
     names = ", ".join(told["connectors"]) or "none"
-    output.line(f"{told['ledger']}: marked as restored; every connector looks in its targets before it writes again")
+    output.line(f"{told['ledger']}: marked as restored; every connector checks its targets before it writes again")
     output.line(
-        f"Connectors in it: {names}. One that is missing was made after the backup: applied anew, it is another"
+        f"Connectors in it: {names}. A missing one was created after the backup: applied again, it is a new connector"
     )
-    output.line("connector, which begins at the start of its source.")
+    output.line("and begins at the start of its source.")

@@ -11,7 +11,7 @@ from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.service.opened import reading
 
-app = typer.Typer(no_args_is_help=True, help="The records that were rejected.")
+app = typer.Typer(no_args_is_help=True, help="List and show rejected records.")
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -21,11 +21,11 @@ Name = Annotated[
 @app.command("list")
 def list_(
     name: Name,
-    last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")] = 20,
+    last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="Show only this many, the newest.")] = 20,
     wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Rejected records of a connector, the newest first."""
+    """List rejected records of a connector, newest first."""
     from connect_core.service import dead_letters
 
     with reading() as opened:
@@ -51,7 +51,7 @@ def show(
     number: Annotated[int, typer.Argument(help="Number of the dead letter, as `list` shows it.", metavar="ID")],
     as_json: JsonFlag = False,
 ) -> None:
-    """One rejected record with its original bytes, the first 64 KiB of them."""
+    """Show one rejected record with the first 64 KiB of its original bytes."""
     from connect_core.service import dead_letters
 
     with reading() as opened:

@@ -27,10 +27,10 @@ def register(app: typer.Typer) -> None:
 def apply(
     paths: Paths,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
-    why: Annotated[str, typer.Option("--why", help="Kept with the revision.")] = "",
+    why: Annotated[str, typer.Option("--why", help="Reason, kept with the revision.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Create or change connectors; shows the difference first. All documents in one transaction, or none."""
+    """Create or change connectors, and show the difference first. Applies all documents or none."""
     from connect_core.service import documents
 
     def show(changes: list[dict[str, Any]]) -> None:
@@ -47,10 +47,10 @@ def apply(
 
 def check(
     paths: Paths,
-    probe: Annotated[bool, typer.Option("--probe", help="Ask the servers and look at the paths, too.")] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Also contact the servers and check the paths.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check documents: all faults at once, nothing is written."""
+    """Check documents: shows all faults at once and writes nothing."""
     from connect_core.service import documents
 
     checked = documents.check(paths, output.notice, probe=probe)
@@ -60,8 +60,8 @@ def check(
 
 
 def init(
-    source: Annotated[str, typer.Argument(help="System to read: file, rocketmq, ...", metavar="SOURCE")],
-    sink: Annotated[str, typer.Argument(help="System to write.", metavar="SINK")],
+    source: Annotated[str, typer.Argument(help="System to read from: file, rocketmq, ...", metavar="SOURCE")],
+    sink: Annotated[str, typer.Argument(help="System to write to.", metavar="SINK")],
     name: Annotated[str, typer.Option("--name", help="Name of the connector.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
@@ -104,8 +104,8 @@ def options(
 def _said_of_beginning_anew(anew: dict[str, Any]) -> str:
     where = "into the same target" if anew["same_target"] else "into another target"
     return (
-        f"begins anew: a connector of this name was deleted {output.cell(anew['deleted_at'])}, and its offsets are not"
-        f" reused. What it has delivered is read and delivered again, {where}, as far as the source still has it"
+        f"starts over: a connector of this name was deleted {output.cell(anew['deleted_at'])}, and its offsets are not"
+        f" reused. Records that it delivered are delivered again, {where}, if the source still has them"
     )
 
 

@@ -10,12 +10,12 @@ from connect_core.cli import output
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import Unreachable
 
-app = typer.Typer(no_args_is_help=True, help="The resident engine that lanes run in.")
+app = typer.Typer(no_args_is_help=True, help="Start, stop and check the resident engine, where workers run.")
 
 
 @app.command()
 def start(as_json: JsonFlag = False) -> None:
-    """Start the engine of this home, and nothing else of the stack."""
+    """Start the engine of this home, without the rest of the stack."""
     from connect_core.service import local_stack
 
     _show(local_stack.start_engine(output.notice), as_json)
@@ -23,7 +23,7 @@ def start(as_json: JsonFlag = False) -> None:
 
 @app.command()
 def stop(as_json: JsonFlag = False) -> None:
-    """Stop the engine. Lanes that run in it end; the next attempt finishes what they left open."""
+    """Stop the engine and the lanes that run in it. The next attempt finishes their open ranges."""
     from connect_core.service import local_stack
 
     _show(local_stack.stop_engine(output.notice), as_json)
@@ -31,7 +31,7 @@ def stop(as_json: JsonFlag = False) -> None:
 
 @app.command()
 def status(as_json: JsonFlag = False) -> None:
-    """Whether the engine runs. Exit code 3 when it does not."""
+    """Check that the engine runs. Exit code 3 if it does not."""
     from connect_core.service import local_stack
 
     told = local_stack.engine()

@@ -36,7 +36,15 @@ class Commands(TyperGroup):
                 raise
             code = UNEXPECTED
             what = f"Unexpected error, please report it: {type(error).__name__}: {error}"
-            _tell(ctx, error, {"kind": type(error).__name__, "what": what, "next_step": "--debug shows where"})
+            _tell(
+                ctx,
+                error,
+                {
+                    "kind": type(error).__name__,
+                    "what": what,
+                    "next_step": "Run the command with --debug for a stack trace",
+                },
+            )
         raise typer.Exit(code)
 
 

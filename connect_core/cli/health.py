@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """Which home and ledger this is, what runs, and what the connectors do."""
+    """Show the home, the ledger, what runs, and the state of each connector."""
     from connect_core.service import health
 
     told = health.status(output.notice)
@@ -55,7 +55,7 @@ def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
 
 
 def doctor(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """Look at everything a run needs; say what is wrong and what to do. Ends with the gravest exit code."""
+    """Check everything that a run needs. Shows what is wrong and what to do; exits with the most serious code."""
     from connect_core.service import health
 
     findings = health.findings()
@@ -83,4 +83,4 @@ def _to_do(connector: dict[str, Any]) -> Iterator[str]:
         yield f"put aside since {output.cell(one['since'])}: {one['partition']}: {one['reason']}"
     more = len(connector["quarantined"]) - _PUT_ASIDE_TOLD
     if more > 0:
-        yield f"{output.count(more, 'more partition')} put aside; --json has all"
+        yield f"{output.count(more, 'more partition')} put aside; --json lists all"

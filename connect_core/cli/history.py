@@ -17,13 +17,11 @@ from connect_core.service.streams import ALL
 OptionalName = Annotated[
     str,
     typer.Argument(
-        help="Name of a connector; all of them when left out.", metavar="[NAME]", autocompletion=completing.connectors
+        help="Name of a connector; without it, all connectors.", metavar="[NAME]", autocompletion=completing.connectors
     ),
 ]
-Stream = Annotated[
-    str, typer.Option("--stream", help="live, a backfill or a replay as `backfills list` names it, or all.")
-]
-Last = Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")]
+Stream = Annotated[str, typer.Option("--stream", help="live, all, or a stream as `backfills list` shows it.")]
+Last = Annotated[int, typer.Option("--last", min=1, max=100_000, help="Show only this many, the newest.")]
 
 _SHOWN = {
     "partition": Column("PARTITION", least=16),
@@ -52,7 +50,7 @@ def register(app: typer.Typer) -> None:
 def runs(
     name: OptionalName = "", stream: Stream = ALL, last: Last = 20, wide: WideFlag = False, as_json: JsonFlag = False
 ) -> None:
-    """Runs, the newest first; those of backfills as well."""
+    """List runs, newest first, those of backfills included."""
     from connect_core.service import reports
 
     with reading() as opened:
@@ -89,13 +87,13 @@ def runs(
 
 def receipts(
     name: OptionalName = "",
-    run: Annotated[str, typer.Option("--run", help="Only those of this run.")] = "",
+    run: Annotated[str, typer.Option("--run", help="Only receipts of this run.")] = "",
     stream: Stream = "",
     last: Last = 20,
     wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Receipts of the live stream, of another one or of one run, the newest first: what became of each range."""
+    """List receipts, newest first: of the live stream, of another stream, or of one run."""
     from connect_core.service import reports
 
     with reading() as opened:
@@ -106,7 +104,7 @@ def receipts(
     def for_people() -> None:
         output.table(columns, rows, "no receipts", wide=wide)
         if any(receipt["reconstructed"] for receipt in found):
-            output.line('READ "-": the source had lost the records; the receipt tells what the target holds of them')
+            output.line('READ "-": the source had lost the records; the receipt counts those that are in the target')
         for receipt in found:
             for sentence in reports.set_aside_lines(receipt):
                 output.line(f"{receipt['connector']}, settled {output.cell(receipt['settled_at'])}: {sentence}")
@@ -115,9 +113,9 @@ def receipts(
 
 
 def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """What is waiting in the sources: newest position minus committed one, in records, or in bytes for files.
+    """Show the lag of each partition: end of the source minus committed offset, in records, or in bytes for files.
 
-    WAITING are the bytes of a last line that has no line feed yet.
+    WAITING counts the bytes of a last line that has no line feed yet.
     """
     from connect_core.service.lag import lag as waiting
 
@@ -157,7 +155,7 @@ def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = Fal
 
 
 def gaps(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """Records that were gone when they were to be read, by exact range where it is known; the newest first."""
+    """List gaps, newest first: records that were gone before they could be read, by exact range where it is known."""
     from connect_core.service import reports
 
     with reading() as opened:

@@ -13,7 +13,7 @@ from connect_core.cli.history import Stream
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.service.opened import reading, working
 
-app = typer.Typer(no_args_is_help=True, help="Where reading goes on, and moving it by hand.")
+app = typer.Typer(no_args_is_help=True, help="Show and change the offsets that are read next.")
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -21,14 +21,14 @@ Name = Annotated[
 PartitionKey = Annotated[
     str,
     typer.Argument(
-        help="Partition, as `offsets show` names it.", metavar="PARTITION", autocompletion=completing.partitions
+        help="Partition, as `offsets show` lists it.", metavar="PARTITION", autocompletion=completing.partitions
     ),
 ]
 
 
 @app.command()
 def show(name: Name, stream: Stream = "live", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """The committed position of each partition, of the live stream unless told."""
+    """Show the committed offset of each partition, of the live stream by default."""
     from connect_core.service.offsets import committed
 
     with reading() as opened:
@@ -49,16 +49,19 @@ def show(name: Name, stream: Stream = "live", wide: WideFlag = False, as_json: J
 def set_(
     name: Name,
     partition: PartitionKey,
-    offset: Annotated[int, typer.Argument(min=0, help="The position to read next.", metavar="OFFSET")],
-    why: Annotated[str, typer.Option("--why", help="Kept with the change.")] = "",
+    offset: Annotated[int, typer.Argument(min=0, help="The offset to read next.", metavar="OFFSET")],
+    why: Annotated[str, typer.Option("--why", help="Reason, kept with the change.")] = "",
     abandon: Annotated[
-        bool, typer.Option("--abandon", help="Close a range that is open without knowing what was delivered of it.")
+        bool, typer.Option("--abandon", help="Give up an open range, though it is unknown what it delivered.")
     ] = False,
     yes: Yes = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Move the committed position. Back: records are delivered again, and it asks first. Forward: records are left
-    out. To where a record begins, within what the source has now; or to where it stands, which moves nothing."""
+    """Move the committed offset. Back: records are delivered again; asks first. Forward: records are left out.
+
+    The new offset must be where a record begins, within what the source has now. The current offset is always
+    accepted, and moves nothing.
+    """
     from connect_core.service.offsets import set_offset
 
     with working() as opened:
@@ -70,8 +73,10 @@ def set_(
 
 @app.command()
 def undo(name: Name, partition: PartitionKey, yes: Yes = False, as_json: JsonFlag = False) -> None:
-    """Take back the last change that a person made to a partition's position. Asks first when records are delivered
-    again by it, or runs have built on the change."""
+    """Undo the last change by hand of a partition's offset.
+
+    Asks first if records are delivered again, or if runs have used the changed offset.
+    """
     from connect_core.service import offsets
 
     with working() as opened:
@@ -84,11 +89,11 @@ def history(
     name: Name,
     partition: Annotated[str, typer.Option("--partition", help="Only this partition.")] = "",
     stream: Stream = "live",
-    last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="How many, the newest.")] = 50,
+    last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="Show only this many, the newest.")] = 50,
     wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Every move of the committed positions, the newest first: settled ranges, and what people changed."""
+    """List every change of the committed offsets, newest first: by settled ranges and by hand."""
     from connect_core.service import offsets
 
     with reading() as opened:

@@ -15,7 +15,7 @@ from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.trying import register as register_try
 from connect_core.service.opened import reading
 
-app = typer.Typer(no_args_is_help=True, help="What a connector makes of its records, and where they go.")
+app = typer.Typer(no_args_is_help=True, help="List, change and try the rules of a connector.")
 register_try(app)
 
 Name = Annotated[
@@ -23,11 +23,11 @@ Name = Annotated[
 ]
 RuleName = Annotated[str, typer.Argument(help="Name of the rule.", metavar="RULE")]
 Filter = Annotated[str | None, typer.Option("--filter", help="MQTT topic filter, with + and #.")]
-When = Annotated[str | None, typer.Option("--when", help="Condition, as \"$.temp > 30 AND topic[1] = 'site'\".")]
+When = Annotated[str | None, typer.Option("--when", help="Condition, such as \"$.temp > 30 AND topic[1] = 'site'\".")]
 To = Annotated[str | None, typer.Option("--to", help="Topic of the target.")]
-Tags = Annotated[str | None, typer.Option("--tags", help="Template of the tags, as {topic[2]}.")]
-Keys = Annotated[str | None, typer.Option("--keys", help="Template of the key, as {$.id}.")]
-Why = Annotated[str, typer.Option("--why", help="Kept with the revision.")]
+Tags = Annotated[str | None, typer.Option("--tags", help="Template of the tags, such as {topic[2]}.")]
+Keys = Annotated[str | None, typer.Option("--keys", help="Template of the key, such as {$.id}.")]
+Why = Annotated[str, typer.Option("--why", help="Reason, kept with the revision.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 
 _OPTIONS = ("filter", "when", "to", "tags", "keys")
@@ -35,7 +35,7 @@ _OPTIONS = ("filter", "when", "to", "tags", "keys")
 
 @app.command("list")
 def list_(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """The rules of a connector, in the order in which a record's outputs are numbered."""
+    """List the rules of a connector, in the order in which a record's outputs are numbered."""
     from connect_core.service import rules
 
     with reading() as opened:
@@ -55,13 +55,13 @@ def add(
     to: To = None,
     tags: Tags = None,
     keys: Keys = None,
-    before: Annotated[str, typer.Option("--before", help="The rule that it stands before; else it is last.")] = "",
-    disabled: Annotated[bool, typer.Option("--disabled", help="It does not count yet.")] = False,
+    before: Annotated[str, typer.Option("--before", help="Insert it before this rule; without it, at the end.")] = "",
+    disabled: Annotated[bool, typer.Option("--disabled", help="Add it disabled.")] = False,
     why: Why = "",
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Add a rule. It matches what all of its options say; without any, every record."""
+    """Add a rule. It matches records that meet all of its options; without options, every record."""
     from connect_core.service import rules
 
     given = _given(filter, when, to, tags, keys)
@@ -79,7 +79,9 @@ def set_(
     to: To = None,
     tags: Tags = None,
     keys: Keys = None,
-    unset: Annotated[list[str] | None, typer.Option("--unset", help="An option to take away. Repeat it.")] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", help="An option to remove. May be given several times.")
+    ] = None,
     why: Why = "",
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
@@ -95,7 +97,7 @@ def set_(
 
 @app.command()
 def enable(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, as_json: JsonFlag = False) -> None:
-    """Let a rule count."""
+    """Enable a rule."""
     from connect_core.service import rules
 
     with reading() as opened:
@@ -105,7 +107,7 @@ def enable(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, a
 
 @app.command()
 def disable(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, as_json: JsonFlag = False) -> None:
-    """Keep a rule, but do not let it count. When none counts, every record is filtered."""
+    """Disable a rule, but keep it. If all rules are disabled, every record is filtered."""
     from connect_core.service import rules
 
     with reading() as opened:
@@ -115,7 +117,7 @@ def disable(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, 
 
 @app.command()
 def delete(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, as_json: JsonFlag = False) -> None:
-    """Take a rule away. Without any rule, every record passes as it is."""
+    """Delete a rule. Without any rule, every record passes as it is."""
     from connect_core.service import rules
 
     with reading() as opened:

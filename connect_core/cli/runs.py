@@ -19,7 +19,7 @@ Name = Annotated[
 ]
 
 EngineName = Annotated[
-    str, typer.Option("--engine", help="Where lanes run: spark, submit, inline or a file of conf/engines.")
+    str, typer.Option("--engine", help="Where workers run: spark, submit, inline or a file of conf/engines.")
 ]
 
 
@@ -41,15 +41,17 @@ def run(
     name: Name,
     engine: EngineName = "",
     accept_gaps: Annotated[
-        bool, typer.Option("--accept-gaps", help="Records that are gone are noted as gaps; go on behind them, once.")
+        bool, typer.Option("--accept-gaps", help="Record lost offsets as gaps and continue after them (this run only).")
     ] = False,
     window: Annotated[
         float,
-        typer.Option("--window", parser=_duration, metavar="DURATION", help="Stay so long and follow the source."),
+        typer.Option(
+            "--window", parser=_duration, metavar="DURATION", help="Keep running for DURATION and follow new records."
+        ),
     ] = 0.0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run a connector once, here and now: moves what is there, then ends; with --window it stays and follows."""
+    """Run a connector once, now: move the records that are there, then end. With --window, follow new records."""
     from connect_core.service.run_report import lines
     from connect_core.service.runs import How
     from connect_core.service.runs import run as run_once
@@ -61,7 +63,7 @@ def run(
 
 
 def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """What the next run would move. Asks the source and the ledger; writes nothing."""
+    """Show what the next run would move. Reads the source and the ledger; writes nothing."""
     from connect_core.service.durations import show_seconds
     from connect_core.service.lag import plan as planned
 
@@ -95,6 +97,6 @@ def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
         ):
             output.line(sentence)
         if told["window_s"]:
-            output.line(f"a scheduled run stays for {show_seconds(told['window_s'])} and moves what comes meanwhile")
+            output.line(f"a scheduled run follows new records for {show_seconds(told['window_s'])}")
 
     output.emit(as_json, told, for_people)

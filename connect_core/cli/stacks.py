@@ -18,9 +18,9 @@ Parts = Annotated[list[str], typer.Option("--only", help="Only this part; may be
 
 @app.command()
 def up(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006  typer copies it
-    """Start what is not running yet, and make the ledger in it. Makes a home when there is none.
+    """Start the parts that do not run yet, and create the ledger. Creates a home if there is none.
 
-    Every part that ran before is started again. The MQTT broker has to be named once: `--only mqtt-broker`.
+    Starts every part that ran before. Name the MQTT broker once: `--only mqtt-broker`.
     """
     from connect_core.service import local_stack
 
@@ -37,7 +37,7 @@ def down(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006
 
 @app.command()
 def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """What runs, on which ports: every part is asked. Exit code 3 when one that was started is dead or of no use."""
+    """Show the parts with their ports, and check that each answers. Exit code 3 if one is dead or unusable."""
     from connect_core.service import local_stack
 
     told = local_stack.status()

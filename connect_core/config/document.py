@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
@@ -103,9 +112,7 @@ class Endpoint(_Part):
 class Filter(_Part):
     """Which records pass; the others are counted as filtered. All that is given must hold."""
 
-    tags: list[str] = Field(
-        default_factory=list, description="Records with one of these tags; empty: whatever they have."
-    )
+    tags: list[str] = Field(default_factory=list, description="Records with one of these tags; empty: any tags.")
     headers: dict[str, str] = Field(
         default_factory=dict, description="Records whose headers (user properties) have these values."
     )
@@ -122,7 +129,7 @@ class Rule(_Part):
     name: Annotated[str, AfterValidator(check_rule_name)] = Field(description="Unique among the rules.")
     filter: Annotated[str, AfterValidator(check_filter)] = Field(
         default="",
-        description="MQTT topic filter, with + and #, for the topic that a record came from; empty: whatever it is.",
+        description="MQTT topic filter, with + and #, for the topic that a record came from; empty: any topic.",
     )
     when: Annotated[str, AfterValidator(check_when)] = Field(
         default="",
@@ -130,24 +137,24 @@ class Rule(_Part):
         "TAGS and KEYS; empty: always.",
     )
     to: Annotated[str, AfterValidator(check_template)] | None = Field(
-        default=None, min_length=1, description="Topic of the target; left out: the one that the sink has for it."
+        default=None, min_length=1, description="Topic of the target; by default the topic that the sink chooses."
     )
     tags: Annotated[str, AfterValidator(check_template)] | None = Field(
-        default=None, description="Template of the tags, as `{topic[2]}-{$.unit}`; left out: those of the record."
+        default=None, description="Template of the tags, such as `{topic[2]}-{$.unit}`; by default those of the record."
     )
     keys: Annotated[str, AfterValidator(check_template)] | None = Field(
-        default=None, description="Template of the key, as `{$.id}`; left out: that of the record."
+        default=None, description="Template of the key, such as `{$.id}`; by default that of the record."
     )
-    enabled: bool = Field(default=True, strict=True, description="Whether it counts.")
+    enabled: bool = Field(default=True, strict=True, description="Whether the rule is applied.")
 
 
 class Limits(_Part):
     """How much one range may hold, and how fast a connector may go."""
 
     range_records: int = Field(
-        default=1_000_000, ge=1, le=10_000_000, strict=True, description="Records in one range at most."
+        default=1_000_000, ge=1, le=10_000_000, strict=True, description="Maximum number of records in a range."
     )
-    range_bytes: Bytes = Field(default=2**30, ge=1024, description="Bytes in one range, about.")
+    range_bytes: Bytes = Field(default=2**30, ge=1024, description="Approximate number of bytes in a range.")
     records_per_second: int = Field(
         default=0,
         ge=0,
@@ -165,22 +172,26 @@ class Errors(_Part):
         "puts the partition aside until the next run.",
     )
     dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
-    on_gap: Literal["fail", "skip"] = Field(
-        default="fail", description="Records of the source are gone: fail, or record the gap and go on behind it."
+    on_data_loss: Literal["fail", "skip"] = Field(
+        default="fail",
+        validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
+        description="When records of the source are gone: fail, or record the gap and continue after it.",
     )
 
 
 class Alerts(_Part):
     """When `waybill lag` calls a connector late or silent."""
 
-    lag: Seconds | None = Field(default=None, gt=0, description="Records have been waiting for this long.")
-    silent: Seconds | None = Field(default=None, gt=0, description="Nothing has been settled for this long.")
+    lag: Seconds | None = Field(default=None, gt=0, description="Late when records have been waiting for this long.")
+    silent: Seconds | None = Field(
+        default=None, gt=0, description="Silent when nothing has been settled for this long."
+    )
 
 
 class ConnectorDocument(_Part):
     """What a connector is. `source` and `sink` name a system each; all else has a default."""
 
-    version: Literal[1] = Field(description="Version of the document's form.")
+    version: Literal[1] = Field(description="Version of the document format.")
     name: Annotated[str, AfterValidator(check_name)] = Field(description="Unique name of the connector.")
     description: str = Field(default="", max_length=2000, description="For people.")
     source: Endpoint = Field(description="Where records are read: {SYSTEM: {options}}.")
@@ -188,19 +199,19 @@ class ConnectorDocument(_Part):
     tasks: int = Field(default=1, ge=1, le=1000, strict=True, description="How many tasks share the partitions.")
     assignment: Literal["even", "consistent-hash"] = Field(
         default="even",
-        description="How partitions are shared out: even, or consistent-hash, which moves few when tasks changes.",
+        description="How tasks divide the partitions: even, or consistent-hash, which moves few when tasks changes.",
     )
     engine: str | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_NAME_LENGTH,
-        description="Where lanes run: spark, submit, inline or a file of conf/engines; the setting when left out.",
+        description="Where workers run: spark, submit, inline or a file of conf/engines; by default the setting.",
     )
     schedule: Schedule = Field(
-        default_factory=lambda: Schedule(manual=True), description="When runs begin; manual when left out."
+        default_factory=lambda: Schedule(manual=True), description="When runs start; by default by hand only."
     )
     limits: Limits = Field(default_factory=Limits, description="How much one range may hold.")
-    filter: Filter = Field(default_factory=Filter, description="Which records pass; all of them when left out.")
+    filter: Filter = Field(default_factory=Filter, description="Which records pass; by default all of them.")
     rules: list[Rule] = Field(
         default_factory=list,
         max_length=1000,

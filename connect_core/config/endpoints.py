@@ -150,7 +150,7 @@ def _reference_faults(options: Json) -> Iterator[tuple[Place, str]]:
             yield inner, message
     for key, value in options.items():
         if isinstance(value, str) and value and is_secret_name(key) and not REFERENCE.fullmatch(value):
-            yield (key,), "is a secret in plain text; write where it stands: ${env:NAME} or ${file:PATH#KEY}"
+            yield (key,), "is a secret in plain text; write a reference: ${env:NAME} or ${file:PATH#KEY}"
 
 
 def _no_such(role: Role, system: str) -> str:

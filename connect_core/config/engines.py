@@ -54,10 +54,10 @@ class EngineOptions(BaseModel):
 
     kind: Kind = Field(description="spark (the resident server), submit (spark-submit) or inline (child processes).")
     python: Annotated[Path, AfterValidator(_absolute)] | None = Field(
-        default=None, description="Interpreter of driver and workers; the one of the command when left out."
+        default=None, description="Python interpreter of driver and workers; by default that of the command."
     )
     spark: str | None = Field(
-        default=None, pattern=r"^\d+\.\d+\.\d+$", description="The Spark version it must have; another one is refused."
+        default=None, pattern=r"^\d+\.\d+\.\d+$", description="Required Spark version; any other is refused."
     )
     master: str | None = Field(
         default=None,
@@ -65,7 +65,7 @@ class EngineOptions(BaseModel):
         description="Where spark-submit runs it: local[2], spark://HOST:7077, yarn.",
     )
     conf: dict[str, str] = Field(
-        default_factory=dict, description="More of Spark's settings, as spark.executor.memory."
+        default_factory=dict, description="Further Spark settings, such as spark.executor.memory."
     )
 
     @model_validator(mode="after")
@@ -80,9 +80,9 @@ class EngineOptions(BaseModel):
                 yield f"{name} is only for engines of kind {' or '.join(kinds)}"
         for name in self.conf:
             if name in OURS:
-                yield f"conf: {name} cannot be chosen: lanes stand on it"
+                yield f"conf: {name} cannot be set: workers depend on its value"
             elif is_secret_name(name.replace(".", "_")):
-                yield f"conf: {name} would be on a command line for all to see"
+                yield f"conf: {name} would be visible to everyone on a command line"
             elif not name.startswith("spark."):
                 yield f"conf: {name} is not a setting of Spark"
 
@@ -110,7 +110,7 @@ def _load(file: Path) -> EngineOptions:
     documents = read_file(file)
     data = documents[0].data if len(documents) == 1 else None
     if not isinstance(data, dict):
-        raise ConfigError("an engine is one mapping, as {kind: submit}", where=str(file))
+        raise ConfigError("An engine file holds one mapping, such as {kind: submit}", where=str(file))
     try:
         return EngineOptions.model_validate(data)
     except ValidationError as error:

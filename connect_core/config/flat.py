@@ -221,13 +221,13 @@ def _by_prefix(key: str) -> Handler | None:
     if re.fullmatch(r"(key|value)\.converter\.(de)?serializer\.encoding", key):
         return _encoding
     if key.startswith(("key.converter.", "value.converter.")):
-        return _ignored("no converter that is available here has it")
+        return _ignored("no available converter has this option")
     if key == "transforms" or key.startswith("transforms."):
         return _only("", "this version passes records as they are and has no transforms")
     return None
 
 
-_RETRIES = "a run that fails is tried again as a whole, by whoever started it"
+_RETRIES = "a failed run is tried again as a whole, by the program that started it"
 _REJECTS = "rejected records are kept in the ledger: waybill dead-letters list NAME"
 _COMMON: dict[str, Handler] = {
     CLASS: _nothing,

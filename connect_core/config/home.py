@@ -32,7 +32,7 @@ def require_home(start: Path | None = None, environ: Mapping[str, str] = os.envi
         raise Unreachable(
             "There is no home (.waybill) yet",
             where=where,
-            next_step="`waybill dev up` or `waybill apply` create one; WAYBILL_HOME names another",
+            next_step="Create one with `waybill dev up` or `waybill apply`, or name another with WAYBILL_HOME",
         )
     return home
 

@@ -23,9 +23,9 @@ def database_url(home: Path | None, environ: Mapping[str, str] = os.environ) -> 
         return given
     if home is None:
         raise Unreachable(
-            "there is no home (.waybill) here and so no ledger",
+            "There is no home (.waybill) here, so there is no ledger",
             where=str(Path.cwd()),
-            next_step=f"`waybill apply` or `waybill dev up` make one; WAYBILL_HOME or {VARIABLE} name another",
+            next_step=f"Create one with `waybill apply` or `waybill dev up`, or name it with WAYBILL_HOME, {VARIABLE}",
         )
     from connect_core import stack
 
@@ -34,7 +34,7 @@ def database_url(home: Path | None, environ: Mapping[str, str] = os.environ) -> 
         return running.database_url
     if had_a_server(home):
         raise Unreachable(
-            "the ledger is in the local stack's database, which is not running",
+            "The ledger is in the local stack's database, which is not running",
             where=str(home),
             next_step="Start it with `waybill dev up`",
         )

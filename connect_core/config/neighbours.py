@@ -62,8 +62,8 @@ def another_source(data: Json, before: Json) -> tuple[Place, str] | None:
     name = data.get("name")
     return (
         ("source", now),
-        f"connector {name} reads {was}: its offsets mean nothing to {now}. Give this document another name, or begin "
-        f"anew under this one: `waybill connectors delete {name}`, then apply it",
+        f"connector {name} reads {was}: its offsets mean nothing to {now}. Give this document another name, or start "
+        f"again under this one: `waybill connectors delete {name}`, then apply it",
     )
 
 
@@ -83,7 +83,8 @@ def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> It
                 yield (
                     one,
                     ("sink", one.sink.system, one.writes.option),
-                    f"{path} is written by {other.told()} too, and a file has one writer: give one of them another",
+                    f"{path} is also written by {other.told()}, and a file can have one writer only: give one of them"
+                    " another path",
                 )
                 break
         for path in one.writes.paths:
@@ -94,7 +95,7 @@ def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> It
 def _files_handed_over(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
     """Lines that have no receipt are moved away after a crash and written again, perhaps in another order: who has read
     them misses what takes their place."""
-    why = "lines there may still be moved and written anew. Let them share a topic, or read the same source"
+    why = "lines there may still be moved and written again. Let them share a topic, or read the same source"
     for one in given:
         if writer := next((other for other in [*given, *others] if _hands_over(other, one)), None):
             place = ("source", one.source.system, one.reads.option)
@@ -136,7 +137,7 @@ def _circles(given: Sequence[Neighbour], every: Sequence[Neighbour]) -> Iterator
                 one,
                 ("sink", one.sink.system),
                 f"what it writes is read by {', then '.join(each.told() for each in circle)}, which writes what "
-                f"{one.name} reads: every record would go round for ever",
+                f"{one.name} reads: every record would circulate forever",
             )
 
 

@@ -51,7 +51,7 @@ def described(system: str) -> list[Option]:
     known = sorted({name for role in ROLES for name in option_models.systems(role)})
     if system not in known:
         raise ConfigError(
-            f'there is no system "{system}"',
+            f'There is no system "{system}"',
             next_step=f"There are {', '.join(known)}; `{DOCUMENT}` shows the keys of the document",
         )
     models = [(role, option_models.find(role, system)) for role in ROLES]

@@ -53,9 +53,9 @@ def fault_in(text: str) -> str | None:
     for found in REFERENCE.finditer(text):
         kind, _, rest = found.group(1).partition(":")
         if kind not in _FORMS:
-            return f"{found.group()} is not a reference; there are {FORMS}"
+            return f"{found.group()} is not a reference; write one of {FORMS}"
         if not _FORMS[kind].fullmatch(rest):
-            return f"{found.group()} is not of the form of {FORMS}"
+            return f"{found.group()} does not have the form of {FORMS}"
     return None
 
 

@@ -38,7 +38,7 @@ class Resolved:
     range_records: int
     range_bytes: int
     tolerance: int
-    on_gap: str
+    on_data_loss: str
     records_per_second: int = 0
     window_s: float = 0.0
     assignment: str = "even"
@@ -88,7 +88,7 @@ def resolve(
         range_records=document.limits.range_records,
         range_bytes=document.limits.range_bytes,
         tolerance=document.errors.tolerance,
-        on_gap=document.errors.on_gap,
+        on_data_loss=document.errors.on_data_loss,
         records_per_second=document.limits.records_per_second,
         window_s=document.schedule.window or 0.0,
         assignment=document.assignment,
@@ -118,7 +118,7 @@ def stack_field(home: Path | None, field: str) -> str:
     running = stack.load(home) if home else None
     if running is None:
         raise Unreachable(
-            "the local stack is not running",
+            "The local stack is not running",
             where=f"${{stack:{field}}}",
             next_step="Start it with `waybill dev up`, or name the servers in conf/connections/main.yaml",
         )

@@ -39,11 +39,11 @@ def unfit_rules(rules: Sequence[Rule], source: End, sink: End) -> Iterator[tuple
         if rule.to is None:
             continue
         if plugin.rule_targets == "none":
-            yield ("rules", place, "to"), f"names a topic, and {sink.system} has none: leave it out"
+            yield ("rules", place, "to"), f"names a topic, but {sink.system} has no topics: leave it out"
         elif plugin.rule_targets == "named" and template(rule.to).fixed is None:
             yield (
                 ("rules", place, "to"),
-                "must be the name of one topic: where a record can be is known before it is read",
+                "must be the name of one topic: the targets must be known before a record is read",
             )
         elif words := plugin.rule_target(_target(rule.to), *ends):
             yield ("rules", place, "to"), words
@@ -65,4 +65,4 @@ def _known(piece: Reference, topic: str) -> str:
 def advice(rules: Sequence[Rule]) -> Iterator[str]:
     """What a person should know of rules that are sound."""
     if rules and not any(rule.enabled for rule in rules):
-        yield "rules: all are disabled, so that every record is filtered"
+        yield "rules: all are disabled, so every record is filtered"

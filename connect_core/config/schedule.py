@@ -49,12 +49,16 @@ class Schedule(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    every: Annotated[Seconds, Field(ge=1, description="Begin a run at this distance, at least 1s.")] | None = None
-    cron: Annotated[str, AfterValidator(check_cron), Field(description="Begin by a cron expression.")] | None = None
-    continuous: Annotated[Literal[True], Field(description="Begin the next run when one ends.")] | None = None
-    on_change: Annotated[Literal[True], Field(description="Begin when the source has something new.")] | None = None
-    manual: Annotated[Literal[True], Field(description="Run only when somebody says so.")] | None = None
-    window: Annotated[Seconds, Field(gt=0, description="How long a run stays and follows its source.")] | None = None
+    every: Annotated[Seconds, Field(ge=1, description="Start a run at this interval, at least 1s.")] | None = None
+    cron: Annotated[str, AfterValidator(check_cron), Field(description="Start runs by a cron expression.")] | None = (
+        None
+    )
+    continuous: Annotated[Literal[True], Field(description="Start the next run when one ends.")] | None = None
+    on_change: Annotated[Literal[True], Field(description="Start a run when the source has new records.")] | None = None
+    manual: Annotated[Literal[True], Field(description="Start runs by hand only.")] | None = None
+    window: Annotated[Seconds, Field(gt=0, description="How long a run follows new records of its source.")] | None = (
+        None
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Schedule:

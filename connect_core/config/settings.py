@@ -56,7 +56,7 @@ class Settings(BaseModel):
         if self.lease_margin_s < self.send_timeout_s:
             raise ValueError(
                 f"lease_margin_s ({self.lease_margin_s:g}) must be at least send_timeout_s ({self.send_timeout_s:g}): "
-                "what was sent last must have failed before another may write"
+                "the last send must have failed before another attempt may write"
             )
         shares = self.quantum_s + self.send_timeout_s + self.lease_margin_s
         if shares >= self.lease_ttl_s:

@@ -29,7 +29,7 @@ def template(source: str, sink: str, name: str) -> str:
     for role in ROLES:
         known = option_models.systems(role)
         if systems[role] not in known:
-            raise ConfigError(f'no system "{systems[role]}" can be a {role}{nearest(systems[role], known)}')
+            raise ConfigError(f'No system "{systems[role]}" can be a {role}{nearest(systems[role], known)}')
     ends = "\n".join(line for role in ROLES for line in _end(role, systems[role]))
     return _TEMPLATE.format(name=name, ends=ends)
 
@@ -42,7 +42,7 @@ description: ""
 tasks: 1                       # how many tasks share the partitions
 schedule: {{manual: true}}       # or every: 30s | cron: "*/5 * * * *" | continuous: true | on_change: true
 # limits: {{range_records: 1000000, range_bytes: 1GiB}}
-# errors: {{tolerance: none, on_gap: fail}}      # tolerance: none, all or a number; on_gap: fail or skip
+# errors: {{tolerance: none, on_data_loss: fail}}      # tolerance: none, all or a number; on_data_loss: fail or skip
 # alerts: {{lag: 5m, silent: 15m}}
 """
 

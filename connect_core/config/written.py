@@ -176,7 +176,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode, place: Place, lines: dict[
         key = str(key_node.value)
         if key in found:
             first = lines[(*place, key)]
-            problem = f'the key "{key}" stands twice (first in line {first})'
+            problem = f'the key "{key}" appears twice (first in line {first})'
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
         found[key] = _plain(loader, value_node, (*place, key), lines)
         lines[(*place, key)] = key_node.start_mark.line + 1
@@ -197,7 +197,7 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise _Broken(f'the key "{key}" stands twice')
+            raise _Broken(f'the key "{key}" appears twice')
         found[key] = value
     return found
 
@@ -220,7 +220,7 @@ def _properties(text: str, where: str, file: Path | None) -> Written:
             raise _Broken(f"line {number}: not of the form key=value")
         key, value = found.groups()
         if key in data:
-            raise _Broken(f'line {number}: the key "{key}" stands twice (first in line {lines[(key,)]})')
+            raise _Broken(f'line {number}: the key "{key}" appears twice (first in line {lines[(key,)]})')
         data[key], lines[(key,)] = value.strip(), number
     return Written(data, where, lines, file)
 

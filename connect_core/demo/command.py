@@ -29,7 +29,7 @@ class Waybill:
         """The command that belongs to this interpreter."""
         program = Path(sys.executable).parent / "waybill"
         if not program.exists():
-            raise Fatal("the waybill command is not installed", where=str(program), next_step="pip install -e .")
+            raise Fatal("The waybill command is not installed", where=str(program), next_step="pip install -e .")
         return cls(folder, program)
 
     def show(self, *arguments: str) -> None:
@@ -59,4 +59,4 @@ def _check(arguments: tuple[str, ...], status: int) -> None:
     if status == 0:
         return
     kind = {3: Unreachable, 6: Fatal}.get(status, Retriable)
-    raise kind(f"`waybill {shlex.join(arguments)}` ended with exit code {status}", next_step="Its words stand above")
+    raise kind(f"`waybill {shlex.join(arguments)}` ended with exit code {status}", next_step="See its output above")

@@ -83,7 +83,7 @@ class Listener:
         self._client.on_subscribe = lambda *_: subscribed.set()
         self._client.subscribe(f"{prefix}/#", QOS)
         if not subscribed.wait(_ANSWER_LIMIT_S):
-            raise Retriable("the local MQTT broker does not answer", next_step="Start the demo again")
+            raise Retriable("The local MQTT broker does not answer", next_step="Start the demo again")
 
     def __enter__(self) -> Listener:
         return self
@@ -101,7 +101,7 @@ def difference(said: Sequence[bytes], heard: Sequence[bytes], told: int) -> list
     repeated = len(heard) - len(set(heard))
     faults = [f"{len(missing)} messages of devices are missing"] if missing else []
     faults += [f"{len(strange)} messages are of no device"] if strange else []
-    faults += [f"{repeated} messages came again, {told} are told"] if repeated > told else []
+    faults += [f"{repeated} messages were repeated, the receipts count {told}"] if repeated > told else []
     return faults
 
 

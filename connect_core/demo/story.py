@@ -132,7 +132,7 @@ class _Story:
                 self._tell_of_the_retry(connector, killed)
                 return
         raise Retriable(
-            f"no task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
+            f"No task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
         )
 
     def _driver_in_mid_range(self, connector: str, in_mid_range: Callable[[], bool]) -> int | None:
@@ -165,7 +165,7 @@ class _Story:
         self.waybill.show("runs", connector, "--last", "4")
         self.screen.say(
             f"Airflow's retry was done {time.monotonic() - killed:.1f} s after the kill: it found {already:,} records"
-            " there already and sent the others."
+            " already in the target and sent the others."
         )
 
     def _backfill(self) -> int:
@@ -190,7 +190,7 @@ class _Story:
     def _say_goodbye(self) -> None:
         running = stack.load(self.home)
         self.screen.say(f"Every line arrived once and in order ({self.screen.seconds:.0f} s);")
-        self.screen.say("every message of a device arrived, once but for the repeats that the table tells of.")
+        self.screen.say("every message of a device arrived, once except for the repeats that the table shows.")
         if running is not None:
             self.screen.say(
                 f"Airflow's page: {running.airflow_url}, log in as {running.airflow_user}; the password is in"
@@ -211,7 +211,7 @@ class _Story:
 
     def _wait(self, for_what: str, holds: Callable[[], bool]) -> None:
         if not wait_for(holds):
-            raise Retriable(f"not in time: {for_what}", next_step="Look at Airflow's page; start the demo again")
+            raise Retriable(f"Not in time: {for_what}", next_step="Look at Airflow's page; start the demo again")
 
     def _account(self, connector: str, stream: str = "live") -> Account:
         told = self.waybill.ask("receipts", connector, "--stream", stream, "--last", _ALL)

@@ -27,7 +27,7 @@ class Topic:
     def _client(self) -> Client:
         running = stack.load(self._home)
         if running is None:
-            raise Unreachable("the local stack is not running", where=str(self._home), next_step="waybill dev up")
+            raise Unreachable("The local stack is not running", where=str(self._home), next_step="Run `waybill dev up`")
         return Client(ClientOptions(name_servers=(running.name_servers,)))
 
     def __enter__(self) -> Topic:

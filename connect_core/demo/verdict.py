@@ -33,7 +33,7 @@ def on_backfill(screen: Screen, feed: Feed, target: Path, moved: int) -> Sequenc
     screen.say(f"The backfill's file has the first {half.lines:,} lines of the logs, each once and in order.")
     if half.lines == moved:
         return half.faults
-    return [*half.faults, f"the backfill's receipts tell of {moved} records, its file has {half.lines} lines"]
+    return [*half.faults, f"the backfill's receipts count {moved} records, its file has {half.lines} lines"]
 
 
 def on_devices(
@@ -46,7 +46,7 @@ def on_devices(
         ("given", f"{len(said):,} messages", f"{messages:,} messages"),
         ("arrived", f"{messages:,} messages", f"{len(heard):,} messages"),
         ("repeated", f"{messages - len(said)}", f"{len(heard) - len(set(heard))}"),
-        ("  told as possible", f"{inward.possible_duplicates}", f"{outward.possible_duplicates}"),
+        ("  reported as possible", f"{inward.possible_duplicates}", f"{outward.possible_duplicates}"),
         ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
         ("  identities", _hold(inward), _hold(outward)),
     ]
@@ -64,7 +64,7 @@ def _rows(seen: Comparison, inward: Account, outward: Account, messages: int, fe
         ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
         ("  read", f"{inward.read:,}", f"{outward.read:,}"),
         ("  = delivered", f"{inward.delivered:,}", f"{outward.delivered:,}"),
-        ("  + found there already", f"{inward.deduplicated:,}", f"{outward.deduplicated:,}"),
+        ("  + already in the target", f"{inward.deduplicated:,}", f"{outward.deduplicated:,}"),
         ("  duplicates", f"{inward.duplicates:,}", f"{outward.duplicates:,}"),
         ("  identities", _hold(inward), _hold(outward)),
     ]
@@ -81,7 +81,7 @@ def _differences(seen: Comparison, inward: Account, outward: Account, messages: 
     }
     faults = [] if len(set(figures.values())) == 1 else [f"{name}: {value}" for name, value in figures.items()]
     if inward.possible_duplicates or outward.possible_duplicates:
-        faults.append("receipts tell of possible duplicates")
+        faults.append("receipts count possible duplicates")
     if seen.source_sha256 != seen.target_sha256:
         faults.append("the SHA-256 of the sorted lines differ")
     return faults

@@ -29,8 +29,8 @@ def engine(kind: str, *, remote: str | None = None, spark: str | None = None, ho
         from connect_core.engine.spark_connect import SparkConnectEngine
 
         if remote is None:
-            raise ConfigError("the engine has no address", next_step="start one: waybill engine start")
+            raise ConfigError("The engine has no address", next_step="Start one with `waybill engine start`")
         if spark is not None:
             check_asked_for(spark)
         return SparkConnectEngine(remote, log)
-    raise ConfigError(f"there is no engine {kind!r}", next_step=f"take one of: {', '.join(KINDS)}")
+    raise ConfigError(f"There is no engine {kind!r}", next_step=f"Choose one of: {', '.join(KINDS)}")

@@ -75,7 +75,7 @@ def _arm(timer: ctypes.c_void_p, deadline_ns: int) -> None:
 def _refused_by_kernel(call: str) -> Fatal:
     return Fatal(
         f"{call} on CLOCK_BOOTTIME failed: {os.strerror(ctypes.get_errno())}",
-        next_step="lanes need Linux and a free POSIX timer (ulimit -i)",
+        next_step="Lanes need Linux and a free POSIX timer (ulimit -i)",
     )
 
 

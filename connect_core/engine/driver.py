@@ -95,7 +95,7 @@ def _lives(driver: Driver) -> bool:
 
 
 def _gone(driver: Driver) -> Fenced:
-    return Fenced("the driver that planned this work has ended", where=f"pid {driver.pid}")
+    return Fenced("The driver that planned this work has ended", where=f"pid {driver.pid}")
 
 
 def _started(pid: int) -> int:

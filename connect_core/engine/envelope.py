@@ -35,12 +35,12 @@ def opened(data: bytes, kind: type[Request]) -> Request:
     head, body = _parted(data)
     if head["code"] != code_version():
         raise VersionMismatch(
-            f"the engine runs other code ({code_version()}) than the driver ({head['code']})",
-            next_step="waybill engine stop, then waybill engine start",
+            f"The engine runs other code ({code_version()}) than the driver ({head['code']})",
+            next_step="Run `waybill engine stop`, then `waybill engine start`",
         )
     content = _unpacked(head, body)
     if not isinstance(content, kind):
-        raise TypeError(f"{kind.__name__} wanted, {type(content).__name__} came")
+        raise TypeError(f"expected {kind.__name__}, got {type(content).__name__}")
     return content
 
 
@@ -96,7 +96,7 @@ def _packed(head: dict[str, Any], content: object) -> bytes:
 def _parted(data: bytes) -> tuple[dict[str, Any], bytes]:
     line, newline, body = data.partition(b"\n")
     if not newline:
-        raise EngineFailed("an answer of the engine was cut off", next_step="see the engine's log")
+        raise EngineFailed("An answer of the engine was cut off", next_step="Read the engine's log")
     head: dict[str, Any] = json.loads(line)
     return head, body
 

@@ -127,9 +127,9 @@ class _Child:
             _log.debug("lane process %d:\n%s", self.process.pid, "\n".join(lines))
         if status != 0:
             error = EngineFailed(
-                f"a lane's process {_ending(status)}" + _told(lines),
+                f"A lane's process {_ending(status)}" + _told(lines),
                 where=f"pid {self.process.pid}",
-                next_step="the next attempt looks for what it wrote",
+                next_step="The next attempt checks the target for written records",
             )
             raise kept(error, "\n".join(lines), self.log)
 
@@ -138,7 +138,7 @@ class _Child:
         length = int.from_bytes(self.output.read(LENGTH_BYTES), "big")
         answer = self.output.read()
         if not answer or len(answer) != length:
-            raise EngineFailed("a lane's process ended without an answer", where=f"pid {self.process.pid}")
+            raise EngineFailed("A lane's process ended without an answer", where=f"pid {self.process.pid}")
         return answer
 
     def _printed(self) -> list[str]:
@@ -168,11 +168,11 @@ class _Children:
                 ready = child.line.recv(len(READY))
             except TimeoutError:
                 raise EngineFailed(
-                    f"a lane's process was not ready within {_START_S:g} s", next_step="the machine is too busy"
+                    f"A lane's process was not ready within {_START_S:g} s", next_step="The machine is too busy"
                 ) from None
             if not ready:
                 child.check()
-                raise EngineFailed("a lane's process ended without a word", where=f"pid {child.process.pid}")
+                raise EngineFailed("A lane's process ended without reporting", where=f"pid {child.process.pid}")
             child.line.settimeout(None)
 
     def answers(self, requests: Sequence[bytes], limit_s: float) -> list[bytes]:

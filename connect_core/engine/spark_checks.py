@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from connect_core.errors import Fatal, VersionMismatch
 
-_RESTART = "waybill engine stop, then waybill engine start"
+_RESTART = "Run `waybill engine stop`, then `waybill engine start`"
 
 _LOCAL_MASTER = re.compile(r"local(?:\[(?:\d+|\*)(?:,\s*(?P<failures>\d+))?\])?")
 
@@ -27,7 +27,7 @@ def one_version(versions: Mapping[str, str]) -> str:
         told = ", ".join(f"{name} {found}" for name, found in versions.items()) or "neither is installed"
         raise VersionMismatch(
             f"pyspark and pyspark-client must be of one version, since they share their files: {told}",
-            next_step="pip install both in one version",
+            next_step="Install both with pip in one version",
         )
     return next(iter(versions.values()))
 
@@ -39,19 +39,19 @@ def check_retries(master: str, max_failures: str | None, speculation: str, where
     tries = int(local["failures"] or 1) if local else int(max_failures or 4)
     if tries > 1:
         raise Fatal(
-            f"the engine tries a task {tries} times (master {master}): a lane that is run again writes again",
+            f"The engine tries a task {tries} times (master {master}): a lane that is run again writes again",
             where=where,
-            next_step="set spark.task.maxFailures=1, and a local master without a second number",
+            next_step="Set spark.task.maxFailures=1, and a local master without a second number",
         )
     if speculation == "true":
-        raise Fatal("the engine runs tasks twice at once (spark.speculation)", where=where, next_step="set it to false")
+        raise Fatal("The engine runs tasks twice at once (spark.speculation)", where=where, next_step="Set it to false")
 
 
 def check_version(server: str, installed: str, where: str, mend: str = _RESTART) -> None:
     """Raises VersionMismatch unless the server runs the release that is installed here."""
     if server != installed:
         raise VersionMismatch(
-            f"the engine runs Spark {server}, this client is {installed}", where=where, next_step=mend
+            f"The engine runs Spark {server}, this client is {installed}", where=where, next_step=mend
         )
 
 
@@ -60,8 +60,8 @@ def check_asked_for(wanted: str) -> None:
     installed = installed_version()
     if installed != wanted:
         raise VersionMismatch(
-            f"the engine is to have Spark {wanted}, and Spark {installed} is installed",
-            next_step="name another interpreter in the engine's file (conf/engines), or install that release",
+            f"The engine requires Spark {wanted}, but Spark {installed} is installed",
+            next_step="Name another interpreter in the engine's file (conf/engines), or install that release",
         )
 
 

@@ -34,7 +34,7 @@ _MASTER_LIMIT_S = 5.0
 class SparkClassicEngine(SparkJobs):
     """The engine of kind "submit"; threads may share it."""
 
-    looked_at = "look at the master's page and the executors' logs"
+    looked_at = "Look at the master's page and the executors' logs"
 
     def __init__(self, limit_s: float = EXECUTORS_LIMIT_S, log: Path | None = None) -> None:
         self.log = log
@@ -85,7 +85,7 @@ def _opened() -> Any:
     session = builder.getOrCreate()
     settings = session.sparkContext.getConf()
     master = session.sparkContext.master
-    check_version(session.version, installed, master, mend="start it with the spark-submit of this Python's pyspark")
+    check_version(session.version, installed, master, mend="Start it with the spark-submit of this Python's pyspark")
     check_retries(master, settings.get("spark.task.maxFailures"), settings.get("spark.speculation", "false"), master)
     return session
 
@@ -98,20 +98,20 @@ def _check_answers(master: str) -> None:
         host, _, port = one.rpartition(":")
         with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _MASTER_LIMIT_S):
             return
-    raise Unreachable("the Spark master does not answer", where=master, next_step="start it, or name another")
+    raise Unreachable("The Spark master does not answer", where=master, next_step="Start it, or name another")
 
 
 def _check(place: Mapping[str, str], where: str) -> None:
     """Raises what keeps a worker from working through a lane of this driver."""
     if place["boot_id"] != boot_id():
         raise Fatal(
-            "an executor runs on another host than the driver: deadlines and locks hold on one host only",
+            "An executor runs on another host than the driver: deadlines and locks hold on one host only",
             where=where,
-            next_step="let the driver run on the host of its executors, or use the resident engine",
+            next_step="Let the driver run on the host of its executors, or use the resident engine",
         )
     if place["code"] != code_version():
         raise VersionMismatch(
-            f"the executors run other code ({place['code']}) than the driver ({code_version()})",
+            f"The executors run other code ({place['code']}) than the driver ({code_version()})",
             where=where,
-            next_step="install the same release of waybill for their Python",
+            next_step="Install the same release of waybill for their Python",
         )

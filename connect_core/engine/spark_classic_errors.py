@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from connect_core.engine.spark_words import by_words, condition
 from connect_core.errors import EngineFailed, Fatal, Unreachable, WaybillError
 
-_LOOKED_UP = "the next attempt looks for what was written"
+_LOOKED_UP = "The next attempt checks the target for written records"
 
 _EXECUTOR_LOST = ("ExecutorLostFailure", "Remote RPC client disassociated", "Executor heartbeat timed out")
 _NO_SPARK = ("All masters are unresponsive", "Application has been killed", "Master removed our application")
@@ -23,18 +23,18 @@ def translated(error: Exception, *, sent: bool, where: str) -> WaybillError:
         return error
     text = str(error)
     if (
-        found := by_words(text, where, mend="install the same release of waybill for the executors' Python")
+        found := by_words(text, where, mend="Install the same release of waybill for the executors' Python")
     ) is not None:
         return found
     if any(words in text for words in _EXECUTOR_LOST):
-        return EngineFailed("an executor was lost while lanes were running", where=where, next_step=_LOOKED_UP)
+        return EngineFailed("An executor was lost while lanes were running", where=where, next_step=_LOOKED_UP)
     if _is_gone(error, text):
         return _gone(sent, where)
     if "spark.driver.maxResultSize" in text or "exceeds max allowed: spark.rpc.message.maxSize" in text:
         return Fatal(
-            "a lane or its answer is larger than Spark takes",
+            "A lane or its answer is larger than Spark takes",
             where=where,
-            next_step="plan smaller ranges: limits.range_records",
+            next_step="Plan smaller ranges: limits.range_records",
         )
     what = f"Spark could not run the job ({condition(error) or type(error).__name__})"
     return EngineFailed(what, where=where, next_step=_LOOKED_UP)
@@ -50,4 +50,4 @@ def _is_gone(error: Exception, text: str) -> bool:
 def _gone(sent: bool, where: str) -> WaybillError:
     if sent:
         return EngineFailed("Spark went away while lanes were running", where=where, next_step=_LOOKED_UP)
-    return Unreachable("Spark did not start", where=where, next_step="look at the master's page and the driver's log")
+    return Unreachable("Spark did not start", where=where, next_step="Look at the master's page and the driver's log")

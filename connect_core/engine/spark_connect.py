@@ -24,7 +24,7 @@ _CUT_LIMIT_S = 1.0
 class SparkConnectEngine(SparkJobs):
     """The engine of kind "spark"; threads may share it."""
 
-    looked_at = "look at it with: waybill engine status"
+    looked_at = "Look at it with: waybill engine status"
 
     def __init__(self, remote: str, log: Path | None = None) -> None:
         self.log = log

@@ -11,8 +11,8 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from connect_core.engine.spark_words import by_words, condition
 from connect_core.errors import EngineFailed, Fatal, Refused, Unreachable, WaybillError
 
-_LOOKED_UP = "the next attempt looks for what was written"
-_RESTART = "waybill engine stop, then waybill engine start"
+_LOOKED_UP = "The next attempt checks the target for written records"
+_RESTART = "Run `waybill engine stop`, then `waybill engine start`"
 
 _BROKEN = ("SESSION_CHANGED", "SESSION_CLOSED", "SESSION_NOT_FOUND", "NO_ACTIVE_SESSION")
 """Conditions under which a session of this client is of no more use."""
@@ -27,7 +27,7 @@ def translated(error: Exception, *, sent: bool, where: str) -> WaybillError:
             return found
     if _is_gone(error) or breaks_session(error):
         return _gone(sent, where)
-    return EngineFailed(f"the engine could not run the job ({_short(error)})", where=where, next_step=_LOOKED_UP)
+    return EngineFailed(f"The engine could not run the job ({_short(error)})", where=where, next_step=_LOOKED_UP)
 
 
 def breaks_session(error: Exception) -> bool:
@@ -37,23 +37,23 @@ def breaks_session(error: Exception) -> bool:
 
 def _gone(sent: bool, where: str) -> WaybillError:
     if sent:
-        return EngineFailed("the engine went away while lanes were running", where=where, next_step=_LOOKED_UP)
-    return Unreachable("the engine does not answer", where=where, next_step="waybill engine start")
+        return EngineFailed("The engine went away while lanes were running", where=where, next_step=_LOOKED_UP)
+    return Unreachable("The engine does not answer", where=where, next_step="Run `waybill engine start`")
 
 
 def _by_status(error: Exception, where: str) -> WaybillError | None:
     status = _status(error)
     if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
         return Refused(
-            "the engine does not accept the token",
+            "The engine does not accept the token",
             where=where,
-            next_step="take the address of the engine that runs: waybill engine status",
+            next_step="Take the address of the engine that runs: waybill engine status",
         )
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return Fatal(
-            "a lane or its answer is larger than the engine takes (128 MB)",
+            "A lane or its answer is larger than the engine takes (128 MB)",
             where=where,
-            next_step="plan smaller ranges: limits.range_records",
+            next_step="Plan smaller ranges: limits.range_records",
         )
     return None
 
@@ -62,7 +62,7 @@ def _by_words(error: Exception, where: str) -> WaybillError | None:
     if (found := by_words(str(error), where, mend=_RESTART)) is not None:
         return found
     if "SESSION_CLOSED" in condition(error):
-        return Fatal("somebody stopped the engine's session", where=where, next_step=_RESTART)
+        return Fatal("The engine's session was stopped", where=where, next_step=_RESTART)
     return None
 
 

@@ -71,7 +71,7 @@ class SparkJobs(ABC):
             job.join(limit_s)
             if job.is_alive():
                 raise EngineFailed(
-                    f"the engine gave no answer within {limit_s:.1f} s", where=self.where, next_step=self.looked_at
+                    f"The engine gave no answer within {limit_s:.1f} s", where=self.where, next_step=self.looked_at
                 )
         except BaseException:
             job.give_up(_CANCEL_LIMIT_S)

@@ -58,7 +58,7 @@ def connected(remote: str) -> SparkSession:
 def _channel(remote: str) -> DefaultChannelBuilder:
     if not remote.startswith("sc://"):
         raise ConfigError(
-            "the engine's address does not begin with sc://", next_step="it looks like sc://localhost:15002/;token=…"
+            "The engine's address does not begin with sc://", next_step="It looks like sc://localhost:15002/;token=…"
         )
     channel = DefaultChannelBuilder(remote)
     # The user is part of a session's identity: all clients must name the same one.

@@ -11,14 +11,14 @@ def by_words(text: str, where: str, mend: str) -> WaybillError | None:
     """`mend` is what to do when workers run something else than their driver."""
     if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
         return EngineFailed(
-            "a worker was killed or crashed while its lane was running",
+            "A worker was killed or crashed while its lane was running",
             where=where,
-            next_step="the next attempt looks for what was written",
+            next_step="The next attempt checks the target for written records",
         )
     if "No module named 'connect_core" in text:
-        return VersionMismatch("the engine's workers cannot import connect_core", where=where, next_step=mend)
+        return VersionMismatch("The engine's workers cannot import connect_core", where=where, next_step=mend)
     if "PYTHON_VERSION_MISMATCH" in text:
-        return VersionMismatch("the engine's workers run another Python", where=where, next_step=mend)
+        return VersionMismatch("The engine's workers run another Python", where=where, next_step=mend)
     return None
 
 

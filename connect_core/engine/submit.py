@@ -122,9 +122,9 @@ def read_result(path: Path, status: int, log: Path | None = None) -> Json:
         content: Json = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise EngineFailed(
-            f"spark-submit {_ending(status)} before the run told how it ended",
+            f"spark-submit {_ending(status)} before the run reported its result",
             where=str(log or path),
-            next_step="read its output; the next attempt looks for what was written",
+            next_step="Read its output; the next attempt checks the target for written records",
         ) from None
     if "failure" in content:
         raise Failure(**content["failure"]).as_error()

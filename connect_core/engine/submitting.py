@@ -84,15 +84,15 @@ def _spark_home(place: Place) -> Path:
         answer = json.loads(asked.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         raise ConfigError(
-            "the engine's interpreter does not run, or has no pyspark",
+            "The engine's interpreter does not run, or has no pyspark",
             where=where,
-            next_step="install waybill for it, or name another one in conf/engines",
+            next_step="Install waybill for it, or name another one in conf/engines",
         ) from None
     if place.spark is not None and answer["version"] != place.spark:
         raise VersionMismatch(
-            f"the engine is to have Spark {place.spark}, and its interpreter has Spark {answer['version']}",
+            f"The engine requires Spark {place.spark}, but its interpreter has Spark {answer['version']}",
             where=where,
-            next_step="name another interpreter in the engine's file (conf/engines), or install that release",
+            next_step="Name another interpreter in the engine's file (conf/engines), or install that release",
         )
     return Path(answer["spark_home"])
 

@@ -74,20 +74,20 @@ def _admit(lane: Lane, attempt_number: int) -> None:
     where = f"connector {lane.connector}, task {lane.task}, epoch {lane.epoch}"
     if attempt_number > 0:
         raise EngineFailed(
-            f"attempt {attempt_number} of a lane was refused: the one before it may have written",
+            f"Attempt {attempt_number} of a lane was refused: the one before it may have written",
             where=where,
-            next_step="switch task retries off: spark.task.maxFailures=1",
+            next_step="Switch task retries off: spark.task.maxFailures=1",
         )
     if lane.boot_id != boot_id():
         raise Retriable(
-            "the lane was planned on another boot or host, so that its deadline means nothing here", where=where
+            "The lane was planned on another boot or host, so that its deadline means nothing here", where=where
         )
     late_s = (now_ns() - lane.deadline_ns) / 1e9
     if late_s >= 0:
         raise Retriable(
-            f"the lane started {late_s:.1f} s after its deadline",
+            f"The lane started {late_s:.1f} s after its deadline",
             where=where,
-            next_step="the engine has too few slots, or was busy or asleep",
+            next_step="The engine has too few slots, or was busy or asleep",
         )
 
 

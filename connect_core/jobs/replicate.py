@@ -82,12 +82,16 @@ def _say_summary(told: Json) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="replicate.py", description="One run of a connector as a Spark application.")
     parser.add_argument("connector", metavar="NAME", help="name of the connector")
-    parser.add_argument("--task", type=int, help="one of its tasks; all of them when left out")
+    parser.add_argument("--task", type=int, help="one of its tasks; by default all")
     parser.add_argument("--stream", default=LIVE, help="live, or a backfill or replay")
     parser.add_argument("--attempt-of", help="the run of a scheduler that this is an attempt of")
-    parser.add_argument("--accept-gaps", action="store_true", help="go on behind records that are gone, once")
-    parser.add_argument("--window", type=float, metavar="SECONDS", help="stay so long and follow the source")
-    parser.add_argument("--engine", default="", help="the engine that this is to be, instead of the document's")
+    parser.add_argument(
+        "--accept-gaps", action="store_true", help="record lost offsets as gaps and continue after them, this run only"
+    )
+    parser.add_argument(
+        "--window", type=float, metavar="SECONDS", help="keep running for SECONDS and follow new records"
+    )
+    parser.add_argument("--engine", default="", help="name of the engine to use instead of the document's")
     parser.add_argument("--result", type=Path, help="a file for the summary, or for the failure, as JSON")
     parser.add_argument("--quiet", action="store_true", help="leave it to the reader of the result to tell the end")
     parser.add_argument("--caller", type=driver.read, help="the process with which this run ends")

@@ -152,7 +152,7 @@ class Connectors(Transactions):
         with self._read() as connection:
             found: Json | None = connection.scalar(query)
         if found is None:
-            raise ConfigError(f"there is no revision {revision} of connector {uid}", next_step=_LIST_ADVICE)
+            raise ConfigError(f"There is no revision {revision} of connector {uid}", next_step=_LIST_ADVICE)
         return found
 
     def revisions(self, uid: str) -> list[Revision]:
@@ -221,7 +221,9 @@ def _create(connection: Connection, name: str, document: Json, who: str, why: st
     try:
         connection.execute(CONNECTORS.insert().values(**row, created_at=made.created_at))
     except IntegrityError as taken:
-        raise Retriable(f"somebody else made connector {name!r} at the same moment", next_step="Try again") from taken
+        raise Retriable(
+            f"Another command created connector {name!r} at the same moment", next_step="Try again"
+        ) from taken
     _add_revision(connection, made.uid, 1, document, [], who, why)
     note(connection, made.uid, CREATED, who, why)
     return made
@@ -254,10 +256,10 @@ _LIST_ADVICE = "See `waybill connectors list`"
 
 
 def _unknown_uid(uid: str) -> ConfigError:
-    return ConfigError(f"there is no connector with uid {uid}", next_step=_LIST_ADVICE)
+    return ConfigError(f"There is no connector with uid {uid}", next_step=_LIST_ADVICE)
 
 
 def _unknown_name(name: str, known: Sequence[str]) -> ConfigError:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0)
-    advice = f"Did you mean {near[0]!r}? {_LIST_ADVICE}" if near else "Make one with `waybill apply`"
-    return ConfigError(f"there is no connector named {name!r}", next_step=advice)
+    advice = f"Did you mean {near[0]!r}? {_LIST_ADVICE}" if near else "Create one with `waybill apply`"
+    return ConfigError(f"There is no connector named {name!r}", next_step=advice)

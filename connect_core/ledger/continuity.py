@@ -34,4 +34,4 @@ def _step(incarnation: int, place: int, known: bool, next_incarnation: int, begi
         return f"incarnation {next_incarnation} is over, the partition is at {incarnation}"
     if begin == place or (not known and begin >= place):
         return ""
-    return f"it does not go on from the committed offset or the gap before it, {place}"
+    return f"it does not continue from the committed offset or the gap before it, {place}"

@@ -56,13 +56,13 @@ def parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise ConfigError("not a database URL", where="WAYBILL_DATABASE_URL", next_step=_URL_ADVICE) from None
+        raise ConfigError("Not a database URL", where="WAYBILL_DATABASE_URL", next_step=_URL_ADVICE) from None
     dialect = parsed.get_backend_name()
     if dialect == "postgresql":
         return parsed.set(drivername="postgresql+psycopg2")
     if dialect == "sqlite" and parsed.database and parsed.database != ":memory:":
         return parsed
-    raise ConfigError("this database cannot hold a ledger", where=shown(parsed), next_step=_URL_ADVICE)
+    raise ConfigError("This database cannot hold a ledger", where=shown(parsed), next_step=_URL_ADVICE)
 
 
 _URL_ADVICE = "Give sqlite:////path/to/ledger.sqlite or postgresql://user@host/database"
@@ -150,9 +150,9 @@ def write(engine: Engine) -> Iterator[Connection]:
             if not isinstance(lost, DBAPIError):
                 raise
             raise CommitUnknown(
-                "the ledger's answer to COMMIT was lost: whether the transaction stands is unknown",
+                "The ledger's answer to COMMIT was lost: it is unknown whether the transaction was committed",
                 where=shown(engine.url),
-                next_step="Try again: what is stored is noticed",
+                next_step="Try again; work that is already stored is recognised",
             ) from lost
 
 
@@ -162,7 +162,7 @@ def _told(engine: Engine) -> Iterator[None]:
     try:
         yield
     except IntegrityError as broken:
-        raise DataError(f"the ledger refused a row: {_words(broken)}", where=shown(engine.url)) from broken
+        raise DataError(f"The ledger refused a row: {_words(broken)}", where=shown(engine.url)) from broken
     except (OperationalError, InterfaceError) as failed:
         raise _failure(failed, engine.url) from failed
     except DBAPIError as failed:
@@ -173,12 +173,12 @@ def _told(engine: Engine) -> Iterator[None]:
 
 def _failure(failed: DBAPIError, url: URL) -> Retriable:
     if _pgcode(failed.orig) in _PASSING or "database is locked" in str(failed.orig):
-        return Retriable(f"the ledger was busy: {_words(failed)}", where=shown(url))
+        return Retriable(f"The ledger was busy: {_words(failed)}", where=shown(url))
     if _pgcode(failed.orig) == _READ_ONLY:
-        advice = "Let WAYBILL_DATABASE_URL lead to the primary, or see why the server is read-only (a full disk?)"
-        return Unreachable(f"the ledger takes no writes: {_words(failed)}", where=shown(url), next_step=advice)
-    advice = "See whether the database runs: waybill status"
-    return Unreachable(f"the ledger does not answer: {_words(failed)}", where=shown(url), next_step=advice)
+        advice = "Point WAYBILL_DATABASE_URL at the primary, or check why the server is read-only (a full disk?)"
+        return Unreachable(f"The ledger accepts no writes: {_words(failed)}", where=shown(url), next_step=advice)
+    advice = "Check that the database runs: waybill status"
+    return Unreachable(f"The ledger does not answer: {_words(failed)}", where=shown(url), next_step=advice)
 
 
 def _pgcode(error: BaseException | None) -> str:

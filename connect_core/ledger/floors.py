@@ -87,7 +87,7 @@ def _fault(one: Wanted, at: int | None, *, first: bool) -> str:
         return "which the ledger does not have"
     if floor.position < begin:
         return "which is back"
-    where = "stands" if first else "was left by the range before it"
+    where = "is" if first else "was left by the range before it"
     return "" if begin == at else f"but it {where} at {at}"
 
 

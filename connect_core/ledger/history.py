@@ -244,7 +244,7 @@ class History(Transactions):
             query = sa.select(DEAD_LETTERS).where(DEAD_LETTERS.c.id == dead_letter_id)
             row = connection.execute(query).one_or_none()
         if row is None:
-            raise ConfigError(f"there is no dead letter {dead_letter_id}", next_step="See `waybill dead-letters list`")
+            raise ConfigError(f"There is no dead letter {dead_letter_id}", next_step="See `waybill dead-letters list`")
         return _dead_letter_of(row)
 
     def discard_dead_letters(self, uid: str, ids: Sequence[int], *, who: str, why: str = "") -> int:

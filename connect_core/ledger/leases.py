@@ -95,9 +95,9 @@ def _touch(connection: Connection, lease: Lease, **values: object) -> None:
     held = {"lease_id": lease.id, "held_epoch": lease.epoch, "held_by": lease.holder}
     if connection.execute(_TOUCH, held | values).rowcount != 1:
         raise Fenced(
-            f"epoch {lease.epoch} of the lease is over: it was taken over or released",
+            f"Epoch {lease.epoch} of the lease is over: it was taken over or released",
             where=lease.id,
-            next_step="Nothing was changed; the newer holder goes on",
+            next_step="Nothing was changed; the newer holder continues",
         )
 
 
@@ -174,7 +174,7 @@ def _require_only_version(connection: Connection, lease_id: str, uid: str, strea
     other = connection.execute(query).first()
     if other is not None:
         raise LeaseHeld(
-            f"version {version} of the assignment cannot start: {other.id} of version {other.version} is not released",
+            f"Version {version} of the assignment cannot start: {other.id} of version {other.version} is not released",
             where=lease_id,
             next_step="Wait until its holder ends, or take that lease over and release it",
         )
@@ -206,8 +206,8 @@ def _replace(connection: Connection, lease_id: str, seen: LeaseState, holder: st
 
 
 def _taken(lease_id: str) -> LeaseHeld:
-    advice = "Look at it again; its holder is alive or a newer one was faster"
-    return LeaseHeld("the lease changed while it was being taken", where=lease_id, next_step=advice)
+    advice = "Read the lease again: its holder is alive, or a newer holder was faster"
+    return LeaseHeld("The lease changed while it was being taken", where=lease_id, next_step=advice)
 
 
 def _raised_counter(connection: Connection) -> tuple[int, str]:

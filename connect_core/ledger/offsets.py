@@ -119,7 +119,7 @@ def _close_open_ranges(
     for range_id in open_ids:
         if not abandon:
             raise DataError(
-                f"range {range_id} is open: what was delivered of it is not known yet",
+                f"Range {range_id} is open: it is not known yet which of its records were delivered",
                 where=f"connector {uid}, stream {stream}, partition {partition.key}",
                 next_step="Let a run finish it, or abandon it: `waybill offsets set --abandon`",
             )
@@ -135,7 +135,7 @@ def _before_last_change(connection: Connection, uid: str, stream: str, partition
     last = connection.execute(query.order_by(table.c.id.desc()).limit(1)).one_or_none()
     if last is None:
         where = f"connector {uid}, stream {stream}, partition {partition.key}"
-        raise ConfigError("there is no change of this offset to undo", where=where, next_step="See `offsets history`")
+        raise ConfigError("There is no change of this offset to undo", where=where, next_step="See `offsets history`")
     return None if last.before is None else Position(**last.before)
 
 

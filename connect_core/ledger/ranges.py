@@ -312,7 +312,7 @@ def _store_floors(connection: Connection, uid: str, stream: str, floors: Sequenc
         before = stored.get(key_of(floor))
         if before is not None and not floor.partition_id and floor.position != before.position:
             raise DataError(
-                f"a plan would move the floor of {floor.target} from {before.position} to {floor.position}",
+                f"A plan would move the floor of {floor.target} from {before.position} to {floor.position}",
                 where=f"connector {uid}, stream {stream}",
                 next_step="Nothing was planned; the next attempt reads what was settled there",
             )
@@ -339,7 +339,7 @@ def _inserted(connection: Connection, rows: list[dict[str, Any]]) -> list[int]:
             raise
         partitions = ", ".join(row["partition_key"] for row in rows)
         raise DataError(
-            "a partition has an open range already",
+            "A partition already has an open range",
             where=f"connector {rows[0]['uid']}, stream {rows[0]['stream']}, one of the partitions {partitions}",
             next_step="Let a run finish it, or abandon it: `waybill offsets set --abandon`",
         ) from refused
@@ -348,4 +348,4 @@ def _inserted(connection: Connection, rows: list[dict[str, Any]]) -> list[int]:
 def _change_open(connection: Connection, range_id: int, **values: object) -> None:
     still_open = RANGES.update().where(RANGES.c.id == range_id, RANGES.c.state == "open")
     if connection.execute(still_open.values(**values)).rowcount != 1:
-        raise DataError(f"range {range_id} is not open", next_step="Read the open ranges again")
+        raise DataError(f"Range {range_id} is not open", next_step="Read the open ranges again")

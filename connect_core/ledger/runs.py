@@ -97,4 +97,4 @@ def _forget_idle_before(connection: Connection, task: Row) -> None:
 
 
 def _no_run(run_id: str) -> ConfigError:
-    return ConfigError(f"there is no run {run_id}", next_step="See `waybill runs`")
+    return ConfigError(f"There is no run {run_id}", next_step="See `waybill runs`")

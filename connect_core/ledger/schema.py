@@ -71,7 +71,7 @@ def require_file(url: URL) -> None:
     """Raises ConfigError when the ledger is SQLite and there is no file: opening one would make it."""
     path = sqlite_path(url)
     if path is not None and not path.exists():
-        raise ConfigError("there is no ledger here", where=str(path), next_step="Run `waybill db upgrade`")
+        raise ConfigError("There is no ledger here", where=str(path), next_step="Run `waybill db upgrade`")
 
 
 def _sentence(version: str | None) -> str:

@@ -109,7 +109,7 @@ def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int
     rows = [row for row in _rows(connection, receipts) if row.uid == uid]
     missing = sorted(receipts.keys() - {row.id for row in rows})
     if missing:
-        raise DataError(f"no range {missing[0]} was planned", where=f"connector {uid}")
+        raise DataError(f"No range {missing[0]} was planned", where=f"connector {uid}")
     for_closing = [row for row in rows if not _is_stored(row, epoch, receipts[row.id])]
     for row in for_closing:
         faults = _faults(row, receipts[row.id])
@@ -123,10 +123,10 @@ def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int
 
 def _refused(row: Any, faults: Sequence[str]) -> DataError:
     where = f"connector {row.uid}, stream {row.stream}, partition {row.partition_key}, range {row.id}"
-    return DataError(f"this receipt cannot be settled: {'; '.join(faults)}", where=where, next_step=_LOOK_ADVICE)
+    return DataError(f"This receipt cannot be settled: {'; '.join(faults)}", where=where, next_step=_LOOK_ADVICE)
 
 
-_LOOK_ADVICE = "Nothing was settled; the next attempt looks up what was written"
+_LOOK_ADVICE = "Nothing was settled; the next attempt checks the target for written records"
 
 
 def _faults(row: Any, receipt: Receipt) -> list[str]:
@@ -138,7 +138,7 @@ def _faults(row: Any, receipt: Receipt) -> list[str]:
     if receipt.begin != row.begin_offset:
         faults.append(f"it begins at {receipt.begin}, its range at {row.begin_offset}")
     if receipt.end > row.planned_end:
-        faults.append(f"it ends at {receipt.end}, behind the end of its range, {row.planned_end}")
+        faults.append(f"it ends at {receipt.end}, after the end of its range, {row.planned_end}")
     return faults
 
 

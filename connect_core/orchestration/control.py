@@ -76,7 +76,7 @@ def schedules(home: Path | None, settings: Settings, say: Callable[[str], None])
         with airflow_of(home, settings) as airflow:
             return Schedules(switches(airflow), names.RETRIES) if airflow else Schedules()
     except Unreachable as error:
-        say(f"what is paused is unknown: {error}")
+        say(f"Airflow's switches are unknown: {error}")
         return Schedules({}, names.RETRIES)
 
 
@@ -111,7 +111,7 @@ def start_backfill(airflow: Airflow, connector: str, stored: Backfill, *, accept
     }
     if _when_seen(lambda: airflow.dag(dag_id)).is_paused:
         raise ConfigError(
-            f"{stored.stream} would wait for ever: its DAG is paused in Airflow",
+            f"{stored.stream} would wait forever: its DAG is paused in Airflow",
             where=f"DAG {dag_id}",
             next_step=f"Switch it on there, then: waybill backfills resume {connector} {stored.stream}",
         )
@@ -125,9 +125,9 @@ def is_over(airflow: Airflow, connector: str, run_id: str) -> bool:
     run = airflow.run(dag_id, run_id)
     if run.state == "failed":
         raise Retriable(
-            "the backfill has failed in Airflow",
+            "The backfill has failed in Airflow",
             where=f"DAG {dag_id}, run {run_id}",
-            next_step="Read the log of its last attempt there; what is settled stays, and it can be resumed",
+            next_step="Read the log of its last attempt there; settled ranges stay, and the backfill can be resumed",
         )
     return run.state == "success"
 

@@ -131,7 +131,7 @@ class Airflow:
             answer = self._client.request(method, f"{self._url}{path}", **more)
         except httpx.HTTPError as error:
             raise Unreachable(
-                f"Airflow does not answer: {type(error).__name__}", where=self._url, next_step="waybill dev up"
+                f"Airflow does not answer: {type(error).__name__}", where=self._url, next_step="Run `waybill dev up`"
             ) from error
         if answer.is_error:
             raise self._refusal(method, path, answer)
@@ -140,18 +140,18 @@ class Airflow:
     def _refusal(self, method: str, path: str, answer: httpx.Response) -> WaybillError:
         code, where = answer.status_code, f"{method} {self._url}{path}"
         if code in (401, 403):
-            step = "use the login of that Airflow; the local stack's stands in .waybill/airflow/passwords.json"
+            step = "Use the login of that Airflow; the local stack's is in .waybill/airflow/passwords.json"
             return Refused(f"Airflow refused the login ({code})", where=where, next_step=step)
         if code < 500:
             step = _NEXT_STEPS.get(code, "")
             kind = NotThere if code == 404 else ConfigError
             return kind(f"Airflow: {_detail(answer)} ({code})", where=where, next_step=step)
-        return Unreachable(f"Airflow failed ({code})", where=where, next_step="read the log of its api-server")
+        return Unreachable(f"Airflow failed ({code})", where=where, next_step="Read the log of its api-server")
 
 
 _NEXT_STEPS = {
     404: "Airflow shows a connector some seconds after waybill apply; waybill dev status says whether it runs",
-    409: "wait for what runs, or stop it first",
+    409: "Wait for the run at work, or stop it first",
 }
 
 

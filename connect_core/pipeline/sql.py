@@ -108,7 +108,7 @@ def tree(text: str, names: str = _PROPERTY) -> Any:
     except UnexpectedInput as error:
         ended = getattr(getattr(error, "token", None), "type", "") == "$END"
         place = "at its end" if ended else f"at character {error.column}"
-        raise ValueError(f"is no condition: {place} it cannot be read on") from None
+        raise ValueError(f"is not a condition: it cannot be read {place}") from None
 
 
 def meaning(part: Any) -> Evaluate:
@@ -167,7 +167,7 @@ def _as_condition(node: _Node) -> _Node:
         return _condition(lambda properties: None if (value := node.run(properties)) is None else value is True)
     if node.kind == "condition" or (node.kind == "constant" and is_truth(node.constant)):
         return node
-    raise ValueError("is no condition: a text or a number stands where something must hold or not")
+    raise ValueError("is not a condition: it has a text or a number where a comparison is needed")
 
 
 def _condition(run: Evaluate) -> _Node:

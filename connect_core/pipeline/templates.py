@@ -45,7 +45,7 @@ def template(text: str) -> Template:
     pieces: list[str | Reference] = []
     for found in _PIECE.finditer(text):
         if found["wrong"]:
-            raise ValueError(f"the brace at character {found.start() + 1} stands alone: write {{{{ or }}}}")
+            raise ValueError(f"the brace at character {found.start() + 1} is not part of a pair: write {{{{ or }}}}")
         if found["name"] is not None:
             pieces.append(reference(found["name"]))
         else:

@@ -40,7 +40,7 @@ class PullStatus(enum.Enum):
     REMOVED = "the log of these messages is deleted"
     INDEX_GONE = "the index of these messages is deleted"
     TOO_SMALL = "the offset lies before the oldest message"
-    TOO_LARGE = "the offset lies behind the newest message"
+    TOO_LARGE = "the offset is after the newest message"
     RESET = "an operator has reset the group's offset"
 
 

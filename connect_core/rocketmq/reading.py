@@ -198,14 +198,14 @@ class QueueReader:
             raise OffsetGone(
                 f"The queue ends at {answer.header.end}, before the offset that is to be read",
                 where=where,
-                next_step="Find out whether the topic was created anew or the broker lost data, then set the offset",
+                next_step="Find out whether the topic was created again or the broker lost data, then set the offset",
             )
         if answer.status is PullStatus.RESET:
             if self._reset_seen:
                 raise BrokerFault("The group's offset is reset again and again", where=where, next_step="Stop that")
         elif answer.status is not PullStatus.CAUGHT_UP and answer.header.next_offset <= answer.offset:
             raise BrokerFault(
-                f"Broker says {answer.status.value}, yet goes on at {answer.header.next_offset}", where=where
+                f"Broker says {answer.status.value}, but continues at {answer.header.next_offset}", where=where
             )
         self._reset_seen = answer.status is PullStatus.RESET
 

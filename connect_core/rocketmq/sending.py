@@ -165,7 +165,7 @@ class BatchSender:
     def _raise_unknown(self, reason: str) -> NoReturn:
         self._over = True
         raise SendUnknown(
-            f"A batch was sent and nobody knows whether it is stored: {reason}",
+            f"A batch was sent and it is unknown whether it was stored: {reason}",
             where=str(self.queue),
             next_step="Look at the end of the queue before anything is sent again",
         )

@@ -76,6 +76,6 @@ def _check_engine(wanted: EngineOptions) -> None:
         check_asked_for(wanted.spark)
     if wanted.python and wanted.python != Path(sys.executable):
         raise VersionMismatch(
-            f"the engine is to have the interpreter {wanted.python}, and this is {sys.executable}",
+            f"The engine requires the interpreter {wanted.python}, but this is {sys.executable}",
             next_step="set spark.pyspark.python and spark.pyspark.driver.python, as `engine.submit.confs` does",
         )

@@ -53,7 +53,7 @@ def _run(opened: AtWork, connector: Connector, stored: Backfill, how: How) -> Js
     name, stream = connector.name, stored.stream
     target = ", ".join(f"{key}={value}" for key, value in stored.sink.items())
     how.say(f"{name}: {stream} into {target or 'the sink of the document'}")
-    how.say(f"{name}: how far it is: waybill backfills show {name} {stream}")
+    how.say(f"{name}: progress: waybill backfills show {name} {stream}")
     with control.airflow_of(opened.home, opened.settings) as airflow:
         if airflow and not how.engine and stored.state != "done":
             known = {one.id for one in _receipts(opened.ledger, stored)}

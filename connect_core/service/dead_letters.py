@@ -19,7 +19,9 @@ def shown(opened: Opened, name: str, number: int) -> Json:
     connector = opened.ledger.connector(name)
     letter = opened.ledger.dead_letter(number)
     if letter.uid != connector.uid:
-        raise ConfigError(f"dead letter {number} is not one of {name}", next_step=f"waybill dead-letters list {name}")
+        raise ConfigError(
+            f"Dead letter {number} is not one of {name}", next_step=f"See `waybill dead-letters list {name}`"
+        )
     return {**_told(letter), "original": letter.original}
 
 

@@ -103,7 +103,7 @@ def _documents_known(say: Say) -> dict[str, Json]:
     try:
         return {name: connector.document for name, connector in _known()[0].items()}
     except WaybillError as error:
-        say(f"not compared with the connectors that there are: {error}")
+        say(f"not compared with the existing connectors: {error}")
         return {}
 
 

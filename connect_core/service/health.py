@@ -93,7 +93,7 @@ def _looked(look: Callable[[], Iterator[Finding]]) -> list[Finding]:
 def _home() -> Iterator[Finding]:
     home, settings = surroundings()
     if home is None:
-        yield Finding("home", "warning", "none here or above", "`waybill dev up` or `waybill apply` make one")
+        yield Finding("home", "warning", "none here or above", "Create one with `waybill dev up` or `waybill apply`")
     else:
         yield Finding("home", "ok", str(home))
     for root in settings.files_roots:
@@ -159,7 +159,7 @@ def _ledger() -> Iterator[Finding]:
     from connect_core.config.ledger_url import shown
 
     if not ledger_exists():
-        yield Finding("ledger", "warning", "none yet", "`waybill apply` or `waybill dev up` make one")
+        yield Finding("ledger", "warning", "none yet", "Create one with `waybill apply` or `waybill dev up`")
         return
     url = database_url(find_home())
     faults = ledger.check(url)

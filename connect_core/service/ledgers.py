@@ -1,4 +1,4 @@
-"""The ledger's database: its tables, and its return from a backup."""
+"""Create, upgrade and check the ledger's tables; mark a restored ledger."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _part(part: PartStatus) -> Json:
 def _known_parts(only: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in only if name not in stack.ALL]
     if unknown:
-        raise ConfigError(f"the stack has no part {', '.join(unknown)}", next_step=f"It has {', '.join(stack.ALL)}")
+        raise ConfigError(f"The stack has no part {', '.join(unknown)}", next_step=f"It has {', '.join(stack.ALL)}")
     return tuple(only)
 
 

@@ -1,4 +1,4 @@
-"""Where reading goes on, and moving it by hand.
+"""Show and change the offsets that are read next.
 
 A change takes the lease of the task that has the partition, as a run would: it waits for nobody who is alive.
 """
@@ -192,9 +192,9 @@ def _require_unmoved(opened: Opened, connector: Connector, partition: Partition,
     """Raises Retriable when the position is not the one any more that was agreed on. Asked under the lease."""
     if opened.ledger.positions(connector.uid, LIVE, [partition])[partition] != before:
         raise Retriable(
-            "a run has moved the position meanwhile; nothing was changed",
+            "A run moved the offset meanwhile; nothing was changed",
             where=f"connector {connector.name}, partition {partition.key}",
-            next_step=f"Pause it (waybill connectors pause {connector.name}), and give the command again",
+            next_step=f"Pause it (waybill connectors pause {connector.name}), and run the command again",
         )
 
 

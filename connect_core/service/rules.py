@@ -37,7 +37,7 @@ def add(
 
     def change(rules: list[Json]) -> list[Json]:
         if any(one["name"] == rule for one in rules):
-            raise ConfigError(f"{name} has a rule {rule} already", next_step="Change it with `waybill rules set`")
+            raise ConfigError(f"{name} already has a rule {rule}", next_step="Change it with `waybill rules set`")
         place = _place(rules, name, before) if before else len(rules)
         return [*rules[:place], new, *rules[place:]]
 
@@ -83,7 +83,7 @@ def _check_options(given: Json, unset: Collection[str]) -> None:
     if wrong := [option for option in unset if option not in OPTIONS or option in given]:
         raise ConfigError(f"--unset {wrong[0]} cannot be", next_step=f"It takes {', '.join(OPTIONS)} that are not set")
     if not given and not unset:
-        raise ConfigError("there is nothing to change", next_step="Give an option to set, or --unset")
+        raise ConfigError("There is nothing to change", next_step="Give an option to set, or --unset")
 
 
 def _place(rules: list[Json], name: str, rule: str) -> int:

@@ -138,7 +138,7 @@ def counts(total: Mapping[str, Any]) -> str:
     """What became of the records. From `total`, as the next one."""
     ranges = f"{total['ranges']:,} range" + ("" if total["ranges"] == 1 else "s")
     return (
-        f"{total['delivered']:,} records delivered, {total['deduplicated']:,} were there already;"
+        f"{total['delivered']:,} delivered, {total['deduplicated']:,} already in the target;"
         f" {total['read']:,} read in {ranges}"
     )
 

@@ -104,7 +104,7 @@ def _engine(wanted: EngineOptions, home: Path) -> Engine:
         running = stack.load(home)
         if running is None or stack.ENGINE not in running.parts:
             raise Unreachable(
-                "the engine is not running",
+                "The engine is not running",
                 where=str(home),
                 next_step="Start it with `waybill engine start` (or `waybill dev up`), or give --engine inline",
             )

@@ -112,7 +112,7 @@ def replicate(
 def refuse(connector: str, attempt_of: str, error: str) -> None:
     """Of a connector whose document cannot be used: raises ConfigError, which is kept among its runs."""
     with working() as (ledger, _, _), recorded(ledger, ledger.connector(connector).uid, LIVE, attempt_of=attempt_of):
-        raise ConfigError(error, next_step="Mend the document and `waybill apply` it")
+        raise ConfigError(error, next_step="Correct the document and `waybill apply` it")
 
 
 def engine_of(connector: str) -> EngineOptions:
@@ -169,7 +169,7 @@ def since_the_tick_before(schedule: Schedule, tick: datetime) -> Moments:
         return moments_of_tick(schedule.every, tick)
     if schedule.cron is None:
         raise ConfigError(
-            "only connectors with a schedule of every or cron have ticks to catch up",
+            "Only connectors with a schedule of every or cron have ticks to catch up",
             next_step=f"Use the DAG {names.BACKFILL_DAG}<connector>, or waybill backfill",
         )
     from croniter import croniter
@@ -202,7 +202,7 @@ def reconcile(ledger: Ledger, connector: Connector, attempt: Attempt) -> Json:
         raise DataError(
             f"{left.stream} is {left.state}, not done, though every task of this run is",
             where=f"connector {connector.name}",
-            next_step="Begin another one for the rest, with another --id"
+            next_step="Start another one for the rest, with another --id"
             if left.state == "cancelled"
             else f"Move the rest: waybill backfills resume {connector.name} {left.stream}; then clear this task",
         )
@@ -210,10 +210,10 @@ def reconcile(ledger: Ledger, connector: Connector, attempt: Attempt) -> Json:
     faults = [*_identity_faults(settled), *_seams(settled, _begins(ledger, connector, settled))]
     if faults:
         raise DataError(
-            f"the receipts of this run do not add up: {'; '.join(faults[:5])}",
+            f"The receipts of this run do not add up: {'; '.join(faults[:5])}",
             where=f"connector {connector.name}",
-            next_step=f"Look at them: waybill receipts {connector.name}. What was delivered stays; nothing goes on"
-            " by itself from here",
+            next_step=f"Check them: waybill receipts {connector.name}. Delivered records stay; nothing continues by"
+            " itself from here",
         )
     return {
         "connector": connector.name,

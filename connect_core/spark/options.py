@@ -74,7 +74,7 @@ def _moment(value: object) -> object:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError("is no time: write it with its zone, as 2026-11-01T00:00:00Z") from None
+        raise ValueError("is not a time: write it with its zone, as 2026-11-01T00:00:00Z") from None
     if moment.tzinfo is None:
         raise ValueError("is a time without its zone: add Z for UTC")
     return moment
@@ -123,13 +123,13 @@ class ReadOptions(_Options):
     )
     columns: Annotated[tuple[str, ...], BeforeValidator(as_list), AfterValidator(_known_columns)] = Field(
         default=COLUMNS,
-        description="Columns to make, in this order; what is left out is not decoded",
+        description="Columns to make, in this order; other columns are not decoded",
         examples=["offset, value"],
     )
     on_gap: Literal["fail", "skip"] = Field(
         default="fail",
-        description="Messages that were asked for cannot be had: fail, or go on behind them with a row that says so in "
-        "one more column, `gap`",
+        description="Messages that were asked for cannot be read: fail, or continue after them with a row that says so "
+        "in one more column, `gap`",
     )
     range_records: int = Field(
         default=1_000_000, ge=1, description="Offsets that one Spark task reads at most; a longer range is cut evenly"

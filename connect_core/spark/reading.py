@@ -26,7 +26,7 @@ from connect_core.systems.rocketmq.times import first_stored_at
 
 log = logging.getLogger(__name__)
 
-_ACCEPT = 'Choose what is still there, or go on without them: option("on_gap", "skip")'
+_ACCEPT = 'Choose messages that are still there, or continue without them: option("on_gap", "skip")'
 _NO_BYTE_LIMIT = 1 << 62
 _NO_PINS = Pins(0, "", {}, "")
 
@@ -104,7 +104,7 @@ class _PieceReading:
                 raise DataError(
                     f"A message cannot be decoded: {reject.message}",
                     where=f"{damaged.queue}, offset {damaged.begin}",
-                    next_step='Look at it with waybill peek, or go on without it: option("on_gap", "skip")',
+                    next_step='Look at it with waybill peek, or continue without it: option("on_gap", "skip")',
                 )
             yield _told(self._rows, damaged)
 
@@ -164,11 +164,11 @@ def _check_known(queues: Sequence[Queue], seen: Seen) -> None:
 
 def _gone(lost: Sequence[Piece]) -> OffsetGone:
     told = "; ".join(f"{piece.queue} from {piece.begin} to {piece.end} ({piece.lost})" for piece in lost)
-    return OffsetGone(f"Messages cannot be had: {told}", next_step=_ACCEPT)
+    return OffsetGone(f"Messages cannot be read: {told}", next_step=_ACCEPT)
 
 
 def _told(rows: Rows, lost: Piece) -> pa.RecordBatch:
-    log.warning("messages cannot be had: %s from %d to %d (%s)", lost.queue, lost.begin, lost.end, lost.lost)
+    log.warning("messages cannot be read: %s from %d to %d (%s)", lost.queue, lost.begin, lost.end, lost.lost)
     return rows.gap(lost)
 
 

@@ -130,7 +130,9 @@ def _run_migration(environment: Mapping[str, str], log: Path) -> None:
             check=False,
         )
     if done.returncode != 0:
-        raise Unreachable("the tables of Airflow could not be made", where=str(log), next_step="mend what the log says")
+        raise Unreachable(
+            "The tables of Airflow could not be made", where=str(log), next_step="Fix what the log reports"
+        )
 
 
 @contextmanager
@@ -142,7 +144,7 @@ def _asked(url: str) -> Iterator[psycopg2_cursor]:
             cursor.execute("SET statement_timeout = '3s'")
             yield cursor
     except psycopg2.Error as error:
-        raise Unreachable("Airflow's database does not answer", next_step="waybill dev status") from error
+        raise Unreachable("Airflow's database does not answer", next_step="See `waybill dev status`") from error
 
 
 @contextmanager

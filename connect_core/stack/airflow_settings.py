@@ -96,9 +96,9 @@ def _api_port(site: Site) -> int:
     ports = site.neighbours.get(API_SERVER)
     if ports is None:
         raise Unreachable(
-            f"the parts of Airflow need the {API_SERVER}, and there is none",
+            f"The parts of Airflow need the {API_SERVER}, and there is none",
             where=str(site.home),
-            next_step=f"waybill dev up --only {API_SERVER}, with the others",
+            next_step=f"Run `waybill dev up --only {API_SERVER}` with the other parts",
         )
     return ports["http"]
 

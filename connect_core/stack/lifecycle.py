@@ -265,7 +265,7 @@ class _Start:
             raise Unreachable(
                 f"{kind.name} was not started: it needs the {name}, which is not running",
                 where=str(self._stack.home),
-                next_step=f"waybill dev up --only {name} --only {kind.name}",
+                next_step=f"Run `waybill dev up --only {name} --only {kind.name}`",
             )
 
     def _end_remains(self, kinds: list[Kind]) -> None:
@@ -315,12 +315,12 @@ class _Start:
                 raise Unreachable(
                     f"{kind.name} was starting, and the {name}, which it needs, has ended",
                     where=str(self._stack.home / "logs" / f"{name}.log"),
-                    next_step="waybill dev up",
+                    next_step="Run `waybill dev up`",
                 )
 
     def _stop_when_given_up(self, kind: Kind) -> None:
         if self._given_up.is_set():
-            raise Unreachable(f"the start of {kind.name} was interrupted")
+            raise Unreachable(f"The start of {kind.name} was interrupted")
 
     def _forget(self, part: Part) -> None:
         """Puts the record back to what it was: a part that died stays in it for the supervisor, a new one does not."""
@@ -333,7 +333,7 @@ class _Start:
 def _remedy(site: Site, ended: bool) -> str:
     """What helps a part that did not start. Another program may have taken its port since that was chosen."""
     lost = [str(port) for port in site.ports.values() if ended and not is_free(port)]
-    return f"leave port {' and '.join(lost)} to the program that has it now" if lost else "mend what the log says"
+    return f"Leave port {' and '.join(lost)} to the program that has it now" if lost else "Fix what the log reports"
 
 
 def _stop_all(stack: Stack, names: list[str], report: Report) -> Stack:

@@ -42,7 +42,7 @@ def _wait(handle: TextIO, path: Path, limit_s: float) -> None:
             raise LeaseHeld(
                 f"{holder}, and did not give it back within {limit_s:g} s",
                 where=str(path),
-                next_step="Look at that process: let it go on (fg, kill -CONT) or end it, then try again",
+                next_step="Look at that process: let it continue (fg, kill -CONT) or end it, then try again",
             )
         if waited_s > _TELL_AFTER_S and not told:
             told = True

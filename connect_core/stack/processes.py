@@ -88,7 +88,7 @@ def start(launch: Launch) -> Process:
         raise Unreachable(f"{launch.command[0]} could not be started: {error.strerror}") from error
     process = of(pid)
     if process is None:
-        raise Unreachable(f"{launch.command[0]} ended at once", where=str(launch.log), next_step="read that log")
+        raise Unreachable(f"{launch.command[0]} ended at once", where=str(launch.log), next_step="Read that log")
     return process
 
 

@@ -107,8 +107,8 @@ class Stack:
         """`Unreachable` when that part was never started or was stopped."""
         found = self.parts.get(name)
         if found is None:
-            step = f"waybill dev up --only {name}" if name == MQTT_BROKER else "waybill dev up"
-            raise Unreachable(f"the local {name} is not running", where=str(self.home), next_step=step)
+            step = f"Run `waybill dev up --only {name}`" if name == MQTT_BROKER else "Run `waybill dev up`"
+            raise Unreachable(f"The local {name} is not running", where=str(self.home), next_step=step)
         return found
 
     @property
@@ -144,9 +144,9 @@ def load(home: Path) -> Stack | None:
         return _decode(home, json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
         raise Unreachable(
-            f"the record of the local stack cannot be read: {error!r}",
+            f"The record of the local stack cannot be read: {error!r}",
             where=str(path),
-            next_step="it was written by another version: stop the stack with that version, or end its processes by "
+            next_step="It was written by another version: stop the stack with that version, or end its processes by "
             "hand and remove the file",
         ) from error
 

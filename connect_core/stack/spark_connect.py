@@ -74,14 +74,14 @@ class SparkConnect:
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_WARM_UP_LIMIT_S)
         except subprocess.TimeoutExpired as error:
-            raise Unreachable(f"the engine did not finish its first job in {_WARM_UP_LIMIT_S} s") from error
+            raise Unreachable(f"The engine did not finish its first job in {_WARM_UP_LIMIT_S} s") from error
         if done.returncode != 0:
             log = site.log("engine-warm-up")
             log.write_text(done.stderr)
             raise Unreachable(
-                "the engine could not run its first job",
+                "The engine could not run its first job",
                 where=str(log),
-                next_step=f"read that log, and {site.log(self.name)}",
+                next_step=f"Read that log, and {site.log(self.name)}",
             )
 
     def version(self, site: Site) -> str:

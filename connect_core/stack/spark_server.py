@@ -149,5 +149,7 @@ def _socket_folder(server: Server) -> Path:
 def _spark_home() -> Path:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None or not (home := Path(spec.origin).parent).joinpath("jars").is_dir():
-        raise Fatal("pyspark is not installed with its jars", next_step="pip install pyspark, not pyspark-client alone")
+        raise Fatal(
+            "pyspark is not installed with its jars", next_step="Run `pip install pyspark`, not pyspark-client alone"
+        )
     return home

@@ -172,7 +172,7 @@ def test_a_lane_that_spark_tries_a_second_time_is_refused(
     _, told = driver.communicate(timeout=60)
     assert driver.returncode == 1
     assert not fault.exists()
-    assert "attempt 1 of a lane was refused" in told
+    assert "Attempt 1 of a lane was refused" in told
     site.waybill("run", journey.name, "--engine", "inline")
     row.moves_again()
     assert settled_up(journey, row) == EXACT

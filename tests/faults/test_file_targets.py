@@ -241,7 +241,7 @@ def second(copying: Copying) -> None:
     copying.site.apply("other", {"source": {"file": {"path": "logs/other.log"}}, "sink": sink})
     document = copying.site.folder / "other.yaml"
     document.write_text(document.read_text().replace("elsewhere", "lines"))
-    assert "is written by connector" in copying.site.waybill("apply", "other.yaml", code=2)
+    assert "is also written by connector" in copying.site.waybill("apply", "other.yaml", code=2)
     with closing(sqlite3.connect(copying.site.folder / ".waybill" / "ledger.db")) as ledger, ledger:
         ledger.execute("UPDATE connector_revisions SET document = replace(document, 'elsewhere.txt', 'lines.txt')")
 
@@ -282,5 +282,5 @@ def run_beside(copying: Copying) -> None:
             raise
     _, said = other.communicate(timeout=60)
     assert other.returncode in (2, 4), said
-    assert ("writes this target" if other.returncode == 2 else "works on this [target:") in said
+    assert ("writes this target" if other.returncode == 2 else "is working on this [target:") in said
     assert "/out/lines.txt]" in said

@@ -121,7 +121,7 @@ def test_what_was_delivered_since_the_backup_is_not_sent_again(
     backup.bring_back()
     if told:
         _forget_what_was_seen(journey.site.home)
-        assert "looks in its targets" in journey.site.waybill("db", "restored", "--why", "a drill")
+        assert "checks its targets" in journey.site.waybill("db", "restored", "--why", "a drill")
     journey.feed(FED + MORE, FED + MORE + 100)
     assert made_up_for(journey, row) == EXACT
     assert _times_restored(journey.site) == 1
@@ -170,7 +170,7 @@ def test_a_run_under_which_the_ledger_is_brought_back_may_be_tried_again(
     os.kill(there, signal.SIGCONT)
     _, told = driver.communicate(timeout=120)
     assert driver.returncode == 1, told
-    assert "the ledger was restored from a backup while this run was at work" in told
+    assert "The ledger was restored from a backup while this run was at work" in told
     assert made_up_for(journey, row) == EXACT
     assert _times_restored(journey.site) == 1
 

@@ -193,7 +193,7 @@ def test_a_run_goes_on_without_its_master_and_the_next_one_says_that_there_is_no
     journey.feed(journey.records, journey.records + 10)  # type: ignore[attr-defined]
     lonely = site.start("run", journey.name)
     _, told = lonely.communicate(timeout=LIMIT_S)
-    assert (lonely.returncode, "the Spark master does not answer" in told) == (UNREACHABLE, True), told
+    assert (lonely.returncode, "The Spark master does not answer" in told) == (UNREACHABLE, True), told
     cluster.start()
     run_until_done(journey, limit_s=LIMIT_S)
     assert settled_up(journey, row) == EXACT

@@ -71,7 +71,7 @@ def test_the_log_of_the_retry_says_which_attempt_was_lost_and_where_it_goes_on(
 ) -> None:
     page.open(task(shop, live_dag(INWARD), lost))
     page.wait_for("Task Tries", "was lost: its process was killed", "an earlier attempt left 3 ranges open")
-    page.wait_for("goes on from 0, ", "records of the 3 open ranges are in the target already", "100%, 120,000 records")
+    page.wait_for("resuming at 0; ", "records of the 3 open ranges are already in the target", "100%, 120,000 records")
     page.wait_for("120,000 read in", f"receipts: waybill receipts {INWARD} --run ")
     keep(page, "retry", 700)
 
@@ -107,7 +107,7 @@ def test_the_list_says_what_moves_where_and_when(shop: Shop, page: Browser) -> N
 def test_the_form_of_a_live_dag_asks_for_nothing_but_gaps(shop: Shop, page: Browser) -> None:
     page.open(f"{shop.address}/dags/{live_dag(INWARD)}")
     page.find('[data-testid="trigger-dag-button"]').click()
-    page.wait_for("Run Parameters", "Accept gaps", "noted as gaps")
+    page.wait_for("Run Parameters", "Accept gaps", "Record lost offsets as gaps")
     keep(page, "form-live", 760)
 
 

@@ -120,7 +120,7 @@ class _Job:
     def run(self) -> None:
         place, lane = self._place, self.lane
         if place.scheduler.boottime_ns() >= lane.deadline_ns:
-            self._refuses(Retriable("the lane started after its deadline"))
+            self._refuses(Retriable("The lane started after its deadline"))
             return
         with ExitStack() as held:
             try:

@@ -374,8 +374,8 @@ class Rescue:
         document = history.alone.connector(NAME).document
         if isinstance(error, TooManyRejects):
             history.revise({**document, "tolerance": -1})
-        elif document["on_gap"] == "fail":
-            history.revise({**document, "on_gap": "skip"})
+        elif document["on_data_loss"] == "fail":
+            history.revise({**document, "on_data_loss": "skip"})
 
 
 def _third_by_key(seed: int, scenario: Scenario) -> Scenario:

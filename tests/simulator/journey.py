@@ -219,7 +219,7 @@ class Journey(Stage):
             range_records=document["range_records"],
             range_bytes=1 << 20,
             tolerance=document["tolerance"],
-            on_gap=document["on_gap"],
+            on_data_loss=document["on_data_loss"],
         )
 
     # -------------------------------------------------------------------------------------------------- what is known

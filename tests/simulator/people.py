@@ -56,8 +56,8 @@ class Person:
         )
         if not explained:
             journey.problems.append(f"called though nothing is lost: {error}")
-        if journey.document["on_gap"] == "fail":
-            journey.revise(on_gap="skip")
+        if journey.document["on_data_loss"] == "fail":
+            journey.revise(on_data_loss="skip")
         else:
             journey.accepts_gaps = True
         return False

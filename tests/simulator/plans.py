@@ -143,7 +143,7 @@ def document_of(chance: random.Random, source: str, sink: str, path: str) -> Jso
         "tasks": chance.choice((1, 1, 2, 3, 4)),
         "range_records": chance.choice((5, 11, 1000, 1000)),
         "tolerance": 0,
-        "on_gap": "fail",
+        "on_data_loss": "fail",
         "pipeline": {"transforms": []},
     }
 

@@ -60,7 +60,7 @@ def drawn(chance: random.Random) -> Scenario:
         "tasks": chance.choice((1, 1, 2)),
         "range_records": chance.choice((7, 15, 1000, 1000)),
         "tolerance": chance.choice((-1, -1, 0, 2)),
-        "on_gap": chance.choice(("fail", "skip")),
+        "on_data_loss": chance.choice(("fail", "skip")),
         "pipeline": {"transforms": []},
     }
     scenario = Scenario(
@@ -139,5 +139,5 @@ def resolved(document: Json) -> Resolved:
         range_records=document["range_records"],
         range_bytes=1 << 20,
         tolerance=document["tolerance"],
-        on_gap=document["on_gap"],
+        on_data_loss=document["on_data_loss"],
     )

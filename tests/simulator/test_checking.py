@@ -70,7 +70,7 @@ def test_a_file_thrown_away_before_it_was_seen_to_be_left_may_have_grown(
     file = LogFile(None, 1, [Line(b"a:1:", 0, 0.0), Line(b"a:2:", 5, 0.0)], hasty=hasty)
     folder = SimpleNamespace(programs=[Program("a", PATH, files=[file])])
     person = Person(cast(Any, SimpleNamespace(folder=folder)), 0)
-    error = OffsetGone(f"records are gone ({what})", where=f"connector orders, task 0, partition {where}")
+    error = OffsetGone(f"Records are gone ({what})", where=f"connector orders, task 0, partition {where}")
     assert person._thrown_away_in_haste(error) is excused
 
 
@@ -91,7 +91,7 @@ def test_a_log_of_another_program_may_have_come_after_one_that_is_gone(
     other = Program("other-a", PATH.with_name("a-1.log"), foreign=True)
     folder = SimpleNamespace(programs=[log, other], is_younger=lambda *both: both == (other, log) and younger)
     person = Person(cast(Any, SimpleNamespace(folder=folder)), 0)
-    what = f"records are gone ({PATH.with_name(asked_about)} may be the file that came next, or not)"
+    what = f"Records are gone ({PATH.with_name(asked_about)} may be the file that came next, or not)"
     assert person._may_have_come_next(OffsetGone(what, where=f"partition {PATH}")) is excused
 
 

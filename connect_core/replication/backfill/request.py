@@ -71,14 +71,14 @@ def check(request: Request) -> None:
     ways = [name for name, given in _ways(request).items() if given]
     faults = [Fault("", f"{' and '.join(ways)} are given: choose one")] if len(ways) > 1 else []
     if request.end and not request.begin and not request.ranges and not request.run:
-        faults.append(Fault("from", "is missing: --to alone does not say where to begin"))
+        faults.append(Fault("from", "is missing: --to alone does not say where to start"))
     if request.id and (not _ID.fullmatch(request.id) or len(request.id) > MAX_ID_LENGTH):
         faults.append(Fault("id", f"{request.id!r} must be 1 to {MAX_ID_LENGTH} of A-Z a-z 0-9 . _ -"))
     if not request.says_what() and not request.id:
-        faults.append(Fault("", "give --from (and --to), --range, or the --id of one that was begun"))
+        faults.append(Fault("", "give --from (and --to), --range, or the --id of one to resume"))
     faults += [*_faults("range", parse_span, request.ranges), *_faults("sink", parse_option, request.sink)]
     if faults:
-        raise ConfigError(f"This is no {request.kind}", faults=tuple(faults))
+        raise ConfigError(f"This is not a {request.kind}", faults=tuple(faults))
 
 
 def parse_span(text: str) -> Span:
@@ -110,13 +110,13 @@ def parse_moment(text: str, now: datetime) -> datetime:
         moment = None
     if moment is not None and moment.tzinfo is not None:
         return moment.astimezone(UTC)
-    advice = 'write a time with its zone, as 2026-11-01T00:00:00Z, or how long ago, as "2h"'
+    advice = 'write a time with its zone, such as 2026-11-01T00:00:00Z, or how long ago, such as "2h"'
     if moment is not None:
         raise ValueError(f"{text!r} has no zone: {advice}")
     try:
         return now - timedelta(seconds=parse_seconds(text))
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is no time: {advice}") from None
+        raise ValueError(f"{text!r} is not a time: {advice}") from None
 
 
 def moments(request: Request, now: datetime) -> Moments:
@@ -131,7 +131,7 @@ def moments(request: Request, now: datetime) -> Moments:
     if not faults and found[0] >= found[1]:
         faults.append(Fault("from", f"{found[0].isoformat()} is not before {found[1].isoformat()}"))
     if faults:
-        raise ConfigError("These are no times to choose records by", faults=tuple(faults))
+        raise ConfigError("Records cannot be chosen by these times", faults=tuple(faults))
     return Moments(*found)
 
 

@@ -26,7 +26,7 @@ def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfi
         if len(of_id) == 1:
             return of_id[0]
         known = ", ".join(one.stream for one in ledger.backfills(connector.uid)) or "none"
-        raise ConfigError(f"connector {connector.name} has no backfill {stream!r}", next_step=f"There are: {known}")
+        raise ConfigError(f"Connector {connector.name} has no backfill {stream!r}", next_step=f"There are: {known}")
     return found
 
 
@@ -68,7 +68,7 @@ def backfill_resolved(
     tasks = context.ledger.assignment(connector.uid).tasks or now.tasks
     resolved = resolve(document.model_copy(update={"tasks": tasks}), context.home, settings, connector.uid, pinned)
     sink = with_policies(resolved.sink, now.sink)
-    return replace(resolved, sink=sink, tolerance=now.tolerance, on_gap=now.on_gap)
+    return replace(resolved, sink=sink, tolerance=now.tolerance, on_data_loss=now.on_data_loss)
 
 
 def gets_nowhere(connector: str, stream: str) -> Retriable:

@@ -45,8 +45,8 @@ def bounds_of(source: Source, committed: Mapping[Partition, Position | None]) ->
     where the live stream would begin may settle that. Raises ConfigError for a source that pushes."""
     if isinstance(source, PushSource):
         raise ConfigError(
-            "the source cannot give records again that it was told to forget, so there is no backfill and no replay",
-            next_step="They are in the target: move them from there",
+            "The source cannot give acknowledged records again, so they cannot be backfilled or replayed",
+            next_step="The target has them: move them from there",
         )
     known = {partition: position or Position(0, 0) for partition, position in committed.items()}
     return [PartitionBounds(partition, seen) for partition, seen in sorted(source.available_offsets(known).items())]
@@ -56,7 +56,7 @@ def by_moments(source: Source, bounds: Sequence[PartitionBounds], wanted: Moment
     """Records stored in these times. Raises ConfigError when the source knows no times."""
     partitions = [one.partition for one in bounds]
     begins, ends = source.offsets_for_time(partitions, wanted.begin), source.offsets_for_time(partitions, wanted.end)
-    notices = [f"{wanted.end.isoformat()} is yet to come: up to what is there now"] if wanted.end > now else []
+    notices = [f"{wanted.end.isoformat()} is in the future: up to the current end"] if wanted.end > now else []
     parts = merged(one.part(begins[one.partition], ends[one.partition]) for one in bounds)
     moved = {part.partition for part in parts}
     doubts = tuple(
@@ -111,9 +111,9 @@ def by_receipts(bounds: Sequence[PartitionBounds], settled: Iterable[SettledRang
         Part(one.partition, one.incarnation, one.receipt.begin, one.receipt.end, one.evidence) for one in settled
     )
     if strange := sorted({part.partition.key for part in parts if part.partition not in now}):
-        raise ConfigError(f"the source does not read {', '.join(strange)} any more")
+        raise ConfigError(f"The source no longer reads {', '.join(strange)}")
     lost = [part for part in parts if not part.evidence and part.incarnation != now[part.partition]]
-    gone = tuple(f"{part.partition.key} from {part.begin} to {part.end} (it has begun anew since)" for part in lost)
+    gone = tuple(f"{part.partition.key} from {part.begin} to {part.end} (it was replaced since)" for part in lost)
     return Selection(tuple(part for part in parts if part not in lost), gone=gone)
 
 
@@ -130,9 +130,10 @@ def looked_at(source: Source, selected: Selection, accept_gaps: bool, where: str
             kept.append(replace(part, end=end, evidence=seen.evidence if seen.begin == part.begin else part.evidence))
     if gone and not accept_gaps:
         raise OffsetGone(
-            f"records are gone: {'; '.join(gone)}",
+            f"Records are gone: {'; '.join(gone)}",
             where=where,
-            next_step="Choose what is still there (`waybill plan` shows it), or go on without them: --accept-gaps",
+            next_step="Choose ranges that are still there (`waybill plan` shows them), or continue without these:"
+            " --accept-gaps",
         )
     return Selection(merged(kept), (*selected.notices, *(f"gone: {one}" for one in gone)))
 

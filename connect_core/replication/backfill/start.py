@@ -40,8 +40,8 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         return stored
     if not request.says_what():
         raise ConfigError(
-            f"there is no {stream} of connector {connector.name}",
-            next_step=f"See `waybill backfills list {connector.name}`, or say what it moves: --from, --range",
+            f"There is no {stream} of connector {connector.name}",
+            next_step=f"See `waybill backfills list {connector.name}`, or start one with --from or --range",
         )
     draft = _draft(context, settings, request, stream, who)
     resolved = backfill_resolved(context, draft, settings)
@@ -80,7 +80,7 @@ def _selected(context: RunContext, source: Source, request: Request, now: dateti
         settled = ledger.ranges_of_run(connector.uid, request.run)
         if not settled:
             raise ConfigError(
-                f"no run {request.run} of connector {connector.name} has settled anything",
+                f"No run {request.run} of connector {connector.name} has settled anything",
                 next_step=f"See `waybill runs {connector.name}`",
             )
         return by_receipts(there, settled)
@@ -111,8 +111,8 @@ def _require_same(request: Request, stored: Backfill) -> None:
     now = request.asked()
     if now and now != before:
         raise ConfigError(
-            f"{stored.stream} was begun with {_shown(before)}, not with {_shown(now)}",
-            next_step="Go on with it by its --id alone, or begin another one with another --id",
+            f"{stored.stream} was started with {_shown(before)}, not with {_shown(now)}",
+            next_step="Resume it with its --id alone, or start another one with another --id",
         )
 
 
@@ -135,7 +135,7 @@ def _require_apart(context: RunContext, settings: Settings, resolved: Resolved, 
             raise ConfigError(
                 f"{name} writes to {', '.join(sorted(both))}, which can have one writer only",
                 where=f"the sink of {stream}",
-                next_step="Give another one with --sink, or none: then it stands beside that of the live stream",
+                next_step="Name another target with --sink, or none to write beside that of the live stream",
             )
 
 
@@ -149,6 +149,6 @@ def _same_target(context: RunContext, resolved: Resolved) -> list[str]:
     if resolved.sink != context.resolved.sink:
         return []
     return [
-        "it writes where the live stream writes: what both have moved is there twice, on purpose, told apart by the"
-        " stream in its coordinates"
+        "it writes to the target of the live stream: records that both move are there twice, on purpose; their"
+        " coordinates name the stream"
     ]

@@ -18,7 +18,7 @@ def require_resumable(context: RunContext) -> None:
         raise ConfigError(
             f"{context.stream} {why}",
             where=f"connector {context.connector.name}",
-            next_step=f"See `waybill backfills list {context.connector.name}`; another one begins with another --id",
+            next_step=f"See `waybill backfills list {context.connector.name}`; start another one with another --id",
         )
     ledger.resume_backfill(uid, context.stream)
 

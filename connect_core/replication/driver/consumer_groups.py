@@ -29,7 +29,7 @@ def translator(ledger: Ledger, connector: Connector, resolved: Resolved) -> Abst
     partitions = [one.partition for one in ledger.offsets(connector.uid, LIVE)]
     if not partitions:
         raise ConfigError(
-            f"{connector.name} has not replicated anything yet", next_step=f"waybill run {connector.name}"
+            f"{connector.name} has not replicated anything yet", next_step=f"Run `waybill run {connector.name}`"
         )
     return groups.between(
         reveal(resolved.source.options),
@@ -44,9 +44,9 @@ def _groups(connector: Connector, resolved: Resolved) -> ConsumerGroups:
     for role, side in (("source", resolved.source), ("sink", resolved.sink)):
         if side.system not in able:
             products = " and ".join(one.product for one in able.values())
-            raise ConfigError(f"the {role} of {connector.name} is {side.system}: only {products} has consumer groups")
+            raise ConfigError(f"The {role} of {connector.name} is {side.system}: only {products} has consumer groups")
     if resolved.source.system != resolved.sink.system:
-        raise ConfigError(f"the two ends of {connector.name} have consumer groups of different kinds")
+        raise ConfigError(f"The two ends of {connector.name} have consumer groups of different kinds")
     return able[resolved.sink.system]
 
 
@@ -64,7 +64,7 @@ def keep_in_step(context: RunContext) -> None:
             for group in both.groups(wanted):
                 _keep(both, group, context)
     except WaybillError as error:
-        say(f"consumer groups were not kept in step (they will be next time): {error}")
+        say(f"consumer groups were not updated (the next run tries again): {error}")
 
 
 def _keep(both: GroupTranslator, group: str, context: RunContext) -> None:
@@ -72,12 +72,12 @@ def _keep(both: GroupTranslator, group: str, context: RunContext) -> None:
     try:
         moved = both.move_forward(group)
     except WaybillError as error:
-        say(f"group {group} was left as it is at the target: {error}")
+        say(f"group {group} was not changed at the target: {error}")
         return
     if moved:
         repeats = sum(one.repeats for one in moved)
         may = f", and may consume {repeats:,} messages twice" if repeats else ""
-        say(f"group {group} was moved on in {len(moved):,} queues of the target{may}")
+        say(f"group {group} was advanced in {len(moved):,} queues of the target{may}")
 
 
 def _replicated(ledger: Ledger, uid: str, partition: Partition, offset: int) -> Replicated | None:

@@ -27,10 +27,10 @@ def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[
         f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in gaps
     )
     return OffsetGone(
-        f"records are gone ({told})",
+        f"Records are gone ({told})",
         where=f"{where}, partition {partition.key}",
-        next_step=f"Find out what became of them. To go on at {begin} and keep a note of the gap:"
-        f" {command} --accept-gaps; to do so every time, set errors.on_gap: skip",
+        next_step=f"Find out what happened to them. To continue at {begin} and record the gap:"
+        f" {command} --accept-gaps; to do so every time, set errors.on_data_loss: skip",
     )
 
 
@@ -38,9 +38,9 @@ def bytes_unplaced(command: str, where: str, loss: LostRange) -> OffsetGone:
     wanted = loss.item.range
     targets = ", ".join(floor.target for floor in loss.item.floors)
     return OffsetGone(
-        f"the source has lost records from {wanted.begin} on, and the last {loss.unplaced()} bytes of {targets}, which"
+        f"The source has lost records from {wanted.begin} on, and the last {loss.unplaced()} bytes of {targets}, which"
         " no receipt covers, may hold some of them",
         where=f"{where}, partition {wanted.partition.key}",
-        next_step=f"Nothing was changed. Look at these bytes; then go on at {loss.seen.begin} with {command}"
-        " --accept-gaps, which sets them aside in a file beside it",
+        next_step=f"Nothing was changed. Look at these bytes; then continue at {loss.seen.begin} with {command}"
+        " --accept-gaps, which moves them to a file beside the target",
     )

@@ -199,7 +199,7 @@ def _wait_until_over(
             return now
         if now is None or (now.epoch, now.seq) != (seen.epoch, seen.seq):
             raise LeaseHeld(
-                f"{seen.holder} works on this",
+                f"{seen.holder} is working on this",
                 where=seen.id,
                 next_step="Wait for that run to end, or look at it with: waybill runs",
             )

@@ -39,7 +39,7 @@ def recognise(ledger: Ledger, home: Path, *, holder: str, ttl_s: float, say: Cal
     restored_at = ledger.restored_at()
     age_s = (clock.utc() - restored_at).total_seconds() if restored_at else ttl_s
     if age_s < ttl_s:
-        say("the ledger was restored from a backup: the targets are looked at before anything is written")
+        say("the ledger was restored from a backup: the targets are checked before anything is written")
         clock.sleep(min(ttl_s - age_s, ttl_s))
 
 
@@ -62,17 +62,17 @@ def restored_unnoticed(ledger: Ledger, home: Path, who: str, where: str) -> Retr
 
 def _came_back(where: str, when: str = "while this run was at work") -> Retriable:
     return Retriable(
-        f"the ledger was restored from a backup {when}",
+        f"The ledger was restored from a backup {when}",
         where=where,
-        next_step="Nothing was written on what it says; the next run looks in the targets first",
+        next_step="Nothing was written based on it; the next run checks the targets first",
     )
 
 
 def _another_ledger(where: str) -> Retriable:
     return Retriable(
-        "another ledger stands where the one was with which this run began",
+        "The ledger is not the one that this run started with",
         where=where,
-        next_step="See that WAYBILL_DATABASE_URL and the database are the right ones; the next run goes by that ledger",
+        next_step="Check that WAYBILL_DATABASE_URL and the database are right; the next run uses that ledger",
     )
 
 
@@ -164,9 +164,9 @@ def _read(path: Path) -> dict[str, int]:
         return {}
     except ValueError:
         raise ConfigError(
-            "the file does not say what was seen of the ledger: it was damaged",
+            "The file with the last known state of the ledger is damaged",
             where=str(path),
-            next_step="Remove it, and run `waybill db restored`: then all targets are looked at first",
+            next_step="Remove it, and run `waybill db restored`: then all targets are checked first",
         ) from None
     return found
 

@@ -19,7 +19,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Source, Splitting
 from connect_core.sdk.values import Bounds, OpenRange
 
-RETIRED = "the document names it no more: nothing new is read"
+RETIRED = "the document no longer names it: no new records are read"
 _TOLD = 5
 """Of so many partitions an error says one by one why they were put aside."""
 
@@ -63,7 +63,7 @@ class Lifecycle:
         self._keep({one: PartitionState("retired", RETIRED) for one in new})
         self._keep({one: PartitionState("active") for one in again})
         self._say([f"{one.key} is retired: {RETIRED}" for one in new])
-        self._say([f"{one.key} is named again: it goes on where it was" for one in again])
+        self._say([f"{one.key} is named again: it continues where it stopped" for one in again])
 
     # ------------------------------------------------------------------------------------------------ what became of it
 
@@ -126,7 +126,7 @@ class Lifecycle:
         for line in lines[:_TOLD]:
             self._task.context.listener.log(line)
         if len(lines) > _TOLD:
-            self._task.context.listener.log(f"... and so {len(lines) - _TOLD:,} more")
+            self._task.context.listener.log(f"... and {len(lines) - _TOLD:,} more")
 
 
 def to_be_told(

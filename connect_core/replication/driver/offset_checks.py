@@ -28,7 +28,7 @@ def checked_position(
     there = _looked_at(source, partition, Position(at.incarnation, 0, at.evidence))
     if not there.oldest <= offset <= there.end:
         raise ConfigError(
-            f"the source has nothing at offset {offset:,}",
+            f"The source has nothing at offset {offset:,}",
             where=where,
             next_step=f"Choose one from {there.oldest} to {there.end}, which is where the next record will be",
         )
@@ -40,15 +40,15 @@ def checked_position(
     begins = source.align_offset(partition, seen, offset)
     if begins != offset:
         raise ConfigError(
-            f"offset {offset:,} is inside a record",
+            f"Offset {offset:,} is inside a record",
             where=where,
             next_step=f"The next record begins at {begins}",
         )
     if (seen.incarnation, seen.begin) != (there.incarnation, offset):
         raise ConfigError(
-            f"nothing is left to read at offset {offset:,}: what is there begins at {seen.begin:,}",
+            f"Nothing is left to read at offset {offset:,}: the oldest record is at {seen.begin:,}",
             where=where,
-            next_step="Choose another place, or let the next run go on where it is",
+            next_step="Choose another offset, or let the next run continue from the current one",
         )
     return Position(seen.incarnation, offset, seen.evidence)
 

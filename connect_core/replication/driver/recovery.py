@@ -38,11 +38,13 @@ def inherited(task: TaskContext) -> list[OpenRange]:
         return []
     held = {lease.id for lease in task.held.leases}
     if not {target_lease_id(key) for key in task.pinned_target_leases(left)} <= held:
-        raise Retriable("a range was planned while its lease was taken over", where=task.where())
+        raise Retriable("A range was planned while its lease was taken over", where=task.where())
     left = _with_their_pipelines(task, left)
     if not left:
         return []
-    task.context.listener.log(f"an earlier attempt left {_counted(len(left), 'range')} open; looking for what is there")
+    task.context.listener.log(
+        f"an earlier attempt left {_counted(len(left), 'range')} open; checking the target for their records"
+    )
     for some in in_batches([item.id for item in left], task.context.batch_ranges):
         task.ledger.adopt(task.held.leases, task.summary.run_id, some)
     task.end_offsets.took_over(item.range for item in left)
@@ -203,9 +205,9 @@ def _tell_what_is_there(task: TaskContext, items: Sequence[OpenRange]) -> None:
     there = {item.id: item.found.there() if item.found else 0 for item in items}
     for item in items[:_RANGES_TOLD]:
         begin, key = item.range.begin, item.range.partition.key
-        say(f"goes on from {begin:,}, {there[item.id]:,} records are there already: {key}")
+        say(f"{key}: resuming at {begin:,}; {there[item.id]:,} records already in the target")
     if len(items) > 1:
-        say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are in the target already")
+        say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are already in the target")
 
 
 def _with_their_pipelines(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRange]:
@@ -223,7 +225,7 @@ def _is_unchanged(task: TaskContext, item: OpenRange) -> bool:
 
 def _changed(task: TaskContext, item: OpenRange) -> PipelineChanged:
     return PipelineChanged(
-        f"an open range was planned by version {item.range.pins.code} whose pipeline gave other results",
+        f"An open range was planned by version {item.range.pins.code} whose pipeline gave other results",
         where=f"{task.where()}, partition {item.range.partition.key}, offset {item.range.begin}",
         next_step=f"Finish it with that version, or give it up: {item.range.give_up}",
     )

@@ -98,7 +98,7 @@ def _require_running(context: RunContext) -> None:
     if connector.target_state == "stopped" or (context.stream == LIVE and connector.target_state != "running"):
         raise noted(  # a person's wish, and no failure
             ConfigError(
-                f"connector {connector.name} is {connector.target_state}",
+                f"Connector {connector.name} is {connector.target_state}",
                 next_step=f"Start it again with `waybill connectors resume {connector.name}`",
             )
         )

@@ -24,7 +24,7 @@ def left(receipts: Iterable[Receipt]) -> list[dict[str, Any]]:
 
 def left_sentence(left: dict[str, Any]) -> str:
     return (
-        f"{left['bytes']:,} bytes that no receipt covers stand at the end of {left['file']}, the target of before:"
+        f"{left['bytes']:,} bytes that no receipt covers are at the end of {left['file']}, the previous target:"
         " lines of them that were written again are there twice (possible duplicates)"
     )
 

@@ -25,7 +25,7 @@ Switch = Literal["on", "paused", "stopped", "unknown"]
 _GRAVITY: Mapping[State, int] = {"blocked": 3, "failed": 2, "waiting": 1, "idle": 0, "new": 0}
 _RUNS = 50
 """So many of the newest runs of each task are looked at: what failed more often than that counts as begun there."""
-_LOST = Failure("Lost", "its process ended without a word", next_step="The next run goes on where it stopped")
+_LOST = Failure("Lost", "its process ended without reporting", next_step="The next run continues where it stopped")
 
 
 class Schedules(NamedTuple):

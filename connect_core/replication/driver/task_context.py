@@ -119,7 +119,7 @@ class TaskContext:
         try:
             self.source.commit_offsets({part: position for part, position in positions.items() if position})
         except Retriable as error:
-            self.context.listener.log(f"the source was not told (it will be next time): {error}")
+            self.context.listener.log(f"offsets were not committed at the source (the next run tries again): {error}")
         self.reached(Step.CONFIRMED)
 
     def _tell_progress(self) -> None:
@@ -175,7 +175,7 @@ class TaskContext:
 
     def gaps_accepted(self) -> bool:
         """Whether this run goes on behind records that are lost."""
-        return self.context.accept_gaps or self.context.resolved.on_gap == "skip"
+        return self.context.accept_gaps or self.context.resolved.on_data_loss == "skip"
 
     def was_restored(self) -> bool:
         """Whether the ledger was brought back from a backup: it may have forgotten what this connector has moved."""

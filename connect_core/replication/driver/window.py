@@ -32,7 +32,7 @@ IN_VAIN = 3
 
 def nothing_moved(where: str) -> Retriable:
     return Retriable(
-        "no record moved in a whole quantum",
+        "No record moved in a whole quantum",
         where=where,
         next_step="The target or the source is very slow; raise quantum_s and lease_ttl_s",
     )

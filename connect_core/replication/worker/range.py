@@ -220,10 +220,10 @@ class WorkerRange:
 
     def _not_tolerated(self, first: Reject) -> TooManyRejects:
         return TooManyRejects(
-            f"a record was rejected at stage {first.stage} ({first.kind}: {first.message}) and"
-            f" {self.lane.tolerance} are tolerated of a partition in a run",
+            f"A record was rejected at stage {first.stage} ({first.kind}: {first.message}) and"
+            f" a run tolerates {self.lane.tolerance} of each partition",
             where=f"{self.where()}, offset {first.offset}",
-            next_step="Mend the source, or let the document tolerate it (errors.tolerance): it becomes a dead letter",
+            next_step="Correct the source, or allow it in the document (errors.tolerance): it becomes a dead letter",
         )
 
     def _fresh(self, kept: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:

@@ -131,7 +131,7 @@ class QueueAppender:
     def _wait_for_sight(self, place: int, deadline: float) -> None:
         if clock.monotonic() >= deadline:
             raise Retriable(
-                "No time was left to look at what stands between our batches",
+                "No time was left to check the messages between our batches",
                 where=f"{self.queue}, offset {place}",
                 next_step="The next attempt looks at all of it; give this topic fewer writers a queue",
             )

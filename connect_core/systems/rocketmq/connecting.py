@@ -52,7 +52,7 @@ def queue_of(key: str) -> Queue:
         raise ConfigError(
             f"{key} is no queue of RocketMQ",
             next_step="Its connector had another system before. Give this document another name, or delete the "
-            "connector and apply it anew",
+            "connector and apply it again",
         )
     return Queue(topic, broker, int(number))
 
@@ -78,5 +78,5 @@ def check_registered(client: Client, brokers: Collection[str], where: str) -> No
         raise Unreachable(
             f"A broker is away: {', '.join(away)}" if away else "No broker is registered",
             where=where,
-            next_step="Start it again; the next run goes on where this one was",
+            next_step="Start it again; the next run continues where this one stopped",
         )

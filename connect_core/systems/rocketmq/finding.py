@@ -300,9 +300,9 @@ def wait_until_visible(client: Client, broker: str) -> None:
 
 def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
     return TargetChanged(
-        f"The queue ends at {end}, before {expected}: it was created anew or its broker lost messages",
+        f"The queue ends at {end}, before {expected}: it was created again or its broker lost messages",
         where=str(queue),
-        next_step="Restore the topic, or let the sink go on in what is there now (on_replaced: continue); "
+        next_step="Restore the topic, or let the sink continue in the topic that is there now (on_replaced: continue); "
         "a range that is open has to be given up for that (waybill offsets set --abandon)",
     )
 

@@ -164,7 +164,7 @@ class RocketMQSourceOptions(ClusterOptions):
     start: Annotated[str | dict[str, Any], BeforeValidator(_as_text), AfterValidator(_start)] = Field(
         default="earliest",
         description="Where a queue that was never read begins: `earliest`, its oldest message; `latest`, behind the "
-        "newest; a time with its zone, the first message stored since; `group:NAME`, where that consumer group stands "
+        "newest; a time with its zone, the first message stored since; `group:NAME`, the offset of that consumer group "
         "(earliest in queues of which it has no offset). What the first look has seen counts: the ledger keeps it when "
         "that is a run, our own group when it is `plan` or `lag`. With `earliest` it is what is left when the first "
         "range is planned: what expires before that is not told. A queue that its topic gets later begins at its "
@@ -182,7 +182,7 @@ class RocketMQSourceOptions(ClusterOptions):
     )
     group: Annotated[str, AfterValidator(_group)] = Field(
         default="",
-        description="Consumer group that is told what is settled, so that lag tools show it; never one that real "
+        description="Consumer group that gets the settled offsets, so that lag tools show them; never one that real "
         "consumers use. Empty: `WAYBILL-` and the connector's uid",
         examples=["WAYBILL-orders"],
     )
@@ -282,8 +282,8 @@ class RocketMQSinkOptions(ClusterOptions):
     create: bool = Field(default=True, description="Create the topic when it is missing", examples=[False])
     on_replaced: Literal["fail", "continue"] = Field(
         default="fail",
-        description="When a queue does not hold what was delivered to it, because its topic was made anew or its "
-        "broker lost messages: stop, or go on in the queue as it is now (what it lost is not delivered again). When "
+        description="When a queue does not hold what was delivered to it, because its topic was made again or its "
+        "broker lost messages: stop, or continue in the queue as it is now (what it lost is not delivered again). When "
         "the topic does not have the queue of a partition any more: stop this partition, or give it another queue",
         examples=["continue"],
         json_schema_extra={"policy": True},

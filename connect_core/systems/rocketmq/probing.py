@@ -50,8 +50,8 @@ def _effect(client: Client) -> list[ProbeResult]:
         for broker in sorted(client.brokers.masters()):
             client.barrier(broker, deadline=time.monotonic() + BARRIER_S)
     except PermissionRefused as error:
-        return [ProbeResult(False, f"at least once: what is under way cannot be waited for. {error}")]
-    return [ProbeResult(True, "exactly once: what is under way can be waited for")]
+        return [ProbeResult(False, f"at least once: requests in flight cannot be waited for. {error}")]
+    return [ProbeResult(True, "exactly once: requests in flight can be waited for")]
 
 
 def _native_client() -> ProbeResult:

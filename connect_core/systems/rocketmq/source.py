@@ -381,7 +381,7 @@ def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) 
 
 def _made_anew(wanted: Range) -> Retriable:
     return Retriable(
-        "The topic was created anew after this range was planned",
+        "The topic was created again after this range was planned",
         where=f"{wanted.partition.key}, offset {wanted.begin}",
         next_step="Nothing was read; the next run tells what is not known of the topic that was there before",
     )
@@ -391,5 +391,5 @@ def _gone(wanted: Range, hole: MissingRange) -> OffsetGone:
     return OffsetGone(
         f"Messages {hole.begin} to {hole.end} cannot be read: {hole.cause}",
         where=f"{wanted.partition.key}, offset {hole.begin}",
-        next_step="Find out what happened to them; the next run goes on behind them when errors.on_gap is skip",
+        next_step="Find out what happened to them; the next run continues after them if errors.on_data_loss is skip",
     )

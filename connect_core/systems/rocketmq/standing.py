@@ -128,9 +128,9 @@ def _is_that(message: StoredMessage, floor: Floor) -> bool:
 def target_replaced(floor: Floor) -> TargetChanged:
     return TargetChanged(
         f"The queue holds another message at {floor.evidence[_AT]} than the one that was delivered there: its topic "
-        "was deleted and created anew, and others have filled it since",
+        "was deleted and created again, and others have filled it since",
         where=floor.target,
-        next_step="Restore the topic, or let the sink go on in what is there now (on_replaced: continue); what went "
-        "with the former topic is delivered again only when the offsets are moved back (waybill offsets set). A range "
-        "that is open has to be given up for that (waybill offsets set --abandon)",
+        next_step="Restore the topic, or let the sink continue in the topic that is there now (on_replaced: continue); "
+        "what went with the former topic is delivered again only when the offsets are moved back (waybill offsets "
+        "set). A range that is open has to be given up for that (waybill offsets set --abandon)",
     )

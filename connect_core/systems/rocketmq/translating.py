@@ -183,9 +183,9 @@ def written(client: Client, group: str, offsets: Sequence[GroupOffset]) -> None:
         client.groups.commit(group, one.target, one.offset)
         if (seen := client.groups.committed(group, one.target)) != one.offset:
             raise Refused(
-                f"the group stands at {seen}, not at {one.offset}",
+                f"The group is at {seen}, not at {one.offset}",
                 where=f"{group} on {one.target}",
-                next_step="Somebody else has changed it; stop its consumers and try again",
+                next_step="Another client has changed it; stop its consumers and try again",
             )
 
 

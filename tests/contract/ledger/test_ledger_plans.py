@@ -99,9 +99,9 @@ def test_who_else_writes_a_target(ledger: Ledger) -> None:
 
 def test_a_partition_has_one_open_range(worker: Worker) -> None:
     worker.plan(planned(Q0))
-    with pytest.raises(DataError, match="open range already"):
+    with pytest.raises(DataError, match="already has an open range"):
         worker.plan(planned(Q1), planned(Q0))
-    with pytest.raises(DataError, match="open range already"):
+    with pytest.raises(DataError, match="already has an open range"):
         worker.plan(planned(Q1), planned(Q1))
     assert len(worker.open_ids()) == 1
 

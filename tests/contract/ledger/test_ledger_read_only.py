@@ -17,7 +17,7 @@ def test_it_may_take_writes_again_and_another_server_is_found_then(postgresql_le
     administer(postgresql_ledger, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     with Ledger.open(postgresql_ledger) as ledger:
         try:
-            with pytest.raises(Unreachable, match="takes no writes"):
+            with pytest.raises(Unreachable, match="accepts no writes"):
                 Worker.started(ledger, "orders")
         finally:
             writes_again = postgresql_ledger + "&options=-c%20default_transaction_read_only%3Doff"

@@ -153,8 +153,8 @@ def test_live_ranges_share_what_they_flush(worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("moves", "end", "words"),
     [
-        ((out(0, 10), out(10, 20)), 100, "from 0 to 10, but it stands at 5"),
-        ((out(10, 20), out(20, 30)), 100, "from 10 to 20, but it stands at 5"),
+        ((out(0, 10), out(10, 20)), 100, "from 0 to 10, but it is at 5"),
+        ((out(10, 20), out(20, 30)), 100, "from 10 to 20, but it is at 5"),
         ((out(5, 10), out(12, 20)), 100, "from 12 to 20, but it was left by the range before it at 10"),
         ((out(5, 10), out(7, 20)), 100, "from 7 to 20, but it was left by the range before it at 10"),
         ((out(5, 10), out(10, 8)), 100, "from 10 to 8, which is back"),
@@ -170,7 +170,7 @@ def test_a_floor_moves_only_from_where_it_stands(
 ) -> None:
     with pytest.raises(DataError, match=words) as refused:
         settle_in_a_file(worker, *moves, end=end)
-    assert refused.value.next_step == "Nothing was settled; the next attempt looks up what was written"
+    assert refused.value.next_step == "Nothing was settled; the next attempt checks the target for written records"
     assert len(worker.open_ids()) == 2
     assert worker.ledger.floors(worker.uid, LIVE) == [Floor("", "/out", 5)]
     assert worker.position() is None
@@ -178,7 +178,7 @@ def test_a_floor_moves_only_from_where_it_stands(
 
 def test_a_floor_of_a_partition_that_has_moved_since_it_was_planned_is_refused(worker: Worker) -> None:
     worker.plan(planned(Q0), floors=[BEFORE._replace(position=40)])
-    with pytest.raises(DataError, match="floor of copy:0 from 0 to 70, but it stands at 40"):
+    with pytest.raises(DataError, match="floor of copy:0 from 0 to 70, but it is at 40"):
         worker.settle(Outcome(worker.open_ids()[0], receipt(floors=(NOT_AHEAD,))))
 
 
@@ -188,7 +188,7 @@ def test_a_receipt_that_does_not_go_on_from_the_committed_place_is_refused(worke
     row = position_row(worker.uid, LIVE, Q0, Position(0, 40), now())
     with worker.ledger._engine.begin() as connection:
         connection.execute(OFFSETS.insert().values(**row))
-    with pytest.raises(DataError, match="does not go on from the committed offset"):
+    with pytest.raises(DataError, match="does not continue from the committed offset"):
         worker.settle(Outcome(opened.id, receipt(0, 100)))
     assert worker.open_ids() == [opened.id]
 
@@ -255,7 +255,7 @@ def test_a_record_that_is_rejected_again_is_one_dead_letter(worker: Worker) -> N
     ("wrong", "words"),
     [
         (lambda: receipt(1, 100), "begins at 1"),
-        (lambda: receipt(0, 101), "behind the end of its range, 100"),
+        (lambda: receipt(0, 101), "after the end of its range, 100"),
         (lambda: receipt(0, 100, filtered=1), "read 100 != filtered 1"),
         (lambda: receipt(0, 100, delivered=99), "emitted 100 != delivered 99"),
         (lambda: receipt(0, -5), "before begin"),
@@ -283,7 +283,7 @@ def test_an_unknown_range_and_one_of_another_connector_are_refused(worker: Worke
     other = Worker.started(worker.ledger, "other")
     [foreign] = other.plan(planned(Q0))
     for range_id in (foreign.id, 10**9):
-        with pytest.raises(DataError, match="no range"):
+        with pytest.raises(DataError, match="No range"):
             worker.settle(Outcome(range_id, receipt()))
     assert other.open_ids() == [foreign.id]
 

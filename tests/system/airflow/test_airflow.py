@@ -199,7 +199,7 @@ def test_a_task_that_is_killed_is_finished_by_airflow_s_retry(
     assert sorted(home.messages(), key=int) == [str(number).encode() for number in range(LINES)]
     assert "was lost: its process was killed" in log
     assert "an earlier attempt left 1 range open" in log
-    assert f"{LINES:,} records are there already" in log
+    assert f"{LINES:,} records already in the target" in log
     assert "Traceback" not in log
     with Ledger.open(home.database_url) as opened:
         lost, done = opened.runs_of(opened.connector(name).uid, names.attempt_of(dag, "first"))
@@ -220,7 +220,7 @@ def _look_at_event_and_page(airflow: stack.Stack, name: str, dag: str) -> None:
         web.headers["Authorization"] = f"Bearer {token}"
         page = web.get(web.get(link).json()["extra_links"]["Receipts"])
         events = web.get("/api/v2/assets/events?order_by=-timestamp&limit=50").json()["asset_events"]
-    assert f"{LINES:,} were there already; {LINES:,} read in" in page.text
+    assert f"{LINES:,} already in the target; {LINES:,} read in" in page.text
     (extra,) = [event["extra"] for event in events if event["uri"] == f"waybill://{name}/receipts"]
     assert (extra["read"], extra["deduplicated"]) == (LINES, LINES)
 
@@ -233,8 +233,8 @@ def _break_the_source(airflow: stack.Stack, home: Site, client: Airflow, name: s
     run = finished(client, dag, "second")
     log = _log(airflow, dag, "second", 1)
     assert run.state == "failed", log
-    assert "records are gone" in log
-    assert "only a person can mend this" in log
+    assert "Records are gone" in log
+    assert "a person must fix this" in log
     assert "Traceback" not in log
     assert not _path(airflow, dag, "second", 2).exists()
 

@@ -86,7 +86,7 @@ def test_a_killed_worker_is_told_at_once_and_in_one_sentence(spark: SparkConnect
     note = tmp_path / "note"
     killer = kill_who_notes(note)
     started = time.monotonic()
-    with pytest.raises(EngineFailed, match="a worker was killed or crashed") as raised:
+    with pytest.raises(EngineFailed, match="A worker was killed or crashed") as raised:
         spark.execute([lane(tmp_path, seconds=15, note=note), lane(tmp_path, index=1, seconds=15)])
     killer.join()
     assert time.monotonic() - started < 5
@@ -97,7 +97,7 @@ def test_a_killed_worker_is_told_at_once_and_in_one_sentence(spark: SparkConnect
 def test_a_lane_that_hears_no_signal_is_killed_at_its_deadline(spark: SparkConnectEngine, tmp_path: Path) -> None:
     note = tmp_path / "note"
     started = time.monotonic()
-    with pytest.raises(EngineFailed, match="a worker was killed or crashed"):
+    with pytest.raises(EngineFailed, match="A worker was killed or crashed"):
         spark.execute([lane(tmp_path, act="deaf", seconds=30, left_s=3, note=note)])
     assert 2.5 < time.monotonic() - started < 6
     with pytest.raises(ProcessLookupError):

@@ -139,8 +139,8 @@ def test_groups_are_kept_in_step_by_the_runs(site: Site, client: Client) -> None
     consumed(client, groups["east-team"], origin, [50, 50])
     with connected(site, groups["east-team"], target):
         said = both(site, "run", NAME)
-    assert f"group {groups['billing']} was moved on in 1 queues of the target" in said
-    assert said.count(f"group {groups['east-team']} was left as it is at the target") == 1
+    assert f"group {groups['billing']} was advanced in 1 queues of the target" in said
+    assert said.count(f"group {groups['east-team']} was not changed at the target") == 1
     assert stands() == {"billing": [30, 20], "east-team": [10, 20], "stranger": [None, None]}
 
     stored(site, source, 2, count=10, begin=50)

@@ -75,7 +75,7 @@ def test_classic_spark_and_a_task_that_it_runs_twice(rocketmq: RocketMQ, tmp_pat
     queue, end = seen["queue"], classic_job.ROWS + row.repeated
     assert seen["gaps"] == [{"begin": end, "end": 1 << 40, "cause": f"the queue ends at {end}"}]
     assert f"INFO written: {classic_job.ROWS:,} messages ({queue}: {classic_job.ROWS:,})" in seen["logs"]
-    told = f"WARNING messages cannot be had: {queue} from {end} to {1 << 40} (the queue ends at {end})"
+    told = f"WARNING messages cannot be read: {queue} from {end} to {1 << 40} (the queue ends at {end})"
     assert told in seen["logs"]
     check_ids(rocketmq, topic, row.repeated)
 

@@ -95,7 +95,7 @@ def test_a_topic_that_was_recreated_after_the_plan_is_not_read(filled: Cluster) 
     files = filled.source()
     _, wanted = whole(files)
     made_anew(filled, 150)
-    with pytest.raises(Retriable, match="created anew after this range was planned"):
+    with pytest.raises(Retriable, match="created again after this range was planned"):
         list(files.read(wanted, limit()))
 
 

@@ -44,7 +44,7 @@ def test_each_receipt_is_a_row_in_order(rendered: Rendered) -> None:
     told = {"runs": [], "receipts": [receipt("b", 0), receipt("a", 1_000)], "total": total}
     page = rendered("replicate.orders", "manual__1", told)
     assert page.index("<td>a</td>") < page.index("<td>b</td>")
-    assert "14 records delivered" in page
+    assert "14 delivered" in page
     assert "<td>unknown</td>" in page  # nobody knows how many were read
     assert "<td>0123456789abcdef</td>" in page
     assert "12:30:00" in page

@@ -32,7 +32,7 @@ def _told(waybill: Waybill, *words: str) -> dict[str, Any]:
     [
         ("{rocketmq: {connection: main, topics: [t]}}", "inline", 3, "failed", "Unreachable: the local stack is not"),
         ("{rocketmq: {name_servers: ['127.0.0.1:9'], topics: [t]}}", "inline", 3, "failed", "Unreachable"),
-        ("{file: {path: logs/*.log}}", "spark", 3, "failed", "Unreachable: the engine is not running"),
+        ("{file: {path: logs/*.log}}", "spark", 3, "failed", "Unreachable: The engine is not running"),
         (
             "{rocketmq: {name_servers: ['127.0.0.1:9'], topics: [t], user: u, password: '${env:NOPE}'}}",
             "inline",

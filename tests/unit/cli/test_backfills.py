@@ -64,7 +64,7 @@ def test_a_backfill_that_is_cancelled_says_what_nobody_knows(waybill: Waybill, c
         wanted = Range("backfill-one", log, 0, 0, 0, 14, 1000, 10**6, {}, Pins(1, "p", {}, "test"))
         ledger.plan([lease], run, connector.uid, 0, [wanted], [])
         ledger.release(lease)
-    said = f"{log.key} from 0 to 14 was open: what was delivered of it stands in the target, and no receipt tells of it"
+    said = f"{log.key} from 0 to 14 was open: records that it delivered are in the target, without a receipt"
     assert said not in waybill("backfills", "show", "copy", "one").out
     assert said in waybill("backfills", "cancel", "copy", "one").out
     assert said in waybill("backfills", "show", "copy", "one").out
@@ -88,8 +88,8 @@ def test_a_run_is_replayed_into_another_file(waybill: Waybill, copied: Path) -> 
         (("--range", ":-", "--sink", "path=out/copy.txt"), "the live stream of copy writes to file:"),
         (("--range", ":-", "--sink", "path=logs/b.log"), "is one of the files that the source reads"),
         (("--range", ":-", "--sink", "pth=x", "--sink", "format=y"), 'unknown key "pth"; did you mean path?'),
-        (("--id", "one"), "there is no backfill-one of connector copy"),
-        ((), "give --from (and --to), --range, or the --id of one that was begun"),
+        (("--id", "one"), "There is no backfill-one of connector copy"),
+        ((), "give --from (and --to), --range, or the --id of one to resume"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_stored(
@@ -103,7 +103,7 @@ def test_what_cannot_be_is_refused_before_anything_is_stored(
 
 def test_nothing_to_move_is_no_failure_and_leaves_nothing(waybill: Waybill, copied: Path) -> None:
     typed = waybill("backfill", "copy", "--range", ":14-")
-    assert (typed.code, typed.out) == (0, "copy: there is nothing in it to move\n")
+    assert (typed.code, typed.out) == (0, "copy: nothing to move\n")
     assert waybill("backfills", "list").out == "no backfills\n"
 
 
@@ -133,7 +133,7 @@ def test_others_words_for_the_same_id_are_refused(waybill: Waybill, copied: Path
     assert waybill("backfill", "copy", "--range", ":0-4", "--id", "one").code == 0
     refused = waybill("backfill", "copy", "--range", ":0-8", "--id", "one")
     assert refused.code == 2
-    assert "backfill-one was begun with ranges :0-4, not with ranges :0-8" in refused.err
+    assert "backfill-one was started with ranges :0-4, not with ranges :0-8" in refused.err
 
 
 def test_one_that_failed_is_resumed(waybill: Waybill, copied: Path) -> None:

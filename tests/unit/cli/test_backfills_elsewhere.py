@@ -80,10 +80,10 @@ def test_it_shows_records_and_ends_with_counts_and_where_the_receipts_are(waybil
     typed = waybill("backfill", "copy", "--range", "a.log:0-8", "--id", "one")
     assert typed.code == 0, typed.err
     assert (copied / "out" / "copy.txt.backfill-one").read_text() == "one\ntwo\n"
-    assert "copy: how far it is: waybill backfills show copy backfill-one" in typed.err
+    assert "copy: progress: waybill backfills show copy backfill-one" in typed.err
     assert "task 0: 100%, 2 records" in typed.err
     first, *_, receipts, state = typed.out.splitlines()
-    assert first.startswith("copy: 2 records delivered, 0 were there already; 2 read in 1 range (")
+    assert first.startswith("copy: 2 delivered, 0 already in the target; 2 read in 1 range (")
     assert receipts == "  receipts: waybill receipts copy --stream backfill-one"
     assert state == "copy: backfill-one is done"
 

@@ -71,19 +71,19 @@ def test_a_connector_under_a_deleted_name_says_that_it_begins_anew(waybill: Wayb
     with Ledger.open(f"sqlite:///{applied}/.waybill/ledger.db") as ledger:
         former = ledger.connector("copy").uid
         moved(ledger, "copy", applied, records=3)
-    assert "begins anew" not in waybill("apply", "copy.yaml", "--dry-run").out
+    assert "starts over" not in waybill("apply", "copy.yaml", "--dry-run").out
     assert waybill("connectors", "delete", "copy", "--yes").code == 0
     dry = waybill("apply", "copy.yaml", "--dry-run")
-    assert "begins anew: a connector of this name was deleted " in dry.out
+    assert "starts over: a connector of this name was deleted " in dry.out
     assert "delivered again, into the same target" in dry.out
     told = waybill("apply", "copy.yaml", "--dry-run", "--json").json["connectors"][0]["begins_anew"]
     assert (told["former_uid"], told["same_target"]) == (former, True)
     (applied / "copy.yaml").write_text((applied / "copy.yaml").read_text().replace("out/copy.txt", "out/other.txt"))
     typed = waybill("apply", "copy.yaml")
     assert (typed.code, "delivered again, into another target" in typed.out) == (0, True)
-    assert "begins anew" not in waybill("apply", "copy.yaml").out
+    assert "starts over" not in waybill("apply", "copy.yaml").out
 
 
 def test_a_deleted_connector_that_moved_nothing_is_not_spoken_of(waybill: Waybill, applied: Path) -> None:
     assert waybill("connectors", "delete", "copy", "--yes").code == 0
-    assert "begins anew" not in waybill("apply", "copy.yaml").out
+    assert "starts over" not in waybill("apply", "copy.yaml").out

@@ -76,9 +76,9 @@ def test_a_connector_that_is_there_keeps_its_file_and_its_system(waybill: Waybil
         typed = waybill(*words, other, rival)
         assert typed.code == 2
         assert "rival.yaml: sink.file.path: line 4:" in typed.err
-        assert "is written by connector copy (copy.yaml) too" in typed.err
+        assert "is also written by connector copy (copy.yaml)" in typed.err
         assert "copy.yaml: source.mqtt: line 3: connector copy reads file" in typed.err
-        assert "is written by connector copy too" in waybill(*words, rival).err
+        assert "is also written by connector copy" in waybill(*words, rival).err
     assert [one["name"] for one in waybill("connectors", "list", "--json").json["connectors"]] == ["copy"]
     assert waybill("connectors", "show", "copy", "--json").json["revision"] == 1
 
@@ -104,7 +104,7 @@ def test_probe_tells_of_a_missing_stack(waybill: Waybill, folder: Path) -> None:
     )
     typed = waybill("check", _write(folder, text), "--probe")
     assert typed.code == 3
-    assert "MISSING: the local stack is not running" in typed.out
+    assert "MISSING: The local stack is not running" in typed.out
 
 
 def test_apply_shows_the_difference_first(waybill: Waybill, folder: Path) -> None:
@@ -176,7 +176,7 @@ def test_options_come_from_the_models(waybill: Waybill) -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("options", "nope"), 'there is no system "nope"'), (("options", "file", "pth"), 'file has no option "pth"')],
+    [(("options", "nope"), 'There is no system "nope"'), (("options", "file", "pth"), 'file has no option "pth"')],
 )
 def test_unknown_options_are_told(words: tuple[str, ...], message: str, waybill: Waybill) -> None:
     typed = waybill(*words)

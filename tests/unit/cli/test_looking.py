@@ -125,7 +125,7 @@ def test_one_source_that_does_not_answer_does_not_hide_the_others(waybill: Waybi
     assert typed.code == 3
     copy, far = typed.json["connectors"]
     assert copy["lag"] == 14
-    assert "the local stack is not running" in far["problem"]
+    assert "The local stack is not running" in far["problem"]
 
 
 def test_runs_show_failures(waybill: Waybill, applied: Path) -> None:
@@ -191,7 +191,7 @@ def test_peek_at_a_missing_target_and_without_a_stack(waybill: Waybill, applied:
     missing = waybill("peek", "copy")
     assert (missing.code, "the file cannot be read" in missing.err) == (3, True)
     away = waybill("peek", "some-topic")
-    assert (away.code, "the local stack is not running" in away.err) == (3, True)
+    assert (away.code, "The local stack is not running" in away.err) == (3, True)
 
 
 def test_status_says_which_home_and_ledger(waybill: Waybill, applied: Path) -> None:
@@ -205,7 +205,7 @@ def test_status_without_a_home_is_no_failure(waybill: Waybill, folder: Path) -> 
     typed = waybill("status", "--json")
     assert typed.code == 0
     assert typed.json["home"] is None
-    assert "there is no home" in typed.json["problem"]
+    assert "There is no home" in typed.json["problem"]
     assert not (folder / ".waybill").exists()
 
 
@@ -235,7 +235,7 @@ def test_nothing_of_the_stack_runs_here(waybill: Waybill, applied: Path) -> None
     engine = waybill("engine", "status", "--json")
     assert (engine.code, engine.json["state"]) == (3, "stopped")
     unknown = waybill("dev", "up", "--only", "kafka")
-    assert (unknown.code, "the stack has no part kafka" in unknown.err) == (2, True)
+    assert (unknown.code, "The stack has no part kafka" in unknown.err) == (2, True)
 
 
 def test_a_run_without_its_engine_says_how_to_start_it(waybill: Waybill, applied: Path) -> None:
@@ -294,11 +294,11 @@ def test_partitions_that_are_not_simply_active_are_listed_with_since_when_and_wh
     }
     assert (told["b.log"]["kind"], told["b.log"]["exit_code"]) == ("TooManyRejects", 5)
     assert all(one["since"] and one["reason"] for one in told.values())
-    assert "document names it no more" in told["d.log"]["reason"]
+    assert "document no longer names it" in told["d.log"]["reason"]
     for words in (("connectors", "show", "copy"), ("plan", "copy"), ("lag", "copy"), ("lag",)):
         shown = waybill(*words).out
         assert all(f"{state} since " in shown for state in ("quarantined", "ended", "retired")), words
-        assert "Mend the source" in shown
+        assert "Correct the source" in shown
     rows = {Path(one["partition"]).name: one for one in waybill("plan", "copy", "--json").json["partitions"]}
     assert {name: one["state"] for name, one in rows.items()} == {
         "a.log": "active",

@@ -43,7 +43,7 @@ def test_a_run_moves_what_is_there_and_tells_its_receipts(waybill: Waybill, appl
 @pytest.mark.parametrize(
     ("offset", "said"),
     [
-        ("5", "offset 5 is inside a record"),
+        ("5", "Offset 5 is inside a record"),
         ("5", "The next record begins at 8"),
         ("15", "nothing at offset 15"),
         ("15", "from 0 to 14"),
@@ -161,7 +161,7 @@ def test_bytes_set_aside_are_shown_whoever_moved_them(waybill: Waybill, applied:
     aside = applied / "out" / "copy.txt.unsettled-3"
     aside.write_text("not from here\n")
     (applied / "out" / "other.txt.unsettled-3").write_text("another's\n")
-    assert f"14 bytes that no receipt covered stand in {aside}" in waybill("connectors", "show", "copy").out
+    assert f"14 bytes that no receipt covered are in {aside}" in waybill("connectors", "show", "copy").out
     shown = waybill("connectors", "show", "copy", "--json").json
     assert shown["set_aside"] == [{"file": str(aside), "bytes": 14}]
     aside.unlink()
@@ -205,7 +205,7 @@ def test_an_unknown_partition_is_told(waybill: Waybill, applied: Path) -> None:
 def test_nothing_to_undo(waybill: Waybill, applied: Path) -> None:
     typed = waybill("offsets", "undo", "copy", f"{applied}/logs/a.log")
     assert typed.code == 2
-    assert "there is no change of this offset to undo" in typed.err
+    assert "There is no change of this offset to undo" in typed.err
 
 
 @pytest.mark.usefixtures("short_lease")

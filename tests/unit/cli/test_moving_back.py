@@ -72,9 +72,9 @@ def test_an_undo_that_repeats_is_refused_without_a_terminal(waybill: Waybill, bu
     typed = waybill("offsets", "undo", "copy", lines)
     assert (typed.code, offset(waybill)) == (2, 1400)
     assert "moving back from 1,400 to 700 delivers 87 records of 1 receipt (696 bytes read) again" in typed.err
-    assert "1 run has built on the change by ann of " in typed.err
+    assert "1 run has used the change by ann of " in typed.err
     assert f"(the last: {built_on})" in typed.err
-    assert "Nothing was changed. To do it without being asked, add --yes" in typed.err
+    assert "Nothing was changed. Add --yes to confirm" in typed.err
 
 
 def test_an_undo_that_repeats_says_what_and_is_done_with_yes(waybill: Waybill, built_on: str, lines: str) -> None:
@@ -105,7 +105,7 @@ def test_an_undo_forward_says_that_runs_have_built_on_the_change(waybill: Waybil
     settle(applied, lines, 0, 700, 100)
     typed = waybill("offsets", "undo", "copy", lines)
     assert typed.code == 2
-    assert "1 run has built on the change" in typed.err
+    assert "1 run has used the change" in typed.err
     assert "delivers" not in typed.err
 
 
@@ -125,7 +125,7 @@ def test_a_position_that_a_run_has_moved_meanwhile_stays(
     settle(applied, lines, 0, 700, 100)
     typed = asked("y\n", "offsets", "set", "copy", lines, "0", meanwhile=lambda: settle(applied, lines, 700, 1400, 9))
     assert (typed.code, offset(waybill)) == (1, 1400)
-    assert "a run has moved the position meanwhile; nothing was changed" in typed.err
+    assert "A run moved the offset meanwhile; nothing was changed" in typed.err
 
 
 def test_giving_up_a_range_says_what_its_target_has_deleted_unseen(
@@ -140,10 +140,10 @@ def test_giving_up_a_range_says_what_its_target_has_deleted_unseen(
     give_up = ("offsets", "set", "copy", lines, "704", "--abandon")
     refused = waybill(*give_up)
     assert (refused.code, offset(waybill)) == (2, 700)
-    assert "deleted 40 messages before anybody looked" in refused.err
+    assert "deleted 40 messages before they were checked" in refused.err
     done = waybill(*give_up, "--yes")
     assert (done.code, offset(waybill)) == (0, 704)
-    assert "deleted 40 messages before anybody looked" in done.err
+    assert "deleted 40 messages before they were checked" in done.err
     assert waybill("offsets", "set", "copy", lines, "712", "--abandon").code == 0, "nothing is open any more"
 
 

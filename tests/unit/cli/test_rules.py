@@ -50,7 +50,7 @@ def test_a_rule_from_first_to_last(waybill: Waybill, applied: Path) -> None:
     done(waybill("rules", "disable", "copy", "hot"))
     assert rules(waybill) == [{"name": "first"}, {"name": "hot", "keys": "{$.id}", "enabled": False}]
     off = done(waybill("rules", "disable", "copy", "first"))
-    assert "all are disabled, so that every record is filtered" in off.err
+    assert "all are disabled, so every record is filtered" in off.err
     done(waybill("rules", "delete", "copy", "first"))
     last = done(waybill("rules", "delete", "copy", "hot"))
     assert "no rule is left: every record passes as it is" in last.err
@@ -92,13 +92,13 @@ def test_nothing_is_written_by_a_dry_run(waybill: Waybill, applied: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["add", "copy", "hot"], "has a rule hot already"),
+        (["add", "copy", "hot"], "already has a rule hot"),
         (["add", "copy", "new", "--before", "hut"], "has no rule hut"),
         (["add", "copy", "a b"], "cannot name a rule"),
         (["add", "copy", "new", "--filter", "a/#/b"], "rules.1.filter: # may be the last level only"),
-        (["add", "copy", "new", "--when", "$.a >"], "rules.1.when: is no condition: at its end"),
-        (["add", "copy", "new", "--to", "alarms"], "rules.1.to: names a topic, and file has none"),
-        (["set", "copy", "hot"], "there is nothing to change"),
+        (["add", "copy", "new", "--when", "$.a >"], "rules.1.when: is not a condition: it cannot be read at its end"),
+        (["add", "copy", "new", "--to", "alarms"], "rules.1.to: names a topic, but file has no topics"),
+        (["set", "copy", "hot"], "There is nothing to change"),
         (["set", "copy", "hot", "--unset", "name"], "--unset name cannot be"),
         (["set", "copy", "hot", "--keys", "{id}"], "rules.0.keys: 'id' names nothing"),
         (["set", "copy", "hut", "--keys", "x"], "has no rule hut"),

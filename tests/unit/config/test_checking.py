@@ -22,7 +22,7 @@ tasks: 2
 schedule: {every: 60s, window: 55s}
 limits: {range_records: 1000, range_bytes: 1GiB, records_per_second: 0}
 transforms: []
-errors: {tolerance: none, dead_letter: ledger, on_gap: skip}
+errors: {tolerance: none, dead_letter: ledger, on_data_loss: skip}
 alerts: {lag: 5m, silent: 15m}
 """
 
@@ -40,11 +40,18 @@ def test_a_sound_document_is_a_value(home: Path, settings: Settings) -> None:
     document = checked.document
     assert (document.name, document.tasks, document.limits.range_bytes) == ("lines-in", 2, 2**30)
     assert document.schedule.words() == "every 1m, window 55s"
-    assert (document.errors.tolerance, document.errors.on_gap) == (0, "skip")
+    assert (document.errors.tolerance, document.errors.on_data_loss) == (0, "skip")
     assert document.alerts.silent == 900
     assert checked.notices == (
         "schedule.window: a run with a window holds its slot and one of the engine's for that long",
     )
+
+
+def test_the_former_name_of_on_data_loss_is_read(home: Path, settings: Settings) -> None:
+    former = SOUND.replace("on_data_loss: skip", "on_gap: skip")
+    checked = check(read_text(former, where="x")[0], home, settings)
+    assert checked.document.errors.on_data_loss == "skip"
+    assert checked.data["errors"]["on_gap"] == "skip", "stored as it was written"
 
 
 def test_what_is_stored_is_as_written_with_absolute_paths(home: Path, settings: Settings) -> None:
@@ -68,7 +75,7 @@ def test_what_may_be_left_out(faults: Faults) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (_without("version"), "version: line 1: is missing: Version of the document's form."),
+        (_without("version"), "version: line 1: is missing: Version of the document format."),
         (_with("version: 2"), "version: line 11: input should be 1, found 2"),
         (_without("name"), "name: line 1: is missing: Unique name of the connector."),
         (_with("name: a/b"), "'a/b' cannot name a connector: use 1 to 100 of A-Z a-z 0-9 . _ -"),
@@ -128,7 +135,9 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("errors: {tolerance: -1}"), "-1 is not none, all or the number"),
         (_with("errors: {tolerance: true}"), "True is not none, all or the number"),
         (_with("errors: {dead_letter: topic}"), "errors.dead_letter: line 11: input should be 'ledger', found 'topic'"),
+        (_with("errors: {on_data_loss: ignore}"), "errors.on_data_loss: line 11: input should be 'fail' or 'skip'"),
         (_with("errors: {on_gap: ignore}"), "errors.on_gap: line 11: input should be 'fail' or 'skip'"),
+        (_with("errors: {on_data_loss: fail, on_gap: skip}"), 'errors.on_gap: line 11: unknown key "on_gap"'),
         (_with("alerts: {lag: 0}"), "alerts.lag: line 11: input should be greater than 0"),
         ("- a\n- b\n", "a document is a mapping of keys to values"),
         ("just text", "a document is a mapping of keys to values"),
@@ -273,7 +282,7 @@ def test_a_filter_that_is_no_condition(faults: Faults) -> None:
     assert faults(_with("filter: {sql: \"amount > 100 AND region IN ('eu', 'us')\"}")) == []
     (fault,) = faults(_with("filter: {sql: 'amount > 100 AND'}"))
     assert "filter.sql" in fault
-    assert "is no condition: at its end it cannot be read on" in fault
+    assert "is not a condition: it cannot be read at its end" in fault
 
 
 @pytest.mark.parametrize("start", ["{a: {b-a/0: 0, b-a/1: 7}}", "{a: {b-a/0: 1}, default: 2026-11-01T00:00:00Z}"])
@@ -365,11 +374,11 @@ def test_rules(rule: str, faults: Faults) -> None:
         ("name: a, filter: 'a/#/b'", "rules.0.filter: line 6: # may be the last level only"),
         ("name: a, filter: 'a+'", "rules.0.filter: line 6: + and # stand for whole levels"),
         ("name: a, filter: '$share/g/a'", "rules.0.filter: line 6: is a shared subscription"),
-        ("name: a, when: '$.a >'", "rules.0.when: line 6: is no condition: at its end"),
+        ("name: a, when: '$.a >'", "rules.0.when: line 6: is not a condition: it cannot be read at its end"),
         ("name: a, when: \"$.a > 'x'\"", "rules.0.when: line 6: > compares numbers only"),
         ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
-        ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 stands alone"),
-        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: where a record can be"),
+        ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 is not part of a pair"),
+        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: the targets must be known"),
         ("name: a, to: 'a/b'", "rules.0.to: line 6: must be 1 to 127 of the characters"),
         ("name: a, to: WAYBILL_BARRIER", "rules.0.to: line 6: is a topic that RocketMQ or Waybill uses for itself"),
         ("name: a, enabled: 'no'", "rules.0.enabled: line 6: input should be a valid boolean"),
@@ -387,7 +396,7 @@ def test_two_rules_with_one_name(faults: Faults) -> None:
 
 def test_a_sink_without_topics_takes_none(faults: Faults) -> None:
     told = faults(ruled("name: a, to: b", "file: {path: b}"))
-    assert told == ["rules.0.to: line 6: names a topic, and file has none: leave it out"]
+    assert told == ["rules.0.to: line 6: names a topic, but file has no topics: leave it out"]
     assert faults(ruled("name: a, tags: b", "file: {path: b}")) == []
 
 
@@ -411,7 +420,7 @@ def test_rules_that_are_all_disabled_are_legal_and_told(home: Path, settings: Se
         return check(read_text(text, where="x")[0], home, settings).notices
 
     off = ruled("name: a, enabled: false")
-    assert notices(off) == ("rules: all are disabled, so that every record is filtered",)
+    assert notices(off) == ("rules: all are disabled, so every record is filtered",)
     assert (
         notices(off + "- {name: b}\n") == notices(RULED.split("rules")[0].replace("{SINK}", f"{{{TO_ROCKETMQ}}}")) == ()
     )

@@ -58,7 +58,7 @@ def test_main_is_built_in_until_a_file_says_otherwise(home: Path, settings: Sett
         ("[1, 2]", "must hold one system with its options"),
         ("rocketmq: 5", "must hold one system with its options"),
         ("a: {}\nb: {}", "must hold one system with its options"),
-        ("rocketmq: {a: 1, a: 2}", 'line 1, column 18: the key "a" stands twice'),
+        ("rocketmq: {a: 1, a: 2}", 'line 1, column 18: the key "a" appears twice'),
         ("file: {path: x}", 'the connection "east" is for file, not for rocketmq'),
         ("rocketmq: {name_servrs: x}", 'source.rocketmq.name_servrs: line 3: unknown key "name_servrs"; did you mean'),
     ],

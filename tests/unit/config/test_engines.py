@@ -70,10 +70,10 @@ def test_a_file_of_a_kinds_name_says_what_that_is(home: Path) -> None:
         ("{kind: submit, memory: 1g}", 'memory: unknown key "memory"'),
         ("{kind: inline, master: yarn}", "master is only for engines of kind submit"),
         ("{kind: spark, python: /x}", "python is only for engines of kind submit"),
-        ("{kind: submit, conf: {spark.task.maxFailures: '4'}}", "spark.task.maxFailures cannot be chosen"),
-        ("{kind: submit, conf: {spark.ssl.keyPassword: x}}", "would be on a command line"),
+        ("{kind: submit, conf: {spark.task.maxFailures: '4'}}", "spark.task.maxFailures cannot be set"),
+        ("{kind: submit, conf: {spark.ssl.keyPassword: x}}", "would be visible to everyone on a command line"),
         ("{kind: submit, conf: {memory: 2g}}", "memory is not a setting of Spark"),
-        ("[]", "an engine is one mapping"),
+        ("[]", "An engine file holds one mapping"),
     ],
 )
 def test_a_faulty_engine_is_told(text: str, fault: str, home: Path) -> None:

@@ -21,14 +21,14 @@ def test_else_a_file_of_the_home(home: Path) -> None:
 
 
 def test_without_a_home_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="there is no home"):
+    with pytest.raises(Unreachable, match="There is no home"):
         database_url(None, {})
 
 
 def test_a_stopped_database_is_not_replaced_by_another_ledger(home: Path) -> None:
     (home / "logs").mkdir()
     (home / "logs" / "postgresql.log").write_text("")
-    with pytest.raises(Unreachable, match="the ledger is in the local stack's database, which is not running"):
+    with pytest.raises(Unreachable, match="The ledger is in the local stack's database, which is not running"):
         database_url(home, {})
 
 

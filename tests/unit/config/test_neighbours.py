@@ -71,12 +71,12 @@ def test_a_wrong_connection_and_an_unreadable_file_hide_no_other_fault(home: Pat
         ("0.yaml: source.rocketmq.start: line 3: must be", ""),
         ('0.yaml: sink.file.pth: line 4: unknown key "pth"', ""),
         ("0.yaml: sink.file.path: line 4: is missing", ""),
-        ("1.yaml: sink.rocketmq.connection: line 4:", 'the key "a" stands twice'),
+        ("1.yaml: sink.rocketmq.connection: line 4:", 'the key "a" appears twice'),
         ("1.yaml: sink.rocketmq.queues: line 4:", ""),
         ("1.yaml: tasks: line 5:", ""),
         ("2.yaml: line", ""),
         ("4.yaml: schedule.evry: line 5:", ""),
-        ("4.yaml: sink.file.path: line 4:", "is written by connector d"),
+        ("4.yaml: sink.file.path: line 4:", "is also written by connector d"),
     )
     for begin, words in expected:
         assert any(begin in one and words in one for one in told), (begin, words, told)
@@ -105,13 +105,13 @@ def test_a_file_has_one_writer(one: str, other: str, home: Path, settings: Setti
     for first, second in ((one, other), (other, one)):
         (told,) = faults(first, second)
         assert told.startswith("1.yaml: sink.file.path: line 4: ")
-        assert "is written by connector " in told
-        assert "0.yaml) too" in told
+        assert "is also written by connector " in told
+        assert "0.yaml), and a file can have one writer only" in told
     (home.parent / "alone.yaml").write_text(one)
     (standing,) = check_paths([home.parent / "alone.yaml"], home, settings)
     (home.parent / "documents" / "1.yaml").unlink()
     (told,) = faults(other, standing={"a": standing.data})
-    assert "is written by connector a too" in told
+    assert "is also written by connector a" in told
     assert faults(one, standing={"a": standing.data}) == [], "applied once more"
 
 
@@ -147,7 +147,7 @@ def test_a_link_to_the_target_is_not_read(home: Path, faults: Faults) -> None:
 def test_connectors_that_feed_each_other_are_refused(documents: tuple[str, ...], faults: Faults) -> None:
     (told,) = faults(*documents)
     assert told.startswith("0.yaml: sink.rocketmq: line 4: what it writes is read by connector b")
-    assert "every record would go round for ever" in told
+    assert "every record would circulate forever" in told
     chosen = [*documents[:-1], f"{documents[-1]}filter: {{tags: [new]}}\n"]
     assert faults(*chosen) == [], "one that leaves records out may end it"
 

@@ -59,7 +59,7 @@ def test_every_option_has_a_description() -> None:
 
 
 def test_an_unknown_system_is_told() -> None:
-    with pytest.raises(ConfigError, match='there is no system "nope"'):
+    with pytest.raises(ConfigError, match='There is no system "nope"'):
         described("nope")
 
 
@@ -86,5 +86,5 @@ def _names() -> set[str]:
 
 @pytest.mark.parametrize(("source", "sink"), [("nope", "file"), ("file", "flie")])
 def test_a_template_for_an_unknown_system_is_refused(source: str, sink: str) -> None:
-    with pytest.raises(ConfigError, match=r"no system .* can be a"):
+    with pytest.raises(ConfigError, match=r"No system .* can be a"):
         template(source, sink, "x")

@@ -21,7 +21,7 @@ source: {file: {path: logs/*.log, max_line_bytes: 1MiB}}
 sink: {rocketmq: {name_servers: ['${env:NS}'], topic: t}}
 tasks: 3
 limits: {range_records: 5, range_bytes: 1MiB}
-errors: {tolerance: all, on_gap: skip}
+errors: {tolerance: all, on_data_loss: skip}
 """
 
 
@@ -33,7 +33,7 @@ def test_what_a_run_gets(home: Path, settings: Settings) -> None:
     resolved = resolve(_checked(TEXT, home, settings).document, home, settings, "5f2c")
     assert (resolved.name, resolved.uid, resolved.tasks) == ("x", "5f2c", 3)
     assert (resolved.range_records, resolved.range_bytes) == (5, 2**20)
-    assert (resolved.tolerance, resolved.on_gap, resolved.pipeline) == (ALL, "skip", {"transforms": []})
+    assert (resolved.tolerance, resolved.on_data_loss, resolved.pipeline) == (ALL, "skip", {"transforms": []})
     path = str(home.parent / "logs" / "*.log")
     assert resolved.source.options == {"path": path, "max_line_bytes": "1MiB", "roots": [str(home.parent)]}
     assert resolved.sink.options["name_servers"] == ["${env:NS}"], "secrets stay references"
@@ -86,7 +86,7 @@ def test_roots_that_have_shrunk_refuse_what_was_stored(home: Path, settings: Set
 
 def test_without_a_stack_its_reference_is_unreachable(home: Path, settings: Settings) -> None:
     text = TEXT.replace("name_servers: ['${env:NS}']", "connection: main")
-    with pytest.raises(Unreachable, match="the local stack is not running") as raised:
+    with pytest.raises(Unreachable, match="The local stack is not running") as raised:
         resolve(_checked(text, home, settings).document, home, settings, "u")
     assert "waybill dev up" in raised.value.next_step
 

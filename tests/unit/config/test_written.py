@@ -40,8 +40,8 @@ def test_a_file_may_hold_several_documents() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: 1\nb: 2\na: 3\n", 'line 3, column 1: the key "a" stands twice (first in line 1)'),
-        ("a: {b: 1, b: 2}", 'line 1, column 11: the key "b" stands twice'),
+        ("a: 1\nb: 2\na: 3\n", 'line 3, column 1: the key "a" appears twice (first in line 1)'),
+        ("a: {b: 1, b: 2}", 'line 1, column 11: the key "b" appears twice'),
         ("a: [1, 2", "line 1, column 9"),
         ("a:\n\t- 1", "line 2, column 1: found character '\\t'"),
         ("a: &x 1\nb: *x\n", "line 2, column 4: anchors and aliases are not accepted"),
@@ -59,7 +59,7 @@ def test_broken_yaml_is_told_with_its_place(text: str, words: str) -> None:
     ("text", "words"),
     [
         ('{"a": 1,}', "line 1, column 9"),
-        ('{"a": 1, "a": 2}', 'the key "a" stands twice'),
+        ('{"a": 1, "a": 2}', 'the key "a" appears twice'),
         ("", "line 1, column 1"),
         ("[" * 100_000, "nested too deeply"),
     ],
@@ -84,7 +84,7 @@ def test_properties() -> None:
 
 def test_broken_properties_are_told() -> None:
     assert "line 2: not of the form key=value" in _error("a=1\nnothing\n", ".properties")
-    assert 'line 2: the key "a" stands twice (first in line 1)' in _error("a=1\na=2\n", ".properties")
+    assert 'line 2: the key "a" appears twice (first in line 1)' in _error("a=1\na=2\n", ".properties")
 
 
 def test_paths_are_files_and_folders(tmp_path: Path) -> None:

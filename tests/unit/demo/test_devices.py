@@ -16,7 +16,7 @@ def test_the_same_in_any_order_differs_in_nothing() -> None:
 def test_what_is_missing_strange_or_repeated_is_told() -> None:
     assert difference(SAID, SAID[1:], 0) == ["1 messages of devices are missing"]
     assert difference(SAID, [*SAID, b"stranger"], 0) == ["1 messages are of no device"]
-    assert difference(SAID, [*SAID, SAID[0], SAID[0]], 1) == ["2 messages came again, 1 are told"]
+    assert difference(SAID, [*SAID, SAID[0], SAID[0]], 1) == ["2 messages were repeated, the receipts count 1"]
     assert sha256_of([*SAID, SAID[0]]) != sha256_of(SAID)
 
 

@@ -24,7 +24,7 @@ def test_a_large_request_travels_compressed(tmp_path: Path) -> None:
 
 
 def test_a_request_of_the_wrong_kind_is_no_request() -> None:
-    with pytest.raises(TypeError, match="Lane wanted, ScanTask came"):
+    with pytest.raises(TypeError, match="expected Lane, got ScanTask"):
         envelope.opened(envelope.request(scan_task()), Lane)
 
 

@@ -180,7 +180,7 @@ def test_an_engine_says_what_it_is() -> None:
 
 
 def test_an_engine_has_a_known_kind() -> None:
-    with pytest.raises(ConfigError, match="there is no engine 'flink'"):
+    with pytest.raises(ConfigError, match="There is no engine 'flink'"):
         engine("flink")
 
 

@@ -30,7 +30,7 @@ def test_a_server_that_speculates_is_refused() -> None:
 
 def test_a_server_of_another_release_is_refused() -> None:
     spark_checks.check_version("4.1.3", "4.1.3", "here")
-    with pytest.raises(VersionMismatch, match=r"the engine runs Spark 3\.5\.7"):
+    with pytest.raises(VersionMismatch, match=r"The engine runs Spark 3\.5\.7"):
         spark_checks.check_version("3.5.7", "4.1.3", "here")
 
 

@@ -31,7 +31,7 @@ def test_one_master_that_answers_is_enough() -> None:
         gone = other.getsockname()[1]
         other.close()
         _check_answers(f"spark://127.0.0.1:{gone},127.0.0.1:{master.getsockname()[1]}")
-        with pytest.raises(Unreachable, match="the Spark master does not answer"):
+        with pytest.raises(Unreachable, match="The Spark master does not answer"):
             _check_answers(f"spark://127.0.0.1:{gone}")
 
 

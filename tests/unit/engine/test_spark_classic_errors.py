@@ -17,9 +17,9 @@ def raised(text: str) -> Exception:
 LOST = "ExecutorLostFailure (executor 0 exited caused by one of the running tasks) Reason: Command exited with code 137"
 
 CASES: list[tuple[Exception, bool, type[WaybillError], str]] = [
-    (raised("Python worker exited unexpectedly (crashed)"), True, EngineFailed, "a worker was killed"),
-    (raised(LOST), True, EngineFailed, "an executor was lost"),
-    (raised("Remote RPC client disassociated."), True, EngineFailed, "an executor was lost"),
+    (raised("Python worker exited unexpectedly (crashed)"), True, EngineFailed, "A worker was killed"),
+    (raised(LOST), True, EngineFailed, "An executor was lost"),
+    (raised("Remote RPC client disassociated."), True, EngineFailed, "An executor was lost"),
     (raised("No module named 'connect_core'"), True, VersionMismatch, "cannot import"),
     (raised("[PYTHON_VERSION_MISMATCH] worker 3.12"), True, VersionMismatch, "another Python"),
     (Py4JNetworkError("Answer from Java side is empty"), True, EngineFailed, "went away while lanes were running"),

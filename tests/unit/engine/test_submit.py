@@ -133,7 +133,7 @@ def test_a_run_is_submitted_and_its_summary_returned(place: Callable[..., submit
 def test_another_spark_than_asked_for_is_refused_before_it_starts(place: Callable[..., submitting.Place]) -> None:
     there = place("raise SystemExit(1)", version="3.5.7", spark="4.1.3")
     said: list[str] = []
-    with pytest.raises(VersionMismatch, match=r"is to have Spark 4\.1\.3, and its interpreter has Spark 3\.5\.7"):
+    with pytest.raises(VersionMismatch, match=r"requires Spark 4\.1\.3, but its interpreter has Spark 3\.5\.7"):
         submitting.run(there, "copy", engine=None, accept_gaps=False, say=said.append)
     assert said == []
 
@@ -147,7 +147,7 @@ def test_an_interpreter_without_spark_is_a_fault_of_the_engine(place: Callable[.
 
 def test_an_application_that_was_killed_is_told_in_one_sentence(place: Callable[..., submitting.Place]) -> None:
     there = place("os.kill(os.getpid(), signal.SIGKILL)")
-    with pytest.raises(EngineFailed, match="spark-submit was killed by signal 9 before the run told how it ended"):
+    with pytest.raises(EngineFailed, match="spark-submit was killed by signal 9 before the run reported its result"):
         submitting.run(there, "copy", engine=None, accept_gaps=False, say=lambda line: None)
 
 

@@ -63,14 +63,14 @@ def test_the_end_is_left_to_the_reader_of_the_result(home: Path) -> None:
 def test_another_spark_than_the_document_asks_for_moves_nothing(home: Path) -> None:
     done = run(home, "copy")
     assert done.returncode == VersionMismatch.exit_code
-    assert "the engine is to have Spark 3.5.7" in done.stderr
+    assert "The engine requires Spark 3.5.7" in done.stderr
 
 
 def test_another_interpreter_than_the_engine_names_moves_nothing(home: Path) -> None:
     (home.parent / "conf" / "engines" / "other.yaml").write_text("{kind: submit, python: /opt/other/bin/python}")
     done = run(home, "copy", "--engine", "other")
     assert done.returncode == VersionMismatch.exit_code
-    assert "the engine is to have the interpreter /opt/other/bin/python" in done.stderr
+    assert "The engine requires the interpreter /opt/other/bin/python" in done.stderr
 
 
 def test_nobody_runs_for_a_caller_that_has_ended(home: Path) -> None:

@@ -209,7 +209,7 @@ def test_an_airflow_that_is_away_is_exit_3_and_its_states_are_unknown(
     assert "Airflow does not answer" in typed.err
     listed = waybill("connectors", "list", "--json")
     assert listed.json["connectors"][0]["switch"] == "unknown"
-    assert "what is paused is unknown: Airflow does not answer" in listed.err
+    assert "Airflow's switches are unknown: Airflow does not answer" in listed.err
     status = waybill("status", "--json")
     assert (status.code, status.json["connectors"][0]["switch"]) == (0, "unknown")
 

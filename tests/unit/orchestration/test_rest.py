@@ -138,7 +138,7 @@ def test_health_leaves_out_what_was_never_started() -> None:
         (404, {"detail": "The Dag was not found"}, ConfigError, "The Dag was not found"),
         (409, {"detail": {"reason": "Unique constraint violation", "statement": "INSERT"}}, ConfigError, "Unique"),
         (500, {"detail": "boom"}, Unreachable, r"failed \(500\)"),
-        (502, None, Unreachable, "read the log"),
+        (502, None, Unreachable, "Read the log"),
     ],
 )
 def test_each_failure_is_an_error_of_ours(code: int, body: object, kind: type[WaybillError], words: str) -> None:

@@ -149,7 +149,7 @@ def test_headers_that_are_no_text_are_no_error() -> None:
         ("topic[0] = 'a'", "at character 6"),
         ("HEADER:x = 'a'", "names nothing"),
         ("$.temp > 'a'", "compares numbers only"),
-        ("'text'", "is no condition"),
+        ("'text'", "is not a condition"),
     ],
 )
 def test_what_is_no_condition_is_said(text: str, said: str) -> None:

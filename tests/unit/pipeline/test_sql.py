@@ -65,12 +65,12 @@ def test_what_does_not_hold(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("amount >", "at its end it cannot be read on"),
+        ("amount >", "it cannot be read at its end"),
         ("amount > 1 region", "at character 12"),
         ("amount > '1'", "> compares numbers only"),
         ("(a = 1) > 2", "> compares numbers only"),
-        ("'x'", "is no condition: a text or a number"),
-        ("a = 1 AND 2", "is no condition: a text or a number"),
+        ("'x'", "is not a condition: it has a text or a number"),
+        ("a = 1 AND 2", "is not a condition: it has a text or a number"),
         ("a IN (1)", "at character 7"),
         ("'a' IN ('a')", "IN needs the name of a property"),
         ("a = NULL", "write IS NULL"),

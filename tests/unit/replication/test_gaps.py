@@ -48,7 +48,7 @@ def test_a_gap_stops_the_run_and_the_error_says_how_to_go_on(expired: World) -> 
 
 @pytest.mark.parametrize("how", ["document", "command"])
 def test_a_gap_is_told_and_the_run_goes_on_where_somebody_wants_that(expired: World, how: str) -> None:
-    expired.on_gap, expired.accept_gaps = ("skip", False) if how == "document" else ("fail", True)
+    expired.on_data_loss, expired.accept_gaps = ("skip", False) if how == "document" else ("fail", True)
     expired.run()
     assert [offset for offset, _ in expired.sink.rows] == [*range(100), *range(150, 200)]
     assert told(expired) == [Gap(0, 100, 150, "expired")]
@@ -143,7 +143,7 @@ def test_fewer_records_are_readable_than_the_attempt_before_delivered(world: Wor
 @pytest.mark.parametrize("delivered", [0, 60])
 def test_a_gap_begins_behind_the_last_record_that_is_there(world: World, delivered: int) -> None:
     left_open(world, delivered=delivered, oldest=100)
-    world.on_gap = "skip"
+    world.on_data_loss = "skip"
     world.run()
     assert offsets(world) == [*range(delivered), *range(100, 200)]
     assert told(world) == [Gap(0, delivered, 100, "expired")]
@@ -198,7 +198,7 @@ def test_several_targets_that_have_it_all_together_leave_no_gap(world: World) ->
 def test_bytes_that_nobody_can_place_are_a_persons_to_decide_on(world: World) -> None:
     """Delivery rule 16: not even a document that lets gaps pass moves them, for the source cannot give them again."""
     left_open(world, delivered=60, oldest=100)
-    world.on_gap = "skip"
+    world.on_data_loss = "skip"
 
     def scan(task: ScanTask) -> dict[int, ScanResult]:
         return {item.id: ScanResult(complete=True, unplaced=900) for item in task.scan.ranges}

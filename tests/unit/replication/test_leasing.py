@@ -90,7 +90,7 @@ def test_a_holder_that_gives_a_sign_of_life_within_a_time_to_live_keeps_its_leas
 ) -> None:
     first = taken_by(world, "first")
     told.after(after_s, first.renew)
-    with pytest.raises(LeaseHeld, match="first works on this"):
+    with pytest.raises(LeaseHeld, match="first is working on this"):
         taken_by(world, "second")
     assert (state(world).epoch, state(world).holder) == (1, "first")
 

@@ -78,7 +78,7 @@ def test_the_reason_is_kept_with_its_exit_code_and_since_when(four: SeveralWorld
             four.run()
     kept = four.ledger.partition_states(four.connector.uid)[B]
     assert (kept.kind, kept.exit_code) == ("TooManyRejects", 5)
-    assert "Mend the source" in kept.reason
+    assert "Correct the source" in kept.reason
     assert kept.since is not None
     assert kept.changed_at is not None
     assert kept.since < kept.changed_at
@@ -357,13 +357,13 @@ def test_what_the_document_names_no_more_is_not_read(four: SeveralWorld) -> None
     assert four.moved() == {"a": 55, "b": 50, "c": 55, "d": 55}
     assert four.states() == {"b": "retired"}
     assert [line for line in four.said if "retired" in line] == [
-        "b is retired: the document names it no more: nothing new is read"
+        "b is retired: the document no longer names it: no new records are read"
     ]
     four.several.named = {A, B, C, D}
     four.run()
     assert four.moved()["b"] == 55
     assert four.states() == {"b": "active"}
-    assert "b is named again: it goes on where it was" in four.said
+    assert "b is named again: it continues where it stopped" in four.said
 
 
 def test_the_source_is_asked_first_for_what_is_read(four: SeveralWorld) -> None:
@@ -556,7 +556,7 @@ def test_what_is_tolerated_counts_for_a_partition_and_a_run(four: SeveralWorld) 
     four.range_records = 10
     four.tolerance = 2
     bad(four, b"a5", b"a15", b"a25", b"c1", b"c31")
-    with pytest.raises(TooManyRejects, match=r"2 are tolerated of a partition in a run.*partition a, offset 25"):
+    with pytest.raises(TooManyRejects, match=r"a run tolerates 2 of each partition.*partition a, offset 25"):
         four.run()
     assert four.moved() == {"a": 23, "b": 50, "c": 48, "d": 50}
     four.run()  # a new run tolerates two more

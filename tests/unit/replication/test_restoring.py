@@ -299,7 +299,7 @@ def test_ranges_that_the_ledger_has_forgotten_are_no_defect(
     with pytest.raises(Retriable, match="restored from a backup while") as told:
         world.run()
     assert told.value.exit_code == 1
-    assert "no range" in str(told.value.__cause__)
+    assert "No range" in str(told.value.__cause__)
     monkeypatch.undo()
     with clock.replaced_by(Standing()):
         look(world)
@@ -323,7 +323,7 @@ def test_a_run_that_the_ledger_has_forgotten_is_no_fault_of_the_document(
     monkeypatch.setattr(world.source, "available_offsets", brought_back)
     with pytest.raises(Retriable, match="restored from a backup while") as told:
         world.run()
-    assert "there is no run" in str(told.value.__cause__)
+    assert "There is no run" in str(told.value.__cause__)
     assert [deed.action for deed in world.ledger.audit()].count("restored") == 1
 
 
@@ -359,7 +359,7 @@ def test_another_ledger_in_its_place_is_told(
         return targets(*asked)  # type: ignore[arg-type]
 
     monkeypatch.setattr(world.sink, "targets", replaced)
-    with pytest.raises(Retriable, match="another ledger stands where") as told:
+    with pytest.raises(Retriable, match="The ledger is not the one that") as told:
         world.run()
     assert told.value.exit_code == 1
 
@@ -370,7 +370,7 @@ def test_a_defect_with_the_ledger_that_there_was_stays_one(world: World, monkeyp
 
     execute = world.engine.execute
     monkeypatch.setattr(world.engine, "execute", forgets)
-    with pytest.raises(DataError, match="no range 999 was planned"):
+    with pytest.raises(DataError, match="No range 999 was planned"):
         world.run()
     assert world.ledger.restored_at() is None
 

@@ -73,7 +73,7 @@ def test_a_time_to_come_is_what_is_there_now() -> None:
     source = Logs()
     found = by_moments(source, there(source), at(90, 200), EPOCH + timedelta(seconds=100))
     assert {part.end for part in found.parts} == {100}
-    assert "yet to come" in found.notices[0]
+    assert "in the future" in found.notices[0]
 
 
 def test_records_of_the_time_may_be_gone_when_the_oldest_there_are_of_it() -> None:
@@ -145,7 +145,7 @@ def test_a_replay_is_what_the_receipts_say_each_record_once() -> None:
 
 def test_a_partition_that_is_read_no_more_cannot_be_replayed() -> None:
     source = Logs()
-    with pytest.raises(ConfigError, match="does not read c any more"):
+    with pytest.raises(ConfigError, match="no longer reads c"):
         by_receipts(there(source), [settled(A, 0, 10), settled(Partition("c"), 0, 10)])
 
 
@@ -153,7 +153,7 @@ def test_what_nothing_is_known_of_any_more_is_gone() -> None:
     source = Logs()
     found = by_receipts(there(source), [settled(B, 0, 10, 0, evidence=False), settled(A, 0, 10, evidence=False)])
     assert [part.partition for part in found.parts] == [A]
-    assert found.gone == ("b from 0 to 10 (it has begun anew since)",)
+    assert found.gone == ("b from 0 to 10 (it was replaced since)",)
 
 
 def test_what_is_gone_stops_it_before_it_begins() -> None:

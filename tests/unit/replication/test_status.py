@@ -65,7 +65,7 @@ def test_a_row_without_a_lease_is_no_run() -> None:
     """As a killed driver leaves it."""
     told = _judged(_facts(_run("a", "done", 20), _run("b", "running", 10)))
     assert (told.state, told.since, told.attempts, told.run) == ("failed", _at(10), 1, "b")
-    assert "without a word" in told.why
+    assert "without reporting" in told.why
     assert _judged(_facts(_run("b", "running", 0.1))).state == "running", "it begins"
 
 

@@ -61,7 +61,7 @@ def test_the_next_attempt_says_where_it_goes_on_and_how_much_is_there(world: Wor
     context = replace(world.context(), listener=RunListener(world.said.append, told.append))
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
     TaskRun(context, assignment, 0, world.source, world.sink).run()
-    assert f"goes on from 0, 60 records are there already: {MEMORY.key}" in world.said
+    assert f"{MEMORY.key}: resuming at 0; 60 records already in the target" in world.said
     assert [(now.done, now.planned, now.records) for now in told] == [(200, 200, 200)]
 
 
@@ -155,7 +155,7 @@ def test_an_attempt_that_gets_less_far_than_the_one_before(world: World) -> None
 
 def test_a_target_that_takes_nothing_is_reported(world: World) -> None:
     world.sink.room = 0
-    with pytest.raises(Retriable, match="no record moved"):
+    with pytest.raises(Retriable, match="No record moved"):
         world.run()
 
 

@@ -71,7 +71,7 @@ def test_a_log_that_is_rotated_faster_than_it_is_read_ends_with_the_file_that_wa
 
 
 def test_a_run_ends_though_the_file_that_was_there_is_deleted_meanwhile(world: World, log: Log) -> None:
-    world.on_gap = "skip"
+    world.on_data_loss = "skip"
     run(world, log)
     log.rotate()
     log.rotate()

@@ -126,7 +126,7 @@ def test_a_source_that_has_something_and_gives_nothing_is_reported(world: World)
     world.run_closed()
     world.source.happenings = [comes(world, b"one")]
     world.sink.room = 0
-    with pytest.raises(Retriable, match="no record moved"):
+    with pytest.raises(Retriable, match="No record moved"):
         world.run()
     assert len(world.engine.lanes) < 10
 

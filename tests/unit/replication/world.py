@@ -83,7 +83,7 @@ class World:
     sink: MemorySink
     engine: DirectEngine
     said: list[str] = field(default_factory=list)
-    on_gap: str = "fail"
+    on_data_loss: str = "fail"
     accept_gaps: bool = False
     tolerance: int = 0
     window_s: float = 0.0
@@ -105,7 +105,7 @@ class World:
             range_records=self.range_records,
             range_bytes=1 << 20,
             tolerance=self.tolerance,
-            on_gap=self.on_gap,
+            on_data_loss=self.on_data_loss,
             records_per_second=self.records_per_second,
         )
         return RunContext(

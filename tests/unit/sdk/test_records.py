@@ -59,8 +59,8 @@ def test_a_partition_id_is_16_hex_digits_and_never_changes() -> None:
 
 
 def test_an_error_says_what_where_and_what_next() -> None:
-    error = OffsetGone("records are gone", where="partition a, offset 7", next_step="Set errors.on_gap: skip")
-    assert str(error) == "records are gone [partition a, offset 7]. Set errors.on_gap: skip"
+    error = OffsetGone("records are gone", where="partition a, offset 7", next_step="Set errors.on_data_loss: skip")
+    assert str(error) == "records are gone [partition a, offset 7]. Set errors.on_data_loss: skip"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 

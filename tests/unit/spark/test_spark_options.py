@@ -77,7 +77,7 @@ def test_bounds_that_are_none_are_told(text: str, told: str) -> None:
         ({"topics": "a", "bounds": '{"a/b/0": [0, 1]}'}, "not both"),
         ({"bounds": '{"a/b/0": [0, 1]}', "from": "2026-11-01T00:00:00Z"}, "from and to go with topics"),
         ({"topics": "a", "from": "2026-11-01T00:00:00Z", "to": "2026-11-01T00:00:00Z"}, "to is not later than from"),
-        ({"topics": "a", "from": "yesterday"}, "from: is no time"),
+        ({"topics": "a", "from": "yesterday"}, "from: is not a time"),
         ({"topics": "a", "to": "2026-11-01"}, "to: is a time without its zone"),
         ({"topics": "a", "columns": "value,value"}, "each once"),
         ({"topics": "a", "columns": "gap"}, "there is no column gap"),

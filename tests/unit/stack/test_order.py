@@ -139,7 +139,7 @@ def test_a_part_whose_port_was_taken_meanwhile_says_so_and_gets_another(place: P
         place.up("base")
     (other,) = overtaken.others
     with other:
-        assert f"leave port {other.getsockname()[1]} to the program that has it now and run it again" in str(told.value)
+        assert f"Leave port {other.getsockname()[1]} to the program that has it now and run it again" in str(told.value)
         place.kinds["base"] = Small("base", place.seen)
         assert place.up("base").part("base").ports["only"] != other.getsockname()[1]
 

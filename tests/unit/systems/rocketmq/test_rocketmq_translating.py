@@ -73,7 +73,7 @@ class Groups:
 
 
 def test_an_offset_that_is_not_there_after_it_was_written_is_told() -> None:
-    with pytest.raises(Refused, match="the group stands at 10, not at 17"):
+    with pytest.raises(Refused, match="The group is at 10, not at 17"):
         written(Groups(limit=10).client, "billing", [GroupOffset(A, 17, 0)])
 
 

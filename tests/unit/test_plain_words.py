@@ -1,0 +1,107 @@
+"""What a person reads is plain English: no text of the product and no page has one of these phrases.
+
+Read are all texts of the code but docstrings (errors, help, output, options), what a command's docstring says as its
+help, and the README with the pages in docs. `PLAINER` may only grow, `NOT_YET` only shrink.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PLAINER = {
+    "whoever": "name who does it",
+    "is told": "is reported; or name who learns what",
+    "are told": "are reported; or name who learns what",
+    "told as": "reported as",
+    "goes on from": "resumes at",
+    "goes on behind": "continues after",
+    "go on behind": "continue after",
+    "so long and": "keep running for DURATION and",
+    "there already": "already in the target",
+    "stands": "is",
+    "anew": "again",
+    "what was seen": "name what was found",
+    "somebody": "another run, another command, a person",
+    "under way": "at work, in flight",
+    "for ever": "forever",
+    "is to have": "requires",
+    "cannot be had": "cannot be read",
+    "when left out": "by default",
+    "mend": "correct, fix",
+    "ended without a word": "ended without reporting",
+    "looked at first": "checked first",
+    "what became of": "what happened to",
+}
+"""Of each phrase what to write instead."""
+
+NOT_YET = (
+    "connect_core/cli/peeking.py",
+    "connect_core/cli/trying.py",
+    "connect_core/replication/driver/task.py",
+    "connect_core/sdk",
+    "connect_core/systems/file",
+    "connect_core/systems/mqtt",
+    "docs/architecture.md",
+    "docs/delivery-rules.md",
+    "docs/delivery.md",
+    "docs/faults.md",
+    "docs/mqtt-sink.md",
+    "docs/mqtt-source.md",
+    "docs/options.md",
+    "docs/write-a-sink.md",
+    "docs/write-a-source.md",
+)
+"""Files and folders that still have some of them."""
+
+_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_PHRASES = re.compile(rf"\b({'|'.join(map(re.escape, PLAINER))})\b(?!-| for\b| still\b)", re.IGNORECASE)
+
+
+def texts(module: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of each literal of `module` but docstrings; those of commands are their help, and count."""
+    tree = ast.parse(module.read_text())
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    if module.parent.name == "cli":
+        silent -= {id(node.body[0].value) for node in tree.body if _is_command(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
+            yield node.lineno, node.value
+
+
+def _is_command(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and isinstance(node.body[0], ast.Expr)
+
+
+def unplain(where: str, numbered: Iterator[tuple[int, str]]) -> list[str]:
+    return [
+        f'{where}:{line}: "{found[0]}": write {PLAINER[found[0].lower()]}'
+        for line, text in numbered
+        for found in _PHRASES.finditer(text)
+    ]
+
+
+def test_what_a_person_reads_is_plain() -> None:
+    modules = {str(file.relative_to(ROOT)): texts(file) for file in sorted((ROOT / "connect_core").rglob("*.py"))}
+    pages = {str(page.relative_to(ROOT)): enumerate(page.read_text().splitlines(), 1) for page in _PAGES}
+    assert [
+        fault
+        for where, numbered in {**modules, **pages}.items()
+        if not where.startswith(NOT_YET)
+        for fault in unplain(where, iter(numbered))
+    ] == []
+
+
+@pytest.mark.parametrize("path", NOT_YET)
+def test_what_is_not_plain_yet_is_there(path: str) -> None:
+    assert (ROOT / path).exists(), "take it from the list"
+
+
+def test_the_plainer_form_is_named() -> None:
+    assert unplain("page.md", enumerate(["Whoever reads it"], 1)) == ['page.md:1: "Whoever": write name who does it']
