@@ -77,5 +77,5 @@ def _check_engine(wanted: EngineOptions) -> None:
     if wanted.python and wanted.python != Path(sys.executable):
         raise VersionMismatch(
             f"The engine requires the interpreter {wanted.python}, but this is {sys.executable}",
-            next_step="set spark.pyspark.python and spark.pyspark.driver.python, as `engine.submit.confs` does",
+            next_step="Set spark.pyspark.python and spark.pyspark.driver.python, as `engine.submit.confs` does",
         )
