@@ -105,8 +105,8 @@ class ScanResult:
     each target to the position behind the last one looked at. `complete` when every target was looked through to the
     end it had when the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell
     which records they are (a file). `late` counts copies of records before the range, which were settled before these
-    came, and messages of ours that are damaged: surplus. `spread` are the targets that the range's outputs are shared
-    out among, in order within each of them but not over all; empty where it has one, and one output of each record.
+    came, and messages of ours that are damaged: duplicates. `spread` are the targets that share the range's outputs, in
+    order within each of them but not over all; empty where it has one, and one output of each record.
     `possible_duplicates` is how many records of the range can at most be there twice without anybody knowing: they have
     been there and may be gone, or are damaged beyond recognition. A target that keeps progress has no hits but a
     `prefix`. `later` is, for each target that has one, where the first record of a later incarnation of the partition

@@ -163,7 +163,7 @@ def test_a_backfill_killed_beside_a_live_run(
 def test_a_backfill_into_the_topic_of_the_live_stream(
     database: str, site_on: Callable[..., Site], java_reader: JavaReader, row: FaultRow
 ) -> None:
-    """Both write the same queues: neither takes the other's records for its own, or for surplus."""
+    """Both write the same queues: neither takes the other's records for its own, or for duplicates."""
     site = site_on(database)
     journey, asked = some_bytes(site, java_reader)
     row.describe("SIGKILL of a backfill into the topic of the live stream", where=journey.where, database=database)

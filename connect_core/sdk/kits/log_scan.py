@@ -41,7 +41,7 @@ class Sought(NamedTuple):
 class _Search:
     """What becomes of a range in one log. `begin` is where its scan continues. `doubtful`: so many positions behind it
     have expired, and nothing has said yet whether a record of the range was among them. `settled_before`: what is
-    before the range was settled before the floor was set, so each copy of it that stands here is a surplus."""
+    before the range was settled before the floor was set, so each copy of it that is here is a duplicate."""
 
     sought: Sought
     lineage: Lineage

@@ -27,7 +27,7 @@ class LogSink(OneTarget, ABC):
 
     Guarantee: exactly once, where the log keeps each record until it expires, the oldest first, and a target that is up
     stores or drops the request of a crashed sender within `in_flight_s`. A request that it keeps longer is repeated
-    once and counted as surplus.
+    once and counted as duplicates.
     """
 
     scan_tells_records = True

@@ -106,7 +106,7 @@ class QueueAppender:
         return {status.name: [(begin, end) for begin, end in spans] for status, spans in self._unsure.items()}
 
     def look(self, limit: Limit) -> None:
-        """Counts the surplus among what others wrote between our batches. Raises TargetChanged when what stood there
+        """Counts the duplicates among what others wrote between our batches. Raises TargetChanged when what stood there
         before is gone."""
         deadline = clock.monotonic() + limit.left_s()
         self._check_anchors(deadline)

@@ -96,7 +96,7 @@ class _Sought:
 
     def take_torn(self, torn: Torn) -> None:
         """A message that was made from a record of ours and is damaged: the record is delivered again, with what makes
-        it one, so this one is surplus. Where nobody can tell whose it was it may be that."""
+        it one, so this one is a duplicate. Where nobody can tell whose it was it may be that."""
         if torn.position < self.begin:
             return
         wanted = self.item.range

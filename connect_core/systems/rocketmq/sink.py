@@ -1,9 +1,9 @@
 """The RocketMQ sink: each source partition goes to one queue of its topic, or each key of it does, in order, exactly
 once.
 
-Exactly once, unless the broker, while it serves others, holds an accepted request of a dead sender longer than its
-send queue may (0.2 s); then it is repeated once and reported as surplus. Every message carries its coordinates, so that
-`scan` can tell what of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
+Exactly once, on one condition: a broker that is up stores or drops a crashed sender's request within its send-queue
+timeout (0.2 s). One that takes longer may repeat the request once, and that is counted as duplicates. Every message
+carries its coordinates, so that `scan` can tell what of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ in order, with all records of the target, by place (a queue, a file) and in orde
 - strangers: records of the target that the source never held.
 
 Of the receipts: the identities of each, whether those of a partition join from its begin to its end without an overlap
-or a hole that no gap tells of, whether they account for every record, and the surplus that they tell of. Nothing here
-reads a server.
+or a hole that no gap tells of, whether they account for every record, and the duplicates that they report. Nothing
+here reads a server.
 """
 
 from __future__ import annotations

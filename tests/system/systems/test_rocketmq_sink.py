@@ -1,4 +1,4 @@
-"""The RocketMQ sink against a real broker: fidelity, find, surplus, order by key, limits."""
+"""The RocketMQ sink against a real broker: fidelity, find, duplicates, order by key, limits."""
 
 from __future__ import annotations
 
