@@ -55,7 +55,7 @@ class MemoryLake(CommitSink):
             if HATED in values:
                 raise RowsRefused("Hated", "A value is hated")
             self._lake.files.append(values)
-            return {"file": len(self._lake.files) - 1}
+            return {"staged": len(self._lake.files) - 1}
 
         def last(self, name: str) -> Last:
             marker = next((one.marker for one in reversed(self._lake.commits) if one.name == name), None)
@@ -67,5 +67,5 @@ class MemoryLake(CommitSink):
                 self._lake.commit_as_others()
             if behind != str(len(self._lake.commits)):
                 raise Conflict("Another commit came first")
-            rows = [row for one in staged for row in self._lake.files[one["file"]]]
+            rows = [row for one in staged for row in self._lake.files[one["staged"]]]
             self._lake.commits.append(Commit(tuple(rows), name, marker))

@@ -3,7 +3,8 @@ once.
 
 Exactly once, on one condition: a broker that is up stores or drops a crashed sender's request within its send-queue
 timeout (0.2 s). One that takes longer may repeat the request once, and that is counted as duplicates. Every message
-carries its coordinates, so that `scan` can tell what of an open range is there. A floor's target is a queue, `topic/broker/queueId`.
+carries its coordinates, so that `scan` can tell what of an open range is there. A floor's target is a queue,
+`topic/broker/queueId`.
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from connect_core.cli.probing import probe_side
 from connect_core.errors import Refused
 from connect_core.rocketmq import Client, encode_batch
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.testing.driving import UID, Follower
 from connect_core.sdk.values import Attempt
+from connect_core.service.probing import probe_side
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from connect_core.systems.rocketmq.source import RocketMQSource

@@ -30,7 +30,7 @@ def _told(waybill: Waybill, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "engine", "code", "state", "why"),
     [
-        ("{rocketmq: {connection: main, topics: [t]}}", "inline", 3, "failed", "Unreachable: the local stack is not"),
+        ("{rocketmq: {connection: main, topics: [t]}}", "inline", 3, "failed", "Unreachable: The local stack is not"),
         ("{rocketmq: {name_servers: ['127.0.0.1:9'], topics: [t]}}", "inline", 3, "failed", "Unreachable"),
         ("{file: {path: logs/*.log}}", "spark", 3, "failed", "Unreachable: The engine is not running"),
         (
