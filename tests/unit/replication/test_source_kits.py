@@ -95,7 +95,7 @@ def test_what_expired_is_a_gap_by_the_policy(world: World, log: LogServer) -> No
     log.expire(len(BODIES) + 50)
     with pytest.raises(OffsetGone):
         world.run()
-    world.on_gap = "skip"
+    world.on_data_loss = "skip"
     world.run()
     assert bodies(world) == [*BODIES, *OTHERS[50:]]
 

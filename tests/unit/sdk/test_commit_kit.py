@@ -121,4 +121,4 @@ def test_a_commit_shows_what_was_staged_for_it_and_nothing_else(monkeypatch: pyt
         for begin in (0, 5):
             writer.write(records(list(ROWS[begin : begin + 5]), begin), limit())
             writer.flush(limit())
-    assert shown == [[{"file": 0}], [{"file": 1}]]
+    assert shown == [[{"staged": 0}], [{"staged": 1}]]
