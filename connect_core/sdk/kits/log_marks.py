@@ -12,7 +12,8 @@ from connect_core.sdk.records import Coordinates, Lineage, ordinals, outputs, wi
 
 
 class Mark(NamedTuple):
-    """A record of one of the lineages that were asked for. The last two are those of `sdk.scan.Hit`."""
+    """A record of one of the lineages that were asked for, and its own position in the log. The last two are those of
+    `sdk.scan.Hit`."""
 
     lineage: Lineage
     offset: int
@@ -24,7 +25,7 @@ class Mark(NamedTuple):
 
 class Elsewhere(NamedTuple):
     """A record of another incarnation than `lineage`, of the same partition: a later one, or the `same` by name under
-    another number."""
+    another number. Nobody can tell whether that was cut meanwhile: its records may be those of `lineage`, or not."""
 
     lineage: Lineage
     offset: int

@@ -98,16 +98,16 @@ class LogReader:
 
     def _changed(self) -> LogChanged:
         return LogChanged(
-            "The log was deleted, cut or made anew after this range was planned",
+            "The log was deleted, truncated or recreated after this range was planned",
             where=f"partition {self.log}, offset {self.place:,}",
-            next_step="The next run says what is not known of the log that was there before",
+            next_step="The next run reports what was lost with the former log",
         )
 
     def _gone(self) -> RecordsGone:
         return RecordsGone(
-            f"Record {self.place:,} is not there any more",
+            f"Record {self.place:,} can no longer be read",
             where=f"partition {self.log}",
-            next_step="Find out what became of it; the next run continues behind it when errors.on_gap is skip",
+            next_step="Find out what happened to it. With errors.on_data_loss: skip the next run continues after it",
         )
 
 

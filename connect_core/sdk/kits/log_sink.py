@@ -15,10 +15,11 @@ from connect_core.errors import ConfigError, Failure, TargetChanged, WaybillErro
 from connect_core.sdk.kits.log_connection import Connection
 from connect_core.sdk.kits.log_scan import OnUnknown, Sought, scan
 from connect_core.sdk.kits.log_standing import anchors, anchors_of, check, found_anchors, moved, newest, read_to
-from connect_core.sdk.kits.log_writer import Before, LogWriter, Span
+from connect_core.sdk.kits.log_writer import Before, LogWriter
 from connect_core.sdk.kits.one_target import OneTarget
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets
+from connect_core.sdk.spans import Span
 from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
 
 

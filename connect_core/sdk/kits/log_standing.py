@@ -74,7 +74,7 @@ def check(connection: Connection, log: str, where: str, known: Sequence[Anchor],
     if left and not _stands(connection, log, left[0]) and connection.begin(log) <= left[0].at:
         raise TargetChanged(
             f"The log has another record at {left[0].at} than the one that was delivered there: it was deleted and "
-            "made anew, and others have filled it since",
+            "recreated, and others have filled it since",
             where=where,
             next_step=_NEXT_STEP,
         )
@@ -88,7 +88,7 @@ def _stands(connection: Connection, log: str, anchor: Anchor) -> bool:
 
 def rewound(where: str, expected: int, end: int) -> TargetChanged:
     return TargetChanged(
-        f"The log ends at {end}, before {expected}: it was made anew, or has lost records",
+        f"The log ends at {end}, before {expected}: it was recreated, or has lost records",
         where=where,
         next_step=_NEXT_STEP,
     )

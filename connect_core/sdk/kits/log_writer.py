@@ -21,12 +21,10 @@ from connect_core.sdk.kits.log_standing import Anchor, check, rewound
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.records import Lineage, value_lengths, whole_records
 from connect_core.sdk.sink import OnRefused
+from connect_core.sdk.spans import Span, extend, uncovered
 from connect_core.sdk.values import Delivered, Json, Limit
 
 _ROWS_AT_ONCE = 1_000
-
-Span = tuple[int, int]
-"""Positions from the first (included) to the second (excluded)."""
 
 
 class Before(NamedTuple):
@@ -122,7 +120,7 @@ class LogWriter:
 
     def _check_known(self) -> None:
         if self._unknown:
-            raise Retriable("Nobody knows what became of the last batch", where=self._floor)
+            raise Retriable("The outcome of the last batch is unknown", where=self._floor)
 
     def _count(self, place: Place, each: Sequence[str], records: pa.RecordBatch) -> None:
         if place.first < self._expected:
@@ -133,7 +131,7 @@ class LogWriter:
             self._between.append((self._expected, place.first))
         alone = place.behind - place.first == len(records)
         if alone:
-            _extend(self._written, place)
+            extend(self._written, place.first, place.behind)
         else:
             self._between.append((place.first, place.behind))
             self._mixed += len(records)
@@ -165,25 +163,8 @@ class LogWriter:
                 return count
         if begin < end:
             raise Retriable(
-                "No time was left to look at what stands between our batches",
+                "No time was left to read what others wrote between our batches",
                 where=f"{self._floor}, position {begin}",
                 next_step="The next attempt looks at all of it; give this log fewer writers",
             )
         return count
-
-
-def _extend(spans: list[list[int]], place: Place) -> None:
-    if spans and spans[-1][1] == place.first:
-        spans[-1][1] = place.behind
-    else:
-        spans.append([place.first, place.behind])
-
-
-def uncovered(begin: int, end: int, spans: Sequence[Span]) -> list[Span]:
-    """What of [begin, end) is in none of the spans, which may overlap and come in any order."""
-    rest: list[Span] = []
-    for span_begin, span_end in sorted(spans):
-        if begin < min(span_begin, end):
-            rest.append((begin, min(span_begin, end)))
-        begin = max(begin, span_end)
-    return [*rest, (begin, end)] if begin < end else rest

@@ -40,7 +40,7 @@ class Marker:
             return cls(**{name: given[name] for name in cls.__dataclass_fields__})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
-                "What stands there is not the marker of a connector",
+                "This is not the marker of a connector",
                 where=where,
                 next_step="Find out who writes to the table of markers",
             ) from None
@@ -97,7 +97,7 @@ def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt
     if marker is not None and marker.count > settled and not item.inherited and item.found is None:
         raise TargetChanged(
             f"The target holds {marker.count - settled:,} rows more than the ledger knows of: it was restored from a "
-            "backup, or somebody else writes under this connector's id",
+            "backup, or another program writes under this connector's id",
             where=_where(wanted),
             next_step="After a restore say so: waybill db restored. The next run then looks before it writes",
         )

@@ -227,7 +227,7 @@ def _add(digest: Any, records: Sequence[Record]) -> None:
 
 def _changed(partition: Partition, at: int, begin: int) -> OffsetGone:
     return OffsetGone(
-        f"The source gives other records than before from {at:,} on, or fewer: nobody can tell where {begin:,} is",
+        f"The source gives other records than before from {at:,} on, or fewer: it is unknown where {begin:,} is",
         where=f"partition {partition.key}",
-        next_step="Find out what became of them. To read on from another place: waybill offsets set",
+        next_step="Find out what happened to them. To read on from another place: waybill offsets set",
     )

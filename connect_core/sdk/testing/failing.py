@@ -40,11 +40,15 @@ class Failing:
         connect = of.connect
 
         @contextmanager
-        def connecting(name: str) -> Iterator[_Line]:
+        def connecting(name: str) -> Iterator[Any]:
             with self.around(connect)(name) as connection:
-                yield _Line(connection, self)
+                yield self.connection(connection)
 
         of.connect = connecting
+
+    def connection(self, connection: Any) -> Any:
+        """One that calls the methods of `connection`, as long as they work."""
+        return _Line(connection, self)
 
 
 class _Line:

@@ -5,7 +5,7 @@ A sink is killed by making its connection fail: before or after any of its calls
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from connect_core.errors import Fenced, TargetChanged, Unreachable
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Refusable, Scan, Sink, Writer
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
+from connect_core.sdk.testing.failing import Failing
 from connect_core.sdk.testing.sinks import PARTITION, Ledger, SinkCase, SinkContract, numbers, once
 from connect_core.sdk.values import Bounds, OpenRange
 
@@ -27,33 +28,11 @@ class KitCase(SinkCase, Protocol):
     refused: bytes | None
 
 
-class Dying:
-    """A connection that is lost at a call of its methods: the first `calls` work, and the next one fails, before or
-    after it has done its work."""
+class ChangedCase:
+    """A case whose sinks get other connections than it has: `changed` is called with each."""
 
-    def __init__(self, connection: Any, calls: int, *, after: bool) -> None:
-        self._connection, self._left, self._after = connection, calls, after
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._connection, name)
-
-        def called(*values: object) -> object:
-            self._left -= 1
-            if self._left < 0 and not self._after:
-                raise Unreachable("The connection was lost before the call")
-            answer = method(*values)
-            if self._left < 0:
-                raise Unreachable("The connection was lost after the call")
-            return answer
-
-        return called
-
-
-class DyingCase:
-    """A case whose sinks have connections that are lost."""
-
-    def __init__(self, case: SinkCase, calls: int, *, after: bool) -> None:
-        self._case, self._calls, self._after = case, calls, after
+    def __init__(self, case: SinkCase, changed: Callable[[Any], Any]) -> None:
+        self._case, self._changed = case, changed
         self.repeats = case.repeats
 
     def __getattr__(self, name: str) -> Any:
@@ -64,12 +43,18 @@ class DyingCase:
         connect = sink.connect
 
         @contextmanager
-        def dying() -> Iterator[Dying]:
+        def connecting() -> Iterator[Any]:
             with connect() as connection:
-                yield Dying(connection, self._calls, after=self._after)
+                yield self._changed(connection)
 
-        sink.connect = dying
+        sink.connect = connecting
         return sink  # type: ignore[no-any-return]
+
+
+def dying(calls: int, *, after: bool) -> Callable[[Any], Any]:
+    """For a `ChangedCase`: each connection is lost at one of its calls."""
+    lost = Unreachable("The connection was lost")
+    return lambda connection: Failing(calls, lost, after=after).connection(connection)
 
 
 class KitContract(SinkContract):
@@ -83,7 +68,7 @@ class KitContract(SinkContract):
         for calls in range(self.calls):
             before, ledger = target.count(), Ledger(target)
             ledger.attempt(5, settle_at=5)
-            ledger.system = DyingCase(target, calls, after=after)
+            ledger.system = ChangedCase(target, dying(calls, after=after))
             with suppress(Unreachable):
                 ledger.attempt(ROWS, settle_at=None)
             ledger.system = target

@@ -6,8 +6,8 @@ of the sink.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import pytest
@@ -18,10 +18,10 @@ from connect_core.sdk.kits.log_marks import marks
 from connect_core.sdk.kits.log_sink import LogSink
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.sink import Scan, Sink, Writer
+from connect_core.sdk.sink import Scan, Writer
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
-from connect_core.sdk.testing.kits import ROWS, KitCase, RefusingContract
-from connect_core.sdk.testing.sinks import PARTITION, Ledger, SinkCase, numbers
+from connect_core.sdk.testing.kits import ROWS, ChangedCase, KitCase, RefusingContract
+from connect_core.sdk.testing.sinks import PARTITION, Ledger, numbers
 from connect_core.sdk.values import Bounds, OpenRange
 
 
@@ -35,35 +35,16 @@ class LogCase(KitCase, Protocol):
         """The log is deleted and made anew, empty."""
 
 
-class _TearingCase:
-    """A case whose sinks store only the first half of a batch, and get no answer."""
+def tearing(connection: Any) -> Any:
+    """For a `ChangedCase`: stores only the first half of each batch, and gives no answer."""
+    append = connection.append
 
-    repeats = "nothing"
+    def torn(log: str, each: Sequence[str], batch: Any) -> Place:
+        append(log, each[: len(each) // 2], batch.slice(0, len(each) // 2))
+        raise Unreachable("The answer was lost")
 
-    def __init__(self, case: SinkCase) -> None:
-        self._case = case
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._case, name)
-
-    def sink(self) -> Sink:
-        sink: Any = self._case.sink()
-        connect = sink.connect
-
-        @contextmanager
-        def tearing() -> Iterator[Any]:
-            with connect() as connection:
-                append = connection.append
-
-                def torn(log: str, each: Sequence[str], batch: Any) -> Place:
-                    append(log, each[: len(each) // 2], batch.slice(0, len(each) // 2))
-                    raise Unreachable("The answer was lost")
-
-                connection.append = torn
-                yield connection
-
-        sink.connect = tearing
-        return sink  # type: ignore[no-any-return]
+    connection.append = torn
+    return connection
 
 
 class LogSinkContract(RefusingContract):
@@ -72,7 +53,7 @@ class LogSinkContract(RefusingContract):
     def test_a_batch_that_was_stored_in_part_is_completed(self, target: LogCase) -> None:
         ledger = Ledger(target)
         ledger.attempt(5, settle_at=5)
-        ledger.system = _TearingCase(target)  # type: ignore[assignment]
+        ledger.system = ChangedCase(target, tearing)
         for _ in range(3):
             with suppress(Unreachable):
                 ledger.attempt(ROWS, settle_at=None)
@@ -82,7 +63,8 @@ class LogSinkContract(RefusingContract):
 
     def test_nothing_follows_a_batch_whose_outcome_is_unknown(self, target: LogCase) -> None:
         ledger = Ledger(target)
-        with _TearingCase(target).sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
+        torn, wanted = ChangedCase(target, tearing).sink(), ledger.planned(target.sink(), ROWS)
+        with torn.writer(attempt(1, ledger.uid), wanted) as writer:
             with pytest.raises(Unreachable):
                 writer.write(records(list(numbers(10))), limit())
             with pytest.raises(Retriable):
@@ -99,7 +81,7 @@ class LogSinkContract(RefusingContract):
             writer.write(records(list(numbers(10))), limit(deadline_s=sink.append_s))
         assert target.count() == 0
 
-    def test_a_late_request_between_two_batches_is_surplus(self, target: LogCase) -> None:
+    def test_a_late_request_between_two_batches_is_a_duplicate(self, target: LogCase) -> None:
         ledger = Ledger(target)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             self._write(writer, 0, 10)
@@ -107,7 +89,7 @@ class LogSinkContract(RefusingContract):
             self._write(writer, 10, ROWS)
             assert writer.flush(limit()).duplicates == 2
 
-    def test_a_late_request_behind_what_was_settled_is_surplus(self, target: LogCase) -> None:
+    def test_a_late_request_behind_what_was_settled_is_a_duplicate(self, target: LogCase) -> None:
         ledger = Ledger(target)
         ledger.attempt(10, settle_at=10)
         self._arrives_late(target, ledger, 7, 10)
@@ -115,7 +97,7 @@ class LogSinkContract(RefusingContract):
             self._write(writer, 10, ROWS)
             assert writer.flush(limit()).duplicates == 3
 
-    def test_a_copy_that_a_scan_sees_is_surplus(self, target: LogCase) -> None:
+    def test_a_copy_that_a_scan_sees_is_a_duplicate(self, target: LogCase) -> None:
         ledger = Ledger(target)
         ledger.attempt(10, settle_at=10)
         ledger.attempt(20, settle_at=None)
@@ -135,7 +117,7 @@ class LogSinkContract(RefusingContract):
         mine = [value for value in target.content() if value.isdigit()]
         assert sorted(mine, key=int) == sorted(numbers(30) * 2, key=int)
 
-    def test_what_others_write_within_a_range_is_no_surplus(self, target: LogCase) -> None:
+    def test_what_others_write_within_a_range_is_no_duplicate(self, target: LogCase) -> None:
         ledger = Ledger(target)
         self._others_write(target, 3)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:

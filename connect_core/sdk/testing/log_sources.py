@@ -44,7 +44,7 @@ class LogCase(ABC):
 
     def renew(self) -> None:
         """The log is deleted and made anew, without a record."""
-        pytest.skip("no log is made anew here")
+        pytest.skip("no log is recreated here")
 
     def remove(self) -> None:
         """The log is deleted."""

@@ -16,18 +16,17 @@ from contextlib import suppress
 from connect_core import clock
 from connect_core.errors import OffsetGone, Retriable
 from connect_core.rocketmq import Acknowledged, Client, MessageIllegal, Queue, StoreStatus
+from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.sink import OnRefused
+from connect_core.sdk.spans import Span, extend, uncovered
 from connect_core.sdk.values import Floor, Json, Limit
 from connect_core.systems.rocketmq.finding import rewound
-from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import Recogniser, Torn
 from connect_core.systems.rocketmq.parcels import Parcel
 from connect_core.systems.rocketmq.standing import evidence_of, gone, newest_place, target_replaced
 
 _POLL_S = 0.005
-
-Span = tuple[int, int]
-"""Offsets of a queue from the first (included) to the second (excluded)."""
 
 
 class QueueAppender:
@@ -147,9 +146,9 @@ class QueueAppender:
         self._check_goes_on(stored)
         if stored.first_offset > self.expected:
             self._foreign.append((self.expected, stored.first_offset))
-        _extend(self._written, stored)
+        extend(self._written, stored.first_offset, stored.next_offset)
         if stored.status is not StoreStatus.OK:
-            _extend(self._unsure.setdefault(stored.status, []), stored)
+            extend(self._unsure.setdefault(stored.status, []), stored.first_offset, stored.next_offset)
         self.expected = stored.next_offset
         self.stands = evidence_of(stored)
         self.records += stored.count
@@ -184,20 +183,3 @@ class QueueAppender:
 
 def _is_of_lineage(one: Mark | Elsewhere | Torn) -> bool:
     return one.lineage is not None and not isinstance(one, Elsewhere)
-
-
-def _extend(spans: list[list[int]], stored: Acknowledged) -> None:
-    if spans and spans[-1][1] == stored.first_offset:
-        spans[-1][1] = stored.next_offset
-    else:
-        spans.append([stored.first_offset, stored.next_offset])
-
-
-def uncovered(begin: int, end: int, spans: Sequence[Span]) -> Sequence[Span]:
-    """What of [begin, end) is in none of the spans, which may overlap and come in any order."""
-    rest: list[Span] = []
-    for span_begin, span_end in sorted(spans):
-        if begin < min(span_begin, end):
-            rest.append((begin, min(span_begin, end)))
-        begin = max(begin, span_end)
-    return [*rest, (begin, end)] if begin < end else rest

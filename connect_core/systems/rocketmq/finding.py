@@ -23,13 +23,14 @@ import numpy as np
 from connect_core import clock
 from connect_core.errors import Failure, TargetChanged, WireFormatError
 from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueReader, StoredSlice
+from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import Numbers, Piece, ScanResult, parted
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.values import OpenRange
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 from connect_core.systems.rocketmq.connecting import is_queue, queue_of
-from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Torn
+from connect_core.systems.rocketmq.marking import Torn
 from connect_core.systems.rocketmq.recognising import ColumnRecogniser
 from connect_core.systems.rocketmq.routing import by_topic, has_rules, queues_of
 from connect_core.systems.rocketmq.standing import anchors, oldest_gone, target_replaced

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from connect_core.errors import TargetChanged, WaybillError
 from connect_core.rocketmq import Client, Queue
+from connect_core.sdk.spans import Span
 from connect_core.sdk.values import Floor, Range
-from connect_core.systems.rocketmq.appending import Span
 from connect_core.systems.rocketmq.connecting import Connecting, check_registered, is_queue, queue_of
 from connect_core.systems.rocketmq.finding import rewound, visible_ends
 from connect_core.systems.rocketmq.routing import pinned, places_forgotten, queues_of

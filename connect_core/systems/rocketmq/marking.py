@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UNIQUE_KEY
+from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import COORDINATES_PROPERTY, Lineage, ordinals, outputs, without_nulls
 
 Cells = NDArray[np.uint8]
@@ -188,17 +189,6 @@ def user_properties(records: pa.RecordBatch) -> Iterator[pa.Array]:
             yield without_nulls(joined(f"{name}\x01".encode(), given, PAIR_END), b"")
 
 
-class Mark(NamedTuple):
-    """What a message of ours says of itself, and its own offset in the queue."""
-
-    lineage: Lineage
-    offset: int
-    ordinal: int
-    position: int
-    trace: int = 0
-    outputs: int = 1
-
-
 class Torn(NamedTuple):
     """A message whose properties end in zeros: its broker died while it stored a batch, and its log ended there. When
     the broker came back it kept what has a body with the right checksum, whatever became of the properties.
@@ -208,17 +198,6 @@ class Torn(NamedTuple):
     lineage: Lineage | None
     offset: int | None
     position: int
-
-
-class Elsewhere(NamedTuple):
-    """A message that was made from a record of another incarnation than `lineage`, of the same partition: a later one,
-    or the `same` by name, under another number. Nobody can tell whether that was cut meanwhile: its records may be
-    those of `lineage`, or not."""
-
-    lineage: Lineage
-    offset: int
-    position: int
-    same: bool
 
 
 def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iterator[Mark]:

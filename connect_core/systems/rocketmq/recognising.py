@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Lineage
 from connect_core.systems.rocketmq.columns import Columns
-from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, Elsewhere, Mark, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, Recogniser, Torn
 
 Numbers = NDArray[np.int64]
 FEW = 64

@@ -19,8 +19,9 @@ from connect_core.rocketmq import Client, Queue
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets, Writer
+from connect_core.sdk.spans import Span, uncovered
 from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
-from connect_core.systems.rocketmq.appending import QueueAppender, Span, uncovered
+from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.connecting import Connecting, is_queue, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.finding import scan
 from connect_core.systems.rocketmq.floors import Floors, near

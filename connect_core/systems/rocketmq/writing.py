@@ -15,8 +15,9 @@ import pyarrow as pa
 from connect_core.rocketmq import Queue
 from connect_core.sdk.records import Lineage, whole_records
 from connect_core.sdk.sink import OnRefused
+from connect_core.sdk.spans import Span
 from connect_core.sdk.values import Delivered, Limit
-from connect_core.systems.rocketmq.appending import QueueAppender, Span
+from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.marking import Marker
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, batch_sizes, message_bytes
 from connect_core.systems.rocketmq.routing import Router

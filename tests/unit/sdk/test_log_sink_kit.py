@@ -12,10 +12,10 @@ from connect_core import clock
 from connect_core.errors import Retriable, TargetChanged
 from connect_core.sdk.kits.log_connection import Entry, Place, Slice
 from connect_core.sdk.kits.log_marks import Damaged, Elsewhere, Mark, Recogniser, marks
-from connect_core.sdk.kits.log_writer import uncovered
 from connect_core.sdk.records import Coordinates, Lineage, Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
+from connect_core.sdk.spans import uncovered
 from connect_core.sdk.testing.driving import UID, attempt, limit, range_of, records
 from connect_core.sdk.testing.memory_log import Journal, Log, MemoryLog
 from connect_core.sdk.values import ORIGIN, Bounds, Floor, OpenRange, Range

@@ -17,7 +17,7 @@ depends_on = None
 RENAMED = {"already": "deduplicated", "surplus": "duplicates", "possible_repeats": "possible_duplicates"}
 _RUNS = sa.table("runs", sa.column("id", sa.String), sa.column("summary", sa.JSON))
 _RANGES = sa.table("ranges", sa.column("id", sa.BigInteger), sa.column("found", sa.LargeBinary))
-_ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE = 10_000
 
 
 def upgrade() -> None:
@@ -29,12 +29,15 @@ def upgrade() -> None:
 
 
 def _rewrite(connection: Connection, table: sa.TableClause, column: sa.ColumnClause[Any], change: Any) -> None:
-    """Changes a column of every row that has something there."""
+    """Changes a column of every row that has something there, a part of the rows at once."""
     change_one = table.update().where(table.c.id == sa.bindparam("row")).values({column.name: sa.bindparam("value")})
-    rows = connection.execute(sa.select(table.c.id, column).where(column.is_not(sa.null()))).all()
-    changed = [{"row": row[0], "value": after} for row in rows if row[1] and (after := change(row[1])) != row[1]]
-    for at in range(0, len(changed), _ROWS_AT_ONCE):
-        connection.execute(change_one, changed[at : at + _ROWS_AT_ONCE])
+    filled = sa.select(table.c.id, column).where(column.is_not(sa.null())).order_by(table.c.id).limit(_ROWS_AT_ONCE)
+    rows = connection.execute(filled).all()
+    while rows:
+        changed = [{"row": row[0], "value": after} for row in rows if row[1] and (after := change(row[1])) != row[1]]
+        if changed:
+            connection.execute(change_one, changed)
+        rows = connection.execute(filled.where(table.c.id > rows[-1][0])).all()
 
 
 def _renamed(counts: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire import properties
+from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Coordinates, Lineage, encode_headers
 from connect_core.sdk.testing.driving import records
-from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Elsewhere, Mark, Marker, Recogniser, ours
+from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Marker, Recogniser, ours
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.testing.driving import records
 from connect_core.systems.rocketmq.columns import columns_of_messages
-from connect_core.systems.rocketmq.marking import Elsewhere, Mark, Marker, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import Marker, Recogniser, Torn
 from connect_core.systems.rocketmq.recognising import FEW, ColumnRecogniser, Marks, _alike
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from connect_core.clock import now_ns
@@ -19,7 +20,7 @@ from connect_core.systems.rocketmq.routing import kept_homes, pins_of
 from connect_core.systems.rocketmq.standing import evidence_found, evidence_of
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
-from tests.unit.systems.rocketmq.test_rocketmq_finding import lineage, open_range
+from tests.unit.systems.rocketmq.test_rocketmq_finding import lineage, open_range, search
 from tests.unit.systems.rocketmq.test_rocketmq_floors import QUEUES, SOURCE, Sink, wanted
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
 
@@ -170,6 +171,16 @@ def test_an_open_range_of_a_topic_that_was_made_anew_is_not_looked_for_in_the_ne
     sink = Sink(topic(*(stored(n, b"of others") for n in range(9))), on_replaced=on_replaced)
     with pytest.raises(TargetChanged, match="another message at 2"):
         sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
+
+
+def test_of_a_first_range_the_new_topic_lacks_what_the_former_one_held_and_that_is_delivered_again() -> None:
+    """The worker was killed after it had written to both: no place is remembered, and nothing of the range is lost."""
+    first = open_range(1, 0, {0: 0})
+    others = [stored(n, b"of others") for n in range(3)]
+    later = [marked(position, lineage(first), offset) for position, offset in enumerate(range(5, 10), 3)]
+    found = search(topic(*others, *later), first)[1]
+    assert (found.complete, found.failure, found.late, found.possible_duplicates) == (True, None, 0, 0)
+    assert found.present(np.arange(10), None).tolist() == [False] * 5 + [True] * 5
 
 
 class FilledMeanwhile(Topic):
