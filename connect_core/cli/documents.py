@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from connect_core.cli import output
+from connect_core.cli import guarantees, output
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable
@@ -123,5 +123,6 @@ def _show_checked(documents: list[dict[str, Any]]) -> None:
         output.line(f"{document['where']}: {document['name']} is valid")
         for text in document["notices"]:
             output.line(f"  note: {text}")
+        guarantees.show(document["guarantee"], "  ")
         for one in document.get("probe", []):
             output.line(f"  {'ok' if one['ok'] else 'MISSING'}: {one['what']}")

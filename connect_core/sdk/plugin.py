@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from connect_core.sdk.flat import FlatClass, FlatHub
 from connect_core.sdk.groups import ConsumerGroups
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
@@ -121,6 +122,10 @@ def _no_advice(role: Role, options: Json) -> Iterator[str]:
     return iter(())
 
 
+def _no_promise(role: Role, options: Json) -> Guarantee | None:
+    return None
+
+
 def _no_findings(role: Role, options: Json) -> Iterator[ProbeResult]:
     return iter(())
 
@@ -180,6 +185,9 @@ class Plugin:
     Only asked about what `rule_targets` allows."""
     advice: Callable[[Role, Json], Iterator[str]] = _no_advice
     """What a person should know of an end that is sound, a sentence each. References are not resolved."""
+    guarantee: Callable[[Role, Json], Guarantee | None] = _no_promise
+    """What an end promises, and on what that depends; shown by `check` and `connectors show`. References are not
+    resolved. None: nothing is promised."""
     connections: Mapping[str, Json] = field(default_factory=dict)
     """Connections that there are without a file: their options by name."""
 

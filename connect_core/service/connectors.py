@@ -17,7 +17,7 @@ from connect_core.orchestration import control
 from connect_core.orchestration.rest import Airflow
 from connect_core.replication.driver.status import Status, Switch, statuses
 from connect_core.sdk.values import Json
-from connect_core.service import partition_states
+from connect_core.service import guarantees, partition_states
 from connect_core.service.opened import AtWork, Opened, Say
 
 Wish = Literal["running", "paused", "stopped"]
@@ -35,14 +35,16 @@ def listed(opened: Opened, say: Say) -> list[Json]:
 
 
 def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Json:
-    """One of them with its document (secrets masked), the partitions that are not simply active, the files of bytes
-    that no receipt covered, and with `revisions` all of these, the oldest first."""
+    """One of them with its document (secrets masked), what it promises (`guarantees.promised`), the partitions that are
+    not simply active, the files of bytes that no receipt covered, and with `revisions` all of these, the oldest first.
+    """
     connector = opened.ledger.connector(name)
     history = opened.ledger.revisions(connector.uid) if revisions else []
     now = states(opened, say)[name]
     put_aside = partition_states.of_states(opened.ledger.partition_states(connector.uid))
     told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
     told |= {"aside": put_aside, "set_aside": _set_aside(connector)}
+    told |= {"guarantee": guarantees.promised(load_document(connector.document, f"connector {name}"))}
     if revisions:
         told["revisions"] = [
             {"revision": r.revision, "difference": r.difference, "who": r.who, "why": r.why, "applied_at": r.applied_at}

@@ -45,7 +45,7 @@ def apply(paths: Sequence[Path], *, why: str = "", say: Say, show: Callable[[lis
 
 def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]:
     """Raises ConfigError with all faults at once; writes nothing. With `probe` each end is asked as well."""
-    from connect_core.service import probing
+    from connect_core.service import guarantees, probing
 
     home, settings = surroundings()
     checked = check_paths(paths, home, settings, _documents_known(say))
@@ -54,6 +54,7 @@ def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]
             "name": item.document.name,
             "where": item.where,
             "notices": list(item.notices),
+            "guarantee": guarantees.promised(item.document),
             **({"probe": probing.probe(item.document, home)} if probe else {}),
         }
         for item in checked

@@ -54,4 +54,10 @@ class Pages(PolledSource):
             raise Unreachable(f"The service does not answer: {error}", where=str(self._options.url)) from None
 
 
-PLUGIN = Plugin("pages", "Pages of events", source_options=Options, open_source=Pages)
+PLUGIN = Plugin(
+    "pages",
+    "Pages of events",
+    source_options=Options,
+    open_source=Pages,
+    guarantee=lambda role, options: Pages.guarantee,
+)

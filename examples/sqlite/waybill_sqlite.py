@@ -94,4 +94,6 @@ def reached(where: str) -> Iterator[None]:
         raise Unreachable(f"The database does not answer: {error}", where=where) from None
 
 
-PLUGIN = Plugin("sqlite", "SQLite table", sink_options=Options, open_sink=Table)
+PLUGIN = Plugin(
+    "sqlite", "SQLite table", sink_options=Options, open_sink=Table, guarantee=lambda role, options: Table.guarantee
+)

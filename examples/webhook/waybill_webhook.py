@@ -42,4 +42,6 @@ class Webhook(SimpleSink):
             raise Unreachable(f"The address does not answer: {error}", where=self.target) from None
 
 
-PLUGIN = Plugin("webhook", "Webhook", sink_options=Options, open_sink=Webhook)
+PLUGIN = Plugin(
+    "webhook", "Webhook", sink_options=Options, open_sink=Webhook, guarantee=lambda role, options: Webhook.guarantee
+)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import Failure, Fenced, Retriable, TargetChanged, Unreachable
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
@@ -66,6 +67,11 @@ class CommitSink(OneTarget, ABC):
     A row that the target refuses ends the range behind it: its record is rejected (`Refusable`). Nobody deletes what
     was staged and never committed: a commit that is still under way may name it. The target's own maintenance does.
     """
+
+    guarantee = Guarantee(
+        "exactly once",
+        ("The target keeps what it has committed, and refuses a commit that is not behind the newest one.",),
+    )
 
     @abstractmethod
     def connect(self) -> AbstractContextManager[Connection]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from connect_core import clock
 from connect_core.errors import DataError, Retriable
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.records import Lineage, ordinals, value_lengths
 from connect_core.sdk.scan import ScanResult
@@ -57,6 +58,13 @@ class KeyedSink(OneTarget, ABC):
     to come from one partition: versions of two partitions say nothing of each other.
     """
 
+    guarantee = Guarantee(
+        "exactly once",
+        (
+            "The target never replaces a row with an older version of it.",
+            "Where rows are stored by key, all records of a key come from one partition.",
+        ),
+    )
     by_key = False
 
     @abstractmethod

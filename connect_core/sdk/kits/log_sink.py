@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, TargetChanged, WaybillError
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.log_connection import Connection
 from connect_core.sdk.kits.log_scan import OnUnknown, Sought, scan
 from connect_core.sdk.kits.log_standing import anchors, anchors_of, check, found_anchors, moved, newest, read_to
@@ -31,6 +32,13 @@ class LogSink(OneTarget, ABC):
     once and counted as duplicates.
     """
 
+    guarantee = Guarantee(
+        "exactly once",
+        (
+            "The target log keeps each record until it expires, the oldest first.",
+            "A target that is up stores or drops a crashed sender's request within the time that the sink states.",
+        ),
+    )
     scan_tells_records = True
     in_flight_s = 1.0
     """A target that is up stores or drops the request of a crashed sender within this time."""

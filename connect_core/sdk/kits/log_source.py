@@ -11,6 +11,7 @@ from datetime import datetime
 
 from connect_core import clock
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.log_positions import Ends, Fetched, bounds_of
 from connect_core.sdk.kits.log_reading import LogChanged, LogReader, RecordsGone
 from connect_core.sdk.kits.one_partition import failure_of_one
@@ -32,6 +33,13 @@ class LogSource(ABC):
     record has expired and there is no name, it is not recognised.
     """
 
+    guarantee = Guarantee(
+        "exactly once",
+        (
+            "An offset holds the same record each time, as long as it is the same log.",
+            "A log that is deleted and created again has another name, or still has the last record that was read.",
+        ),
+    )
     sparse = False
     """Whether offsets may hold no record though nothing was lost, as in a compacted log. They are counted as absent.
     Otherwise such an offset is a gap."""

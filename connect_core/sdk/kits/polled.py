@@ -17,6 +17,7 @@ from xxhash import xxh3_64
 
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, OffsetGone, Retriable, WaybillError
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.records import Partition, Record, record_batch, value_lengths
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
@@ -62,6 +63,10 @@ class PolledSource(ABC):
     promise it is none for this kit.
     """
 
+    guarantee = Guarantee(
+        "exactly once",
+        ("The same checkpoint brings the same records again, in the same order, and new ones only behind them.",),
+    )
     every_s = 1.0
     """The pause after a poll that brought nothing, while a run stays in its window."""
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, WaybillError
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.arrivals import Arrivals, Message, entries_in, evidence_of, is_doubtful, left_by
 from connect_core.sdk.kits.one_partition import failure_of_one
 from connect_core.sdk.records import Partition
@@ -54,6 +55,14 @@ class ReceivedSource(ABC):
     in it expires; otherwise one of two equal messages may be taken for the other.
     """
 
+    guarantee = Guarantee(
+        "exactly once",
+        (
+            "The sink can tell which records it holds.",
+            "No two messages have the same key.",
+            "The server sends again what it has no acknowledgement of.",
+        ),
+    )
     unique = True
     """Whether no two messages have the same key."""
     window = 1_000

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.records import value_lengths
 from connect_core.sdk.scan import ScanResult
@@ -30,6 +31,8 @@ class SimpleSink(OneTarget, ABC):
     possible duplicates. A ledger that was restored from a backup has forgotten receipts: what they told of is written
     again, and only the range that begins there counts it.
     """
+
+    guarantee = Guarantee("at least once")
 
     @abstractmethod
     def connect(self) -> AbstractContextManager[Connection]:

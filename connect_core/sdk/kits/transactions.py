@@ -15,6 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from connect_core.errors import DataError, Failure, TargetChanged
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
@@ -48,6 +49,8 @@ class TransactionSink(OneTarget, ABC):
 
     A row that the target refuses ends the range behind it: its record is rejected (`Refusable`).
     """
+
+    guarantee = Guarantee("exactly once", ("The target keeps what it has committed.",))
 
     @abstractmethod
     def connect(self) -> AbstractContextManager[Connection]:

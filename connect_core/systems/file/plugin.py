@@ -13,6 +13,7 @@ from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.file.compatibility import conflict, files_read, files_written
 from connect_core.systems.file.flat_keys import CLASSES
+from connect_core.systems.file.guarantee import guarantee
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions, path_of_task
 
 
@@ -61,6 +62,7 @@ PLUGIN = Plugin(
     open_source=_source,
     open_sink=_sink,
     preload=("connect_core.systems.file.sink", "connect_core.systems.file.source"),
+    guarantee=guarantee,
     conflict=conflict,
     files_written=files_written,
     files_read=files_read,

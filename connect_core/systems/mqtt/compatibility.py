@@ -6,6 +6,7 @@ import re
 
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Expiry, RuleTarget
 from connect_core.sdk.values import Json
+from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.mqtt.templates import Named, Template, Unfit
@@ -29,9 +30,7 @@ def conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
 
 def _needs_acknowledging(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
     """What a member has not acknowledged goes to another one, again and again where that waits for a settle."""
-    filters = source.options.get("filters")
-    named = [filters] if isinstance(filters, str) else filters or ()
-    if "scan_tells_records" in sink.plugin.abilities or not any(str(one).startswith("$share/") for one in named):
+    if "scan_tells_records" in sink.plugin.abilities or not shares(source.options):
         return None
     return Conflict(
         ("source", SYSTEM, "filters"),
@@ -93,6 +92,15 @@ def _same_broker(source: Json, sink: Json) -> bool:
     return all(source.get(name) == sink.get(name) for name in ("host", "port"))
 
 
+def shares(source: Json) -> bool:
+    """Whether one of its subscriptions is shared with others."""
+    return any(is_shared(one) for one in _given_filters(source))
+
+
 def _filters_of(source: Json) -> list[str]:
-    read = source.get("filters") or ()
-    return [_SHARED.sub("", str(one)) for one in ([read] if isinstance(read, str) else read)]
+    return [_SHARED.sub("", one) for one in _given_filters(source)]
+
+
+def _given_filters(source: Json) -> list[str]:
+    given = source.get("filters") or ()
+    return [str(one) for one in ([given] if isinstance(given, str) else given)]

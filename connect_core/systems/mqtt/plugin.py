@@ -11,6 +11,7 @@ from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.compatibility import SYSTEM, conflict, expiry, feeds, rule_target
 from connect_core.systems.mqtt.flat_keys import CLASSES
+from connect_core.systems.mqtt.guarantee import guarantee
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
@@ -48,6 +49,7 @@ PLUGIN = Plugin(
     open_sink=_sink,
     rule_targets="any",
     remote_state=("source", "sink"),
+    guarantee=guarantee,
     conflict=conflict,
     unwatchable="nobody can see whether an MQTT broker has something",
     expiry=expiry,

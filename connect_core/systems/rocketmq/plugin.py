@@ -15,6 +15,7 @@ from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.rocketmq.compatibility import conflict, feeds, rule_target, rules_conflict
 from connect_core.systems.rocketmq.flat_keys import HUB
+from connect_core.systems.rocketmq.guarantee import guarantee
 from connect_core.systems.rocketmq.options import NATIVE, SYSTEM, RocketMQSinkOptions, RocketMQSourceOptions
 
 
@@ -85,6 +86,7 @@ PLUGIN = Plugin(
     connections={"main": {"name_servers": "${stack:name_servers}"}},
     advice=_advice,
     abilities=frozenset({"topics", "queues", "scan_tells_records"}),
+    guarantee=guarantee,
     conflict=conflict,
     feeds=feeds,
     rules_conflict=rules_conflict,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -17,8 +18,27 @@ def _write(folder: Path, text: str, name: str = "copy.yaml") -> str:
 
 def test_check_writes_nothing(waybill: Waybill, folder: Path) -> None:
     typed = waybill("check", _write(folder, DOCUMENT.format(name="copy")))
-    assert (typed.code, typed.out) == (0, "copy.yaml: copy is valid\n")
+    assert typed.code == 0
+    assert typed.out.splitlines()[0] == "copy.yaml: copy is valid"
     assert not (folder / ".waybill").exists()
+
+
+def test_check_and_show_print_what_is_promised_with_each_condition(waybill: Waybill, folder: Path) -> None:
+    path = _write(folder, DOCUMENT.format(name="copy"))
+    promised = """\
+guarantee: exactly once, if
+  - No log is cut in place and then grows past the position that was read with the same bytes again.
+  - A log stays in its folder, under any name, until a run has read its last line.
+  - The target is on a local file system.
+  - Nothing else writes to the target file.
+"""
+    assert waybill("check", path).out.endswith(f"valid\n{indent(promised, '  ')}")
+    waybill("apply", path)
+    assert promised in waybill("connectors", "show", "copy").out
+    told = waybill("check", path, "--json").json["documents"][0]["guarantee"]
+    assert told["delivery"] == "exactly once"
+    assert len(told["conditions"]) == 4
+    assert waybill("connectors", "show", "copy", "--json").json["guarantee"] == told
 
 
 def test_check_tells_all_faults_and_ends_with_2(waybill: Waybill, folder: Path) -> None:

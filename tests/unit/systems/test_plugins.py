@@ -17,6 +17,7 @@ from connect_core.sdk.plugin import (
     FilesWritten,
     Plugin,
     ProbeResult,
+    Role,
     RuleTarget,
     TypedRecord,
 )
@@ -24,6 +25,8 @@ from connect_core.sdk.values import Json
 from connect_core.service.probing import probe_side
 from connect_core.systems import SYSTEMS
 from connect_core.work import Side
+
+GUARANTEES = Path(__file__).parents[3] / "docs" / "guarantees.md"
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))
@@ -37,6 +40,30 @@ def test_a_plugin_is_sound(name: str) -> None:
     assert all(plugin.options(role) for role in plugin.remote_state)
     assert all(find_spec(module) for module in plugin.preload)
     assert all(plugin.options(one.role) for one in plugin.flat)
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "options", "delivery"),
+    [
+        ("file", "source", {}, "exactly once"),
+        ("file", "sink", {}, "exactly once"),
+        ("rocketmq", "source", {}, "exactly once"),
+        ("rocketmq", "sink", {}, "exactly once"),
+        ("mqtt", "source", {"filters": "a/#"}, "exactly once"),
+        ("mqtt", "source", {"filters": ["a/#", "$share/all/b"]}, "at least once"),
+        ("mqtt", "source", {"filters": ["a/#"], "qos": 0}, "at most once"),
+        ("mqtt", "sink", {}, "at least once"),
+        ("mqtt", "sink", {"qos": 0}, "may be lost or repeated"),
+    ],
+)
+def test_what_a_system_promises_stands_with_its_conditions_on_the_page(
+    name: str, role: Role, options: Json, delivery: str
+) -> None:
+    promised = SYSTEMS[name].guarantee(role, options)
+    assert promised is not None
+    assert promised.delivery == delivery
+    page = " ".join(GUARANTEES.read_text().split())
+    assert [one for one in promised.conditions if f"*{one.removesuffix('.')}" not in page] == []
 
 
 def test_one_system_is_the_hub_of_flat_documents_and_has_the_connection_main() -> None:
@@ -57,6 +84,7 @@ def test_a_plugin_that_says_nothing_stands_in_nobodys_way() -> None:
     end = ConfiguredEnd(plugin, {})
     assert [plugin.options(role) for role in ROLES] == [None, None]
     assert plugin.conflict(end, end) is None
+    assert [plugin.guarantee(role, {}) for role in ROLES] == [None, None]
     assert (plugin.expiry({}), plugin.files_written({}), plugin.files_read({}), plugin.rules_conflict({})) == (
         None,
     ) * 4
