@@ -17,9 +17,9 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
 from connect_core.airflow.links import ReceiptsLink
-from connect_core.engine.parent import die_with
 from connect_core.errors import Retriable, WaybillError
 from connect_core.orchestration import names
+from connect_core.service.processes import die_with
 
 if TYPE_CHECKING:
     from connect_core.service.scheduled import Attempt, Request

@@ -23,11 +23,11 @@ class EngineOfTheStack(BaseSecretsBackend):
         """Of type `spark_connect`, as JSON; None for any other connection, and while the stack has no engine."""
         if conn_id != ENGINE_CONNECTION:
             return None
-        from connect_core import stack
+        from connect_core.service.local_stack import engine_remote
 
-        running = stack.load(Path(os.environ["WAYBILL_HOME"]))
-        if running is None or stack.ENGINE not in running.parts:
+        remote = engine_remote(Path(os.environ["WAYBILL_HOME"]))
+        if remote is None:
             return None
-        address, _, token = running.spark_remote.partition("/;token=")
+        address, _, token = remote.partition("/;token=")
         host, _, port = address.rpartition(":")
         return json.dumps({"conn_type": "spark_connect", "host": host, "port": int(port), "password": token})

@@ -1,14 +1,13 @@
 """The operator of connectors whose engine is spark-submit: Spark's provider starts the job, which is the driver.
 
-The job says in a file how it ended (`engine.submit`), so that its errors are told and retried as those of any task. It
-is bound to this process: when Airflow's task is killed, the kernel ends the job, and its lanes with it.
+The job says in a file how it ended (`service.submissions`), so that its errors are reported and retried as those of any
+task. It is bound to this process: when Airflow's task is killed, the kernel ends the job, and its lanes with it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException, Downs
 
 from connect_core.airflow.links import ReceiptsLink
 from connect_core.airflow.operators import attempt_from, die_with_the_supervisor, told
-from connect_core.engine import submit
-from connect_core.engine.driver import this_process
 from connect_core.errors import Unreachable
 from connect_core.orchestration import names
+from connect_core.service.submissions import application, submission
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -42,7 +40,7 @@ class SubmittedReplicate(SparkSubmitOperator):
 
     def __init__(self, *, connector: str, number: int, alone: bool, **arguments: Any) -> None:
         super().__init__(
-            application=str(submit.application()),
+            application=str(application()),
             conn_id=SUBMIT_CONNECTION,
             name=f"waybill-{connector}",
             do_xcom_push=False,
@@ -67,30 +65,21 @@ class SubmittedReplicate(SparkSubmitOperator):
 
     def _submitted(self, attempt: Attempt, context: Context, result: Path) -> Json:
         from connect_core.service.run_report import listener
-        from connect_core.service.scheduled import engine_of, stream_for
+        from connect_core.service.scheduled import stream_for
 
         stream = stream_for(attempt, listener(self.log.info))
         if stream is None:
             raise AirflowSkipException("there is nothing for this task to do")
         master = str(self._get_hook()._connection["master"])
-        self.application_args = submit.arguments(
-            attempt.connector,
-            task=attempt.task,
-            stream=stream,
-            attempt_of=attempt.of,
-            accept_gaps=attempt.accept_gaps,
-            result=result,
-            caller=this_process(),
-        )
-        wanted = engine_of(attempt.connector)
-        self.conf = {**wanted.conf, **submit.confs(master, str(wanted.python or sys.executable))}
-        self.env_vars = submit.environment(_java(), Path(os.environ["WAYBILL_HOME"]), master)
+        home = Path(os.environ["WAYBILL_HOME"])
+        given = submission(attempt, stream, master=master, java=_java(), home=home, result=result)
+        self.application_args, self.conf, self.env_vars = given.arguments, given.settings, given.environment
         try:
             super().execute(context)
         except AirflowException as error:  # the job's own words are in the result, and better
             self.log.info("spark-submit: %s", error)
-            return submit.read_result(result, 1)
-        return submit.read_result(result, 0)
+            return given.ended(well=False)
+        return given.ended(well=True)
 
 
 def _java() -> Path:

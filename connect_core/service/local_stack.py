@@ -69,6 +69,13 @@ def engine() -> Json:
     return _engine(require_home())
 
 
+def engine_remote(home: Path) -> str | None:
+    """The Spark Connect URL of the engine as it runs now, with its token: a secret, never to be logged. None while the
+    stack of that home has no engine."""
+    running = stack.load(home)
+    return running.spark_remote if running and stack.ENGINE in running.parts else None
+
+
 def _engine(home: Path) -> Json:
     (part,) = stack.status(home, (stack.ENGINE,))
     running = stack.load(home)

@@ -99,14 +99,13 @@ def _engine(wanted: EngineOptions, home: Path) -> Engine:
     """The one of the local stack when it is resident Spark."""
     remote = None
     if wanted.kind == "spark":
-        from connect_core import stack
+        from connect_core.service.local_stack import engine_remote
 
-        running = stack.load(home)
-        if running is None or stack.ENGINE not in running.parts:
+        remote = engine_remote(home)
+        if remote is None:
             raise Unreachable(
                 "The engine is not running",
                 where=str(home),
                 next_step="Start it with `waybill engine start` (or `waybill dev up`), or give --engine inline",
             )
-        remote = running.spark_remote
     return engine.engine(wanted.kind, remote=remote, spark=wanted.spark, home=home)

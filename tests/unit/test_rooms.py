@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "service": {"systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration"},
     "jobs": {"engine", "service"},
     "cli": {"service"},
-    "airflow": {"service", "orchestration", "engine", "stack"},
+    "airflow": {"service", "orchestration"},
     "demo": {"rocketmq", "config", "ledger", "stack"},
 }
 """Which rooms a room may import; the vocabulary is open to all."""
