@@ -8,25 +8,7 @@ from datetime import UTC, datetime
 from connect_core import clock
 from connect_core.ledger import database
 from connect_core.sdk.values import Limit
-
-
-class Standing:
-    """A clock that moves only when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def boottime_ns(self) -> int:
-        return int(self.seconds * 1e9)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def utc(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
+from tests.unit.sleeping import SleepingClock
 
 
 def test_the_system_clock_is_that_of_deadlines() -> None:
@@ -36,7 +18,7 @@ def test_the_system_clock_is_that_of_deadlines() -> None:
 
 def test_everything_lives_by_the_clock_that_was_put_in_its_place() -> None:
     limit = Limit(quantum_end_ns=5_000_000_000, deadline_ns=8_000_000_000)
-    with clock.replaced_by(Standing()):
+    with clock.replaced_by(SleepingClock()):
         clock.sleep(6)
         assert (limit.quantum_left_s(), limit.left_s()) == (-1, 2)
         assert database.now() == datetime.fromtimestamp(6, UTC)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from connect_core.sdk.kits.log_connection import Entry
 from connect_core.sdk.records import Coordinates, Lineage, ordinals, outputs, without_nulls
+from connect_core.sdk.scan import Numbers
 
 
 class Mark(NamedTuple):
@@ -21,6 +23,18 @@ class Mark(NamedTuple):
     position: int
     trace: int = 0
     outputs: int = 1
+
+
+class Marks(NamedTuple):
+    """Records of one lineage, in order, others between them or not. `rows` is int64 of shape (n, 5): offset, ordinal,
+    position in the log, trace, outputs."""
+
+    lineage: Lineage
+    rows: Numbers
+
+    def last(self) -> Mark:
+        offset, ordinal, position, trace, outputs = (int(one) for one in self.rows[-1])
+        return Mark(self.lineage, offset, ordinal, position, trace, outputs)
 
 
 class Elsewhere(NamedTuple):
@@ -90,6 +104,26 @@ class Recogniser:
         same = bool(newest.origin) and origin == newest.origin
         later = same or int(counted) > newest.incarnation
         return Elsewhere(newest, int(offset), position, same) if later else None
+
+
+Unreadable = TypeVar("Unreadable")
+
+
+def grouped(found: Iterable[Mark | Elsewhere | Unreadable]) -> Iterator[Marks | Elsewhere | Unreadable]:
+    """Marks behind each other that are of one lineage become one; the others stay as they are."""
+    lineage: Lineage | None = None
+    rows: list[tuple[int, ...]] = []
+    for one in found:
+        if rows and (not isinstance(one, Mark) or one.lineage != lineage) and lineage is not None:
+            yield Marks(lineage, np.array(rows, dtype=np.int64))
+            rows = []
+        if not isinstance(one, Mark):
+            yield one
+            continue
+        lineage = one.lineage
+        rows.append((one.offset, one.ordinal, one.position, one.trace, one.outputs))
+    if rows and lineage is not None:
+        yield Marks(lineage, np.array(rows, dtype=np.int64))
 
 
 def _names(lineage: Lineage) -> Iterator[str]:

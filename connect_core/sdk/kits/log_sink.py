@@ -102,7 +102,7 @@ class LogSink(OneTarget, ABC):
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         clock.sleep(self.in_flight_s)
         places = [
-            Sought(item, log, floor.target)
+            Sought(item, log, floor)
             for item in wanted.ranges
             for floor in item.floors
             if (log := self._log_of(floor.target)) in item.range.pins.target["logs"] and log is not None

@@ -2,9 +2,9 @@
 
 Read-only. A scan begins at the lowest floor of its ranges, or where the last slice stopped, and ends at the queue's
 end behind a visibility barrier taken now. What retention has deleted in between cannot be known: the records of a
-partition stand in order in each queue that they go to, so the first coordinate still there decides whether anything of
-ours can be among it. Where none is left, `on_unknown` says whether the range is delivered again; how many of its
-records may be there twice then is counted in the messages that were deleted.
+partition are in order in each queue that they go to: `sdk.kits.log_search` says what that tells. Where nothing does,
+`on_unknown` says whether the range is delivered again; how many of its records may be there twice then is counted in
+the messages that were deleted.
 
 A range by key, or of a connector with rules, has a floor, and is looked for, in every queue that it pinned. What is
 there is any subset of it: one queue may be ahead of another by any number of records. Within a queue it is the first of
@@ -15,17 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from connect_core import clock
 from connect_core.errors import Failure, TargetChanged, WireFormatError
 from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueReader, StoredSlice
-from connect_core.sdk.kits.log_marks import Elsewhere, Mark
+from connect_core.sdk.kits.log_marks import Mark, Marks
+from connect_core.sdk.kits.log_search import OnUnknown, RangeSearch, Searched, by_lineage, give, together
 from connect_core.sdk.records import Lineage
-from connect_core.sdk.scan import Numbers, Piece, ScanResult, parted
+from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.values import OpenRange
 from connect_core.systems.rocketmq.columns import Columns, columns_of
@@ -39,61 +38,14 @@ BARRIER_S = 5.0
 SEND_QUEUE_S = 0.25
 """Longer than a broker keeps a send that it has not begun (`waitTimeMillsInSendQueue`, 200 ms): a request of a worker
 that was killed is stored or dropped by then, so that what the barrier shows is all there will be (delivery rule 4)."""
-OnUnknown = Literal["fail", "redeliver"]
-_ROWS_AT_ONCE, _PIECES_AT_ONCE = 65_536, 1_024
 _BYTES_AT_ONCE = 512 * 1024
 """Of a queue so much is looked at together: brokers may give few messages in an answer."""
-_NO_ROWS = np.empty((0, 5), dtype=np.int64)
 _AGAIN = "Or let it be delivered again, and be told how many of its records may be there twice: on_unknown: redeliver"
 _OUT_OF_ORDER = "Later ones of it are left, so that delivering it again would change its order"
 
 
-@dataclass
-class _Sought:
-    """One range in one queue. `begin` is where its scan goes on. `doubtful`: so many messages before that were deleted,
-    and nothing behind them has told yet whether any of this range can have been among them. `settled_before`: whatever
-    is before the range was settled before the place of its floor, so that what stands here of it is there again."""
-
-    item: OpenRange
-    lineage: Lineage
-    begin: int
-    doubtful: int
-    settled_before: bool
-    late: int = 0
-    unclear: int = 0
-    """Messages that may be of this range: torn ones, and those of what may have been cut since."""
-    later: int | None = None
-    """Where the first record of another incarnation stands that may come later."""
-    failure: Failure | None = None
-    """Why nobody can say what of the range is there."""
-    rows: list[Numbers] = field(default_factory=list)
-    kept: list[Numbers] = field(default_factory=list)
-    further: list[Piece] = field(default_factory=list)
-
-    def take(self, rows: Numbers, target: str) -> None:
-        """`rows` are those of `Marks`."""
-        rows = rows[np.searchsorted(rows[:, 2], self.begin) :]
-        if not len(rows) or self.failure:
-            return
-        if self.doubtful and (int(rows[0, 0]), int(rows[0, 1])) > (self.item.range.begin, 0):
-            self.failure = _unknowable(target, self, _OUT_OF_ORDER)
-            return
-        self.doubtful = 0
-        mine = rows[:, 0] >= self.item.range.begin
-        if self.settled_before:
-            self.late += int(len(rows) - np.count_nonzero(mine))
-        self.rows.append(rows[mine])
-        if sum(map(len, self.rows)) >= _ROWS_AT_ONCE or len(self.rows) >= _PIECES_AT_ONCE:
-            self.pack(target)
-
-    def take_elsewhere(self, other: Elsewhere) -> None:
-        """One of another incarnation is ahead of this range, unless it may be of it."""
-        if other.position < self.begin or (other.same and other.offset < self.item.range.begin):
-            return
-        if other.same and other.offset < self.item.range.end:
-            self.unclear += 1
-        elif self.later is None:
-            self.later = other.position
+class _QueueSearch(RangeSearch):
+    """One range in one queue, where a message may be torn as well."""
 
     def take_torn(self, torn: Torn) -> None:
         """A message that was made from a record of ours and is damaged: the record is delivered again, with what makes
@@ -105,21 +57,6 @@ class _Sought:
             self.unclear += 1
         elif self.settled_before or torn.offset is None or wanted.begin <= torn.offset < wanted.end:
             self.late += 1
-
-    def pack(self, target: str) -> None:
-        """What is behind the range is packed at once: there may be millions."""
-        kept, behind = parted(np.concatenate([_NO_ROWS, *self.rows]), self.item.range.end)
-        self.kept.append(kept)
-        self.further += [Piece.of(target, behind)] if len(behind) else []
-        self.rows = []
-
-    def seen(self, target: str) -> Numbers:
-        self.pack(target)
-        return np.concatenate(self.kept)
-
-    def possible_duplicates(self) -> int:
-        """When nothing in the queue has told: how many records of the range can have been deleted there."""
-        return min(self.doubtful, self.item.range.end - self.item.range.begin)
 
 
 def scan(client: Client, wanted: Scan, on_unknown: OnUnknown = "fail") -> dict[int, ScanResult]:
@@ -133,44 +70,15 @@ def scan(client: Client, wanted: Scan, on_unknown: OnUnknown = "fail") -> dict[i
     ends = visible_ends(client, by_queue)
     _check_anchors(client, wanted)
     deadline = clock.monotonic() + wanted.limit_s  # of the scan alone, so that every slice gets on
-    looked: dict[int, list[_Looked]] = {item.id: [] for item in wanted.ranges}
-    for queue, sought in by_queue.items():
-        reached = _scan(client, queue, sought, ends[queue], deadline)
-        for one in sought:
-            if one.doubtful and reached >= ends[queue] and on_unknown == "fail":
-                one.failure = one.failure or _unknowable(str(queue), one, _AGAIN)
-            looked[one.item.id].append(_Looked(queue, one, max(reached, one.begin), reached >= ends[queue]))
-    return {item.id: _together(item, looked[item.id]) for item in wanted.ranges}
-
-
-class _Looked(NamedTuple):
-    """What came of one range in one queue."""
-
-    queue: Queue
-    sought: _Sought
-    scanned: int
-    complete: bool
-
-
-def _together(item: OpenRange, looked: Sequence[_Looked]) -> ScanResult:
-    """What came of one range in all of its queues."""
-    if failure := next((one.sought.failure for one in looked if one.sought.failure), None):
-        return ScanResult(failure=failure)
-    scanned: dict[str, int] = {}
-    repeats = 0
-    for queue, sought, reached, complete in looked:
-        scanned |= {str(queue): reached, _doubt(queue): 0 if complete else sought.doubtful}
-        repeats += sought.unclear + (sought.possible_duplicates() if complete else 0)
-    before = replace(item.found or ScanResult(), spread=_shared_out(item))
-    return before.joined(
-        {str(one.queue): one.sought.seen(str(one.queue)) for one in looked},
-        scanned,
-        all(one.complete for one in looked),
-        further=[piece for one in looked for piece in one.sought.further],
-        later={str(one.queue): one.sought.later for one in looked if one.sought.later is not None},
-        late=sum(one.sought.late for one in looked),
-        possible_duplicates=repeats,
-    )
+    searched: dict[int, list[Searched]] = {item.id: [] for item in wanted.ranges}
+    for queue, searches in by_queue.items():
+        reached = _scan(client, queue, searches, ends[queue], deadline)
+        for one in searches:
+            complete = reached >= ends[queue]
+            if one.unknowable(complete=complete, on_unknown=on_unknown):
+                one.failure = _unknowable(one)
+            searched[one.item.id].append(Searched(one, reached, complete))
+    return {item.id: together(item, searched[item.id], _shared_out(item)) for item in wanted.ranges}
 
 
 def _shared_out(item: OpenRange) -> tuple[str, ...]:
@@ -178,39 +86,29 @@ def _shared_out(item: OpenRange) -> tuple[str, ...]:
     return tuple(map(str, queues)) if len(queues) > 1 or has_rules(item.range.pins.target) else ()
 
 
-def _by_queue(wanted: Scan) -> dict[Queue, list[_Sought]]:
+def _by_queue(wanted: Scan) -> dict[Queue, list[_QueueSearch]]:
     """For each queue in which a record of a range can stand, the ranges, and where to look from."""
-    queues: dict[Queue, list[_Sought]] = {}
+    queues: dict[Queue, list[_QueueSearch]] = {}
     for item in wanted.ranges:
-        scanned = item.found.scanned if item.found else {}
         for floor in item.floors:
             if not is_queue(floor.target):
                 continue
             queue = queue_of(floor.target)
             if queue.topic in by_topic(item.range.pins.target):
-                begin = max(floor.position, scanned.get(floor.target, 0))
-                doubtful = scanned.get(_doubt(queue), 0)
-                queues.setdefault(queue, []).append(
-                    _Sought(item, item.range.lineage(wanted.attempt.uid), begin, doubtful, not floor.ahead)
-                )
+                queues.setdefault(queue, []).append(_QueueSearch.of(item, floor, wanted.attempt.uid))
     return queues
 
 
-def _doubt(queue: Queue) -> str:
-    """The name under which a slice tells the next one that a range is doubtful in this queue."""
-    return f"{queue} doubtful"
-
-
-def _scan(client: Client, queue: Queue, sought: list[_Sought], end: int, deadline: float) -> int:
+def _scan(client: Client, queue: Queue, searches: list[_QueueSearch], end: int, deadline: float) -> int:
     """The place reached. Raises TargetChanged when the queue ends before a place that was there."""
-    highest = max(one.begin for one in sought)
+    highest = max(one.begin for one in searches)
     if end < highest:
         raise rewound(queue, highest, end)
     oldest = client.offsets.begin(queue)
-    for one in sought:
-        one.doubtful += max(oldest - one.begin, 0)
-    reader = client.read(queue, max(min(one.begin for one in sought), oldest), end, deadline=deadline)
-    _sift(_parts(reader, queue), sought, str(queue))
+    for one in searches:
+        one.expired(oldest)
+    reader = client.read(queue, max(min(one.begin for one in searches), oldest), end, deadline=deadline)
+    _sift(_parts(reader, queue), searches)
     return reader.position
 
 
@@ -250,25 +148,18 @@ def _decoded(parts: Sequence[StoredSlice], queue: Queue) -> Iterator[Columns]:
         raise WireFormatError("The offsets of the messages do not ascend", where=where)
 
 
-def _sift(parts: Iterable[Columns], sought: Sequence[_Sought], target: str) -> None:
-    by_lineage: dict[Lineage, list[_Sought]] = {}
-    for one in sought:
-        by_lineage.setdefault(one.lineage, []).append(one)
-    recogniser = ColumnRecogniser(by_lineage)
+def _sift(parts: Iterable[Columns], searches: Sequence[_QueueSearch]) -> None:
+    lineages = by_lineage(searches)
+    recogniser = ColumnRecogniser(lineages)
     last: Mark | Torn = Torn(None, None, -2)
     for part in parts:
         for found in recogniser.read(part):
             if isinstance(found, Torn):
-                _take_torn(_placed(found, last), by_lineage)
+                _take_torn(_placed(found, last), lineages)
                 last = found
                 continue
-            if isinstance(found, Elsewhere):
-                for one in by_lineage[found.lineage]:
-                    one.take_elsewhere(found)
-                continue
-            for one in by_lineage[found.lineage]:
-                one.take(found.rows, target)
-            last = found.last()
+            give(found, lineages)
+            last = found.last() if isinstance(found, Marks) else last
 
 
 def _placed(torn: Torn, last: Mark | Torn) -> Torn:
@@ -278,8 +169,8 @@ def _placed(torn: Torn, last: Mark | Torn) -> Torn:
     return torn
 
 
-def _take_torn(torn: Torn, by_lineage: Mapping[Lineage, Sequence[_Sought]]) -> None:
-    for lineage, concerned in by_lineage.items():
+def _take_torn(torn: Torn, lineages: Mapping[Lineage, Sequence[_QueueSearch]]) -> None:
+    for lineage, concerned in lineages.items():
         if torn.lineage in (None, lineage):
             for one in concerned:
                 one.take_torn(torn)
@@ -308,11 +199,12 @@ def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
     )
 
 
-def _unknowable(target: str, one: _Sought, or_else: str) -> Failure:
-    wanted = one.item.range
+def _unknowable(search: _QueueSearch) -> Failure:
+    wanted = search.item.range
     unknowable = TargetChanged(
         "Messages were deleted by retention before anybody looked which of an open range are there",
-        where=f"{target}, range of {wanted.partition.key} from {wanted.begin}",
-        next_step=f"Find out which arrived, then give the range up: {wanted.give_up}. {or_else}",
+        where=f"{search.floor}, range of {wanted.partition.key} from {wanted.begin}",
+        next_step=f"Find out which arrived, then give the range up: {wanted.give_up}. "
+        f"{_OUT_OF_ORDER if search.out_of_order else _AGAIN}",
     )
     return Failure.of(unknowable)

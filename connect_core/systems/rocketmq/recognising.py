@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.sdk.kits.log_marks import Elsewhere, Mark
+from connect_core.sdk.kits.log_marks import Elsewhere, Marks, grouped
 from connect_core.sdk.records import Lineage
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, Recogniser, Torn
@@ -28,18 +28,6 @@ _FIELDS = 6
 _COLON, _ZERO = ord(":"), ord("0")
 
 
-class Marks(NamedTuple):
-    """Messages of ours that were made from records of one lineage, in order, others between them or not. `rows` is
-    int64 of shape (n, 5): offset, ordinal, place in the queue, trace, outputs."""
-
-    lineage: Lineage
-    rows: Numbers
-
-    def last(self) -> Mark:
-        offset, ordinal, position, trace, outputs = (int(one) for one in self.rows[-1])
-        return Mark(self.lineage, offset, ordinal, position, trace, outputs)
-
-
 class ColumnRecogniser:
     """As `Recogniser`, for columns."""
 
@@ -51,7 +39,7 @@ class ColumnRecogniser:
         alike = _alike(columns.properties, self._one_by_one.needle)
         if alike is None:
             pairs = zip(columns.properties.to_pylist(), columns.offsets.tolist(), strict=True)
-            yield from _together(self._one_by_one.read_pairs(pairs))
+            yield from grouped(self._one_by_one.read_pairs(pairs))
             return
         lineage = self._one_by_one.lineage_of(alike.fields)
         if lineage is not None:
@@ -67,23 +55,6 @@ class ColumnRecogniser:
         if first is not None:
             for offset, place in zip(alike.offsets.tolist(), places.tolist(), strict=True):
                 yield first._replace(offset=offset, position=place)
-
-
-def _together(marks: Iterable[Mark | Elsewhere | Torn]) -> Iterator[Marks | Elsewhere | Torn]:
-    """Those behind each other that are of one lineage."""
-    lineage: Lineage | None = None
-    rows: list[tuple[int, ...]] = []
-    for mark in marks:
-        if rows and (not isinstance(mark, Mark) or mark.lineage != lineage) and lineage is not None:
-            yield Marks(lineage, np.array(rows, dtype=np.int64))
-            rows = []
-        if not isinstance(mark, Mark):
-            yield mark
-            continue
-        lineage = mark.lineage
-        rows.append((mark.offset, mark.ordinal, mark.position, mark.trace, mark.outputs))
-    if rows and lineage is not None:
-        yield Marks(lineage, np.array(rows, dtype=np.int64))
 
 
 class _Alike(NamedTuple):

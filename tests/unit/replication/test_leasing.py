@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -18,29 +17,21 @@ from connect_core.errors import LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger, target_lease_id
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, LeaseTimes, acquire
 from tests.unit.replication.world import World
+from tests.unit.sleeping import SleepingClock
 
 TIMES = LeaseTimes(ttl_s=15, margin_s=4, quantum_s=5)
 FILE = target_lease_id("/data/out.log")
 
 
 @dataclass
-class Told:
-    """Moves when somebody sleeps; does what is to be done at a moment as soon as it has come."""
+class Told(SleepingClock):
+    """Does what is to be done at a moment as soon as it has come."""
 
     seconds: float = 1000.0
     agenda: dict[float, Callable[[], object]] = field(default_factory=dict)
 
-    def boottime_ns(self) -> int:
-        return int(self.seconds * 1e9)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def utc(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
-
     def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
+        super().sleep(seconds)
         for moment in sorted(moment for moment in self.agenda if moment <= self.seconds):
             self.agenda.pop(moment)()
 

@@ -27,6 +27,7 @@ from connect_core.sdk.values import Bounds, Floor, Position, Range
 from connect_core.work import Lane, Outcome
 from tests.unit.replication.memory_push_source import MemoryPushSource
 from tests.unit.replication.world import BODIES, MEMORY, World
+from tests.unit.sleeping import SleepingClock
 
 TTL_S = 15.0
 
@@ -47,24 +48,13 @@ class Backup:
             old.backup(new)
 
 
-class Standing:
-    """A clock on which sleeping takes no time."""
+class Standing(SleepingClock):
+    """Of people's time it is now, and what they have set it `ahead`."""
 
-    def __init__(self) -> None:
-        self.slept = 0.0
-        self.ahead = timedelta()
-
-    def boottime_ns(self) -> int:
-        return int(self.slept * 1e9)
-
-    def monotonic(self) -> float:
-        return self.slept
+    ahead = timedelta()
 
     def utc(self) -> datetime:
-        return datetime.now(UTC) + timedelta(seconds=self.slept) + self.ahead
-
-    def sleep(self, seconds: float) -> None:
-        self.slept += seconds
+        return datetime.now(UTC) + timedelta(seconds=self.seconds) + self.ahead
 
 
 @pytest.fixture
@@ -93,7 +83,7 @@ def test_what_was_delivered_since_the_backup_is_found(
     world.run()
     kept.bring_back()
     look(world)
-    assert standing.slept == pytest.approx(TTL_S, abs=5), (
+    assert standing.seconds == pytest.approx(TTL_S, abs=5), (
         "lanes of the leases that were forgotten are over before anybody begins"
     )
     world.source.bodies = list(BODIES)
@@ -228,7 +218,7 @@ def test_a_ledger_that_was_not_restored_is_believed(world: World, standing: Stan
     for _ in range(3):
         look(world)
         world.run()
-    assert standing.slept == 0
+    assert standing.seconds == 0
     assert world.ledger.restored_at() is None
 
 

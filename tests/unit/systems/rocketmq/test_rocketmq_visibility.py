@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from connect_core import clock
 from connect_core.rocketmq import Queue
 from connect_core.sdk.records import Partition
@@ -11,6 +9,7 @@ from connect_core.sdk.sink import Scan
 from connect_core.sdk.testing.driving import UID, range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange
 from connect_core.systems.rocketmq.finding import scan, visible_ends
+from tests.unit.sleeping import SleepingClock
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
 
@@ -19,23 +18,15 @@ SEND_QUEUE_S = 0.2
 """The broker's `waitTimeMillsInSendQueue`: it drops a send that it has not begun by then."""
 
 
-class Broker:
+class Broker(SleepingClock):
     """Has a send in its queue, stores it at the last moment at which it still may, and lives by our clock."""
 
     def __init__(self, queue: MemoryQueue, late: list) -> None:  # type: ignore[type-arg]
-        self.seconds, self.queue, self.late = 0.0, queue, late
-
-    def boottime_ns(self) -> int:
-        return int(self.seconds * 1e9)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def utc(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
+        super().__init__()
+        self.queue, self.late = queue, late
 
     def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
+        super().sleep(seconds)
         if self.seconds >= SEND_QUEUE_S:
             self.queue.messages += self.late
             self.late = []
