@@ -136,9 +136,10 @@ class Lane:
     `lock_paths` are the files that prove that somebody of this epoch is alive (delivery rule 3), one for each lease the
     run holds: the driver makes them, a lane shares their locks and refuses when one is not there any more. `quantum_s`
     counts from the lane's own start and is cut by `deadline_ns`; live ranges end before it when nothing came for
-    `linger_s`, those of a source that pushes also when nothing came at all for `idle_s`. `pace` is the lane's share of
-    what its connector may move. `tolerance` is how many records of a partition a run may reject, below zero any number;
-    `rejected` how many it has, by id of the partition, in receipts that are settled. `holder` is who has the lease.
+    `idle_timeout_s`, those of a source that pushes also when nothing came at all for `first_record_timeout_s`. `pace`
+    is the lane's share of what its connector may move. `tolerance` is how many records of a partition a run may reject,
+    below zero any number; `rejected` how many it has, by id of the partition, in receipts that are settled. `holder` is
+    who has the lease.
     """
 
     connector: str
@@ -155,8 +156,8 @@ class Lane:
     deadline_ns: int
     lock_paths: tuple[str, ...]
     code: str
-    linger_s: float = 0.0
-    idle_s: float = math.inf
+    idle_timeout_s: float = 0.0
+    first_record_timeout_s: float = math.inf
     pace: Pace = UNPACED
     rejected: Mapping[str, int] = field(default_factory=dict)
     holder: str = ""

@@ -26,6 +26,10 @@ MASTER = r"^(local(\[[^\[\]]+\])?|(spark|k8s)://\S+|yarn)$"
 """Where spark-submit may run an application."""
 
 
+_FORMER = {"linger_s": "idle_timeout_s"}
+"""Names that settings had before; the environment may still use them."""
+
+
 class Settings(BaseModel):
     """See `defaults.yaml` for what each means. Shares of a lease are checked against each other when it is built."""
 
@@ -34,7 +38,7 @@ class Settings(BaseModel):
     lease_ttl_s: Seconds = Field(gt=0)
     lease_margin_s: Seconds = Field(gt=0)
     quantum_s: Seconds = Field(gt=0)
-    linger_s: Seconds = Field(gt=0)
+    idle_timeout_s: Seconds = Field(gt=0)
     send_timeout_s: Seconds = Field(gt=0)
     find_slice_s: Seconds = Field(gt=0)
     lanes: int = Field(ge=1, le=256)
@@ -100,7 +104,8 @@ def _defaults() -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    given = {name: environ[PREFIX + name.upper()] for name in Settings.model_fields if PREFIX + name.upper() in environ}
+    named = {**_FORMER, **{name: name for name in Settings.model_fields}}
+    given = {name: environ[PREFIX + word.upper()] for word, name in named.items() if PREFIX + word.upper() in environ}
     if given.get("files_roots", "").startswith("["):
         given["files_roots"] = _json_list(given["files_roots"])
     return dict(given)

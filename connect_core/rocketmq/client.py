@@ -52,12 +52,14 @@ class Client:
         *,
         deadline: float,
         end: int = UNBOUNDED,
-        linger_s: float = 1.0,
+        idle_timeout_s: float = 1.0,
         group: str = DEFAULT_GROUP,
     ) -> QueueReader:
         """A reader from `begin` on that waits at the end of the queue for more (long poll) until the deadline. After
-        `linger_s` without messages it gives an empty slice."""
-        return QueueReader(self._network, queue, begin, end, deadline=deadline, group=group, linger_s=linger_s)
+        `idle_timeout_s` without messages it gives an empty slice."""
+        return QueueReader(
+            self._network, queue, begin, end, deadline=deadline, group=group, idle_timeout_s=idle_timeout_s
+        )
 
     def sender(self, queue: Queue) -> BatchSender:
         """Raises `TopicMissing`, or `PermissionRefused` when the queue may not be written."""

@@ -77,9 +77,9 @@ class QueueReader:
         *,
         deadline: float,
         group: str,
-        linger_s: float = 0.0,
+        idle_timeout_s: float = 0.0,
     ) -> None:
-        """`linger_s` makes it follow: after that long without messages it gives an empty slice, and goes on."""
+        """`idle_timeout_s` makes it follow: after that long without messages it gives an empty slice, and goes on."""
         self.queue = queue
         self.position = begin
         self.queue_end = -1
@@ -87,7 +87,7 @@ class QueueReader:
         self._end = end
         self._deadline = deadline
         self._group = group
-        self._linger_s = linger_s
+        self._idle_timeout_s = idle_timeout_s
         self._under_way: PullUnderWay | None = None
         self._ahead = False
         self._backoff = Backoff(deadline)
@@ -102,7 +102,7 @@ class QueueReader:
         try:
             while self.position < self._end and time.monotonic() < self._deadline:
                 answer = self._next_answer()
-                if not self._linger_s and (answer is None or answer.status is PullStatus.CAUGHT_UP):
+                if not self._idle_timeout_s and (answer is None or answer.status is PullStatus.CAUGHT_UP):
                     return
                 if answer is None:
                     yield StoredSlice(self.position, self.position, _NOTHING)
@@ -146,8 +146,8 @@ class QueueReader:
         return self._take_answer(under_way) if under_way.wait(0.0) else None
 
     def _next_answer(self) -> PullAnswer | None:
-        """The answer for `position`, the next pull already under way; None when it is not there after the linger time
-        or at the deadline."""
+        """The answer for `position`, the next pull already under way; None when it is not there after the idle
+        timeout or at the deadline."""
         if self._ahead and self._under_way is not None:
             self._under_way.postpone()
         self._ahead = False
@@ -166,7 +166,7 @@ class QueueReader:
         return answer
 
     def _wake_up(self) -> float:
-        return min(time.monotonic() + self._linger_s, self._deadline) if self._linger_s else self._deadline
+        return min(time.monotonic() + self._idle_timeout_s, self._deadline) if self._idle_timeout_s else self._deadline
 
     def _take_answer(self, under_way: PullUnderWay) -> PullAnswer | None:
         """None when the broker was busy and has been given a pause."""
@@ -187,7 +187,7 @@ class QueueReader:
             offset,
             group=self._group,
             max_messages=min(MAX_MESSAGES, self._end - offset),
-            suspend_s=SUSPEND_S if self._linger_s else 0.0,
+            suspend_s=SUSPEND_S if self._idle_timeout_s else 0.0,
         )
 
     def _check(self, answer: PullAnswer) -> None:

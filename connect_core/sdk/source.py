@@ -63,14 +63,14 @@ class Source(Protocol):
         """Driver, in a window: returns as soon as something may have come after the ends in `seen`, at the latest after
         `limit_s`. To return for nothing costs only work: `available_offsets` decides."""
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """Worker: what comes after the begin of each of these live ranges, as soon as it comes, in order within each
         range.
 
-        Ends with the quantum, when nothing came for `linger_s`, or when one range can no longer be followed (its file
-        was renamed): the next plan looks at it. An error that `read` would raise and that concerns one range only is
-        given once, as that range and a Failure; the other ranges are still followed. Raises an error that concerns all
-        of them. May give more than a range holds.
+        Ends with the quantum, when nothing came for `idle_timeout_s`, or when one range can no longer be followed (its
+        file was renamed): the next plan looks at it. An error that `read` would raise and that concerns one range only
+        is given once, as that range and a Failure; the other ranges are still followed. Raises an error that concerns
+        all of them. May give more than a range holds.
         """
 
     def evidence(self, wanted: Range, end: int) -> Json:

@@ -222,12 +222,12 @@ class Attempt:
 
 class Limit(NamedTuple):
     """When a lane stops accepting records (`quantum_end_ns`), and the moment after which it may not write at all
-    (`deadline_ns`, delivery rule 1). Both are on this host's CLOCK_BOOTTIME. `idle_s` is how long a worker listens to a
-    source that pushes while nothing comes at all, counted from when it is connected."""
+    (`deadline_ns`, delivery rule 1). Both are on this host's CLOCK_BOOTTIME. `first_record_timeout_s` is how long a
+    worker listens to a source that pushes while nothing comes at all, counted from when it is connected."""
 
     quantum_end_ns: int
     deadline_ns: int
-    idle_s: float = math.inf
+    first_record_timeout_s: float = math.inf
 
     def quantum_left_s(self) -> float:
         return (self.quantum_end_ns - now_ns()) / 1e9

@@ -154,7 +154,7 @@ def _into_copy(place: Place, client: Client, each: int = 1, **document: Any) -> 
 
 def bodies_in(client: Client, topic: str) -> Iterator[bytes]:
     (queue,) = client.topics.read_queues(topic)
-    for part in client.follow(queue, 0, deadline=math.inf, linger_s=0.2):
+    for part in client.follow(queue, 0, deadline=math.inf, idle_timeout_s=0.2):
         yield b""
         yield from (bytes(message.body) for message in part.messages)
 

@@ -18,7 +18,7 @@ from connect_core.sdk.values import LIVE
 from tests.simulator.ledger import UID
 from tests.simulator.scheduler import Scheduler
 
-TIMES = LeaseTimes(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, linger_s=0.15)
+TIMES = LeaseTimes(ttl_s=2.5, margin_s=0.7, quantum_s=0.7, idle_timeout_s=0.15)
 
 
 class World(Protocol):

@@ -96,10 +96,12 @@ class SimulatedSource:
                 return
             clock.sleep(min(_LOOK_S, limit_s))
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(
+        self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float
+    ) -> Iterator[tuple[Range, SourceBatch]]:
         places = {one.partition: one.begin for one in wanted}
         came = clock.monotonic()
-        while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:
+        while limit.quantum_left_s() > 0 and clock.monotonic() - came < idle_timeout_s:
             self._ask()
             for one in wanted:
                 log, begin = self._logs[one.partition], places[one.partition]

@@ -34,12 +34,12 @@ _WATCH_EVERY_S = 0.2
 @dataclass(frozen=True)
 class LeaseTimes:
     """Seconds. `deadline` = the holder's clock before it renewed + `ttl_s` - `margin_s` (delivery rule 1). In a window
-    a quantum ends when nothing came for `linger_s`."""
+    a quantum ends when nothing came for `idle_timeout_s`."""
 
     ttl_s: float
     margin_s: float
     quantum_s: float
-    linger_s: float = 1.0
+    idle_timeout_s: float = 1.0
 
 
 @dataclass

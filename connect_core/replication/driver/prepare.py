@@ -94,7 +94,7 @@ def resolved(
 
 def times(settings: Settings) -> LeaseTimes:
     """The shares of a lease, as whoever takes one needs them."""
-    return LeaseTimes(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s, settings.linger_s)
+    return LeaseTimes(settings.lease_ttl_s, settings.lease_margin_s, settings.quantum_s, settings.idle_timeout_s)
 
 
 def holder() -> str:

@@ -51,7 +51,7 @@ class TaskRun(TaskContext):
         named: Collection[Partition] | None = None,
     ) -> None:
         super().__init__(context, assignment, task, source, sink, named)
-        self.quantum_s, self.idle_s = context.times.quantum_s, math.inf
+        self.quantum_s, self.first_record_timeout_s = context.times.quantum_s, math.inf
         self.budget = Budget(
             context.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
         )
@@ -252,8 +252,8 @@ class TaskRun(TaskContext):
             deadline_ns=deadline_ns,
             lock_paths=tuple(str(lock.path) for lock in self.held.locks),
             code=code_version(),
-            linger_s=self.context.times.linger_s,
-            idle_s=self.idle_s,
+            idle_timeout_s=self.context.times.idle_timeout_s,
+            first_record_timeout_s=self.first_record_timeout_s,
             pace=pace,
             rejected={item.range.partition.id: self._rejected[item.range.partition.id] for item in items},
             holder=self.held.leases[0].holder,

@@ -42,7 +42,7 @@ class Moving(Protocol):
     """What a window asks the run to do (`task.TaskRun`)."""
 
     quantum_s: float
-    idle_s: float
+    first_record_timeout_s: float
 
     def ends_here(self, *, staying: bool = False) -> bool: ...
 
@@ -76,10 +76,10 @@ class Window:
         self._withdraw(pending)
 
     def empty_inbox(self) -> None:
-        """For a source that pushes, without a window: takes what comes until nothing has come for `linger`. That counts
-        from when it is connected: to connect may take longer than that."""
+        """For a source that pushes, without a window: takes what comes until nothing has come for the idle timeout. It
+        counts from when it is connected: to connect may take longer than that."""
         run, task, pending, receipts = self._run, self._task, list[OpenRange](), -1
-        run.idle_s = task.context.times.linger_s
+        run.first_record_timeout_s = task.context.times.idle_timeout_s
         while clock.monotonic() < self._ends_at and len(task.summary.receipts) > receipts and not run.ends_here():
             receipts = len(task.summary.receipts)
             bounds = available.bounds(task)

@@ -69,4 +69,4 @@ def _limit(lane: Lane) -> Limit:
     making durable and telling what was moved. A lane that is killed at its deadline has moved nothing."""
     now = clock.now_ns()
     latest = lane.deadline_ns - max(lane.deadline_ns - now, 0) // _TIME_TO_END
-    return Limit(min(now + int(lane.quantum_s * 1e9), latest), lane.deadline_ns, lane.idle_s)
+    return Limit(min(now + int(lane.quantum_s * 1e9), latest), lane.deadline_ns, lane.first_record_timeout_s)

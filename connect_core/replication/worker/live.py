@@ -75,7 +75,7 @@ class LiveLane:
         """What comes, at its pace. When the source fails, what was read before is still worth its receipts."""
         try:
             wanted = [item.range for item in self._items]
-            for one, came in self._source.follow(wanted, self._limit, self._lane.linger_s):
+            for one, came in self._source.follow(wanted, self._limit, self._lane.idle_timeout_s):
                 if isinstance(came, Failure):
                     self._ranges[one.partition].fail(came, apart=True)
                     continue

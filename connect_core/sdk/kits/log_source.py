@@ -123,7 +123,7 @@ class LogSource(ABC):
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         self.wait_for({partition.key: one.end for partition, one in seen.items() if one.grows}, limit_s)
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """Ends as well when records of one log are gone, or the log is another one: the next plan looks at it."""
         readers = {one.partition: LogReader(self, one) for one in wanted}
         self._readers |= readers
@@ -142,7 +142,7 @@ class LogSource(ABC):
                 if batch is not None:
                     something, came_at = True, clock.monotonic()
                     yield reader.wanted, batch
-            left_s = min(linger_s - (clock.monotonic() - came_at), limit.quantum_left_s())
+            left_s = min(idle_timeout_s - (clock.monotonic() - came_at), limit.quantum_left_s())
             if something:
                 continue
             if left_s <= 0 or not readers:

@@ -121,7 +121,7 @@ class PolledSource(ABC):
             if any(self._grew(partition, one) for partition, one in seen.items()):
                 return
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         followed = [_Followed(one, self._from(one.partition, one.begin, one.evidence)) for one in wanted]
         came_at = clock.monotonic()
         while followed and limit.quantum_left_s() > 0:
@@ -131,7 +131,7 @@ class PolledSource(ABC):
                 yield one.wanted, batch
             failed = {one.wanted.partition for one, batch in came if isinstance(batch, Failure)}
             followed = [one for one in followed if one.wanted.partition not in failed]
-            left_s = min(linger_s - (clock.monotonic() - came_at), limit.quantum_left_s())
+            left_s = min(idle_timeout_s - (clock.monotonic() - came_at), limit.quantum_left_s())
             if not came and left_s <= 0:
                 return
             if not came:

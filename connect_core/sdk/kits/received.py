@@ -110,7 +110,7 @@ class ReceivedSource(ABC):
         """The worker has acknowledged what is durable."""
         return
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """Looks once even when connecting took the whole quantum."""
         with ExitStack() as opened:
             inboxes, failed = self._opened(wanted, opened)
@@ -129,7 +129,7 @@ class ReceivedSource(ABC):
                         inbox.acknowledge()
                         came_at = clock.monotonic()
                 silent_s = clock.monotonic() - (started if came_at is None else came_at)
-                silent = silent_s >= (limit.idle_s if came_at is None else linger_s)
+                silent = silent_s >= (limit.first_record_timeout_s if came_at is None else idle_timeout_s)
                 over = silent or limit.quantum_left_s() <= 0 or all(inbox.is_full() for inbox in inboxes)
 
     def acknowledge(self, wanted: Range, end: int) -> None:

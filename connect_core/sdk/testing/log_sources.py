@@ -138,7 +138,7 @@ class LogSourceContract(SourceContract):
     def test_a_log_made_anew_while_it_is_followed_ends_the_range(self, system: LogCase) -> None:
         live = replace(_planned(system), end=OPEN_END)
         read: list[bytes] = []
-        for _, batch in system.source().follow([live], limit(), linger_s=1):
+        for _, batch in system.source().follow([live], limit(), idle_timeout_s=1):
             assert isinstance(batch, SourceBatch)
             read += batch.records.column("value").to_pylist()
             if len(read) == len(VALUES):
@@ -214,7 +214,7 @@ class _Deliveries:
         if not self.lives:
             yield from source.read(wanted, limit())
             return
-        for _, batch in source.follow([replace(wanted, end=OPEN_END)], limit(), linger_s=0.02):
+        for _, batch in source.follow([replace(wanted, end=OPEN_END)], limit(), idle_timeout_s=0.02):
             assert isinstance(batch, SourceBatch)
             yield batch
 

@@ -31,7 +31,7 @@ VALUES = [b"value %d" % number for number in range(60)]
 class ReceivedCase(ABC):
     """A fresh queue. `source` builds anew each time, as driver and worker do."""
 
-    linger_s = 0.02
+    idle_timeout_s = 0.02
     """After so long a silence a test takes it that nothing more comes."""
 
     @abstractmethod
@@ -86,9 +86,9 @@ class Deliveries:
     def _received(self, source: ReceivedSource, wanted: Range, stops_at: int | None) -> int:
         """Where the quantum ends. When the connection breaks, what came before is settled."""
         end = wanted.begin
-        quantum = limit()._replace(idle_s=self.system.linger_s)
+        quantum = limit()._replace(first_record_timeout_s=self.system.idle_timeout_s)
         with suppress(Unreachable):
-            for _, batch in source.follow([wanted], quantum, self.system.linger_s):
+            for _, batch in source.follow([wanted], quantum, self.system.idle_timeout_s):
                 if isinstance(batch, Failure):
                     raise batch.as_error()
                 self._write(batch)

@@ -104,7 +104,9 @@ class SourceContract:
 
     def test_a_live_range_is_followed_as_it_grows(self, system: SourceCase, live: Range) -> None:
         seen, place = [], live.begin
-        for range_, batch in system.source().follow([live], limit(), linger_s=10):  # a broker's first answer is slow
+        for range_, batch in system.source().follow(
+            [live], limit(), idle_timeout_s=10
+        ):  # a broker's first answer is slow
             assert isinstance(batch, SourceBatch)
             assert range_ == live
             assert batch.next_offset > place
@@ -125,7 +127,7 @@ class SourceContract:
             begin = source.available_offsets({live.partition: position})[live.partition]
             assert (begin.gaps, begin.grows) == ((), True)
             wanted = replace(live, begin=begin.begin, evidence=begin.evidence)
-            for _, batch in source.follow([wanted], limit(), linger_s=1):
+            for _, batch in source.follow([wanted], limit(), idle_timeout_s=1):
                 assert isinstance(batch, SourceBatch)
                 seen += batch.records.column("value").to_pylist()
                 position = Position(live.incarnation, batch.next_offset, source.evidence(wanted, batch.next_offset))
@@ -133,7 +135,7 @@ class SourceContract:
         assert seen == [*VALUES, b"more 200", b"more 201"]
 
     def test_nothing_is_followed_when_the_quantum_is_over(self, system: SourceCase, live: Range) -> None:
-        assert list(system.source().follow([live], limit(quantum_s=-1), linger_s=1)) == []
+        assert list(system.source().follow([live], limit(quantum_s=-1), idle_timeout_s=1)) == []
 
     def test_waiting_ends_when_something_has_come(self, system: SourceCase, wanted: Range) -> None:
         source = system.source()

@@ -150,7 +150,7 @@ class FollowedFile:
 
 
 def follow(
-    files: Sequence[FollowedFile], opening: Opening, limit: Limit, linger_s: float
+    files: Sequence[FollowedFile], opening: Opening, limit: Limit, idle_timeout_s: float
 ) -> Iterator[tuple[FollowedFile, SourceBatch | Failure]]:
     """What comes into any of the files, until the quantum is over, nothing came for that long, or one was moved."""
     came = names = clock.monotonic()
@@ -165,6 +165,6 @@ def follow(
                     yield file, batch
                     came = clock.monotonic()
             over = over or any(file.left for file in files)
-            if clock.monotonic() - came >= linger_s:
+            if clock.monotonic() - came >= idle_timeout_s:
                 return
             clock.sleep(pause_s(len(files)))

@@ -118,12 +118,12 @@ class FileSource:
                 return
             clock.sleep(min(pause_s(len(looked)), left_s))
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         files = [
             FollowedFile(one, _path_of(one.partition), Evidence.of(one.evidence), limit, self._rules) for one in wanted
         ]
         try:
-            for file, batch in follow(files, self._opening, limit, linger_s):
+            for file, batch in follow(files, self._opening, limit, idle_timeout_s):
                 self._keep(file)
                 yield file.wanted, batch
         finally:

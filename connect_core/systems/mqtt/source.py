@@ -179,7 +179,7 @@ class MqttSource:
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         raise _no_history()
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """In a window it stays for the whole quantum while nothing has come at all: the next message finds somebody
         there. What is to be remarked on comes well before the quantum ends. It looks once even when connecting took all
         of it. A session that cannot be connected to, or whose connection ends, is told of; the others are followed on.
@@ -188,7 +188,7 @@ class MqttSource:
         yield from ((one, refused[one.partition]) for one in wanted if one.partition in refused)
         followed = [(one, members[one.partition]) for one in wanted if one.partition in members]
         started = time.monotonic()
-        remark_s = min(linger_s, limit.idle_s / 2, limit.quantum_left_s() / 2)
+        remark_s = min(idle_timeout_s, limit.first_record_timeout_s / 2, limit.quantum_left_s() / 2)
         came: float | None = None
         over = False
         while not over:
@@ -202,7 +202,9 @@ class MqttSource:
                     yield one, last
                     came = came or started
             ended = all(member.is_full() for member in members.values() if member.session.open)
-            silent = time.monotonic() - (came or started) >= (limit.idle_s if came is None else linger_s)
+            silent = time.monotonic() - (came or started) >= (
+                limit.first_record_timeout_s if came is None else idle_timeout_s
+            )
             over = ended or silent or limit.quantum_left_s() <= 0
         yield from _ended(followed, something=came is not None)
 

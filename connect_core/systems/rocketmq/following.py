@@ -73,11 +73,11 @@ class FollowedQueue:
         return quiet_s >= LEAST_RENEWAL_S
 
 
-def following(queues: Sequence[FollowedQueue], until: float, linger_s: float) -> Iterator[FollowedQueue]:
-    """Those that have something, as it comes, until that moment or until nothing came for `linger_s`."""
+def following(queues: Sequence[FollowedQueue], until: float, idle_timeout_s: float) -> Iterator[FollowedQueue]:
+    """Those that have something, as it comes, until that moment or until nothing came for `idle_timeout_s`."""
     came = clock.monotonic()
     while (now := clock.monotonic()) < until:
-        if now - came >= linger_s:
+        if now - came >= idle_timeout_s:
             return
         if all(queue.over for queue in queues):
             return
@@ -88,4 +88,4 @@ def following(queues: Sequence[FollowedQueue], until: float, linger_s: float) ->
         if any(queue.gathering.exhausted() for queue in queues):
             return
         if not full:
-            wait_for_any([queue.reader for queue in queues if not queue.over], min(until, came + linger_s))
+            wait_for_any([queue.reader for queue in queues if not queue.over], min(until, came + idle_timeout_s))

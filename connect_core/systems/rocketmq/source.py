@@ -242,7 +242,7 @@ class RocketMQSource:
                 waiting[queue, end] = client.follow(queue, end, end=end + 1, deadline=math.inf)
             _until_arrived(waiting, until)
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """Ends as well when one of the topics was deleted, or created anew: the next plan looks at it."""
         until = clock.monotonic() + limit.quantum_left_s()
         with self._connecting.client() as client, ExitStack() as given_up, suppress(TopicMissing):
@@ -252,7 +252,7 @@ class RocketMQSource:
                 reader = client.follow(queue_of(one.partition.key), one.begin, deadline=until)
                 given_up.callback(reader.give_up)
                 followed.append(FollowedQueue(reader, one, self._gathering(one), self._reach))
-            for queue in following(followed, until, linger_s):
+            for queue in following(followed, until, idle_timeout_s):
                 if queue.failure:
                     queue.over = True
                     yield queue.wanted, queue.failure

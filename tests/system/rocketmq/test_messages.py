@@ -143,7 +143,7 @@ def test_inner_batches_are_read_message_by_message(client: Client, broker: Rocke
 
 
 def test_following_sees_messages_soon(client: Client, queues: list[Queue]) -> None:
-    reader = client.follow(queues[0], 0, deadline=soon(), linger_s=0.2)
+    reader = client.follow(queues[0], 0, deadline=soon(), idle_timeout_s=0.2)
     slices = iter(reader)
     assert next(slices).messages == []
     sender = client.sender(queues[0])

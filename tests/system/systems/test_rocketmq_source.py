@@ -84,7 +84,7 @@ def test_what_follows_a_queue_does_not_go_on_in_another_one_of_its_name(filled: 
     """Within one quantum: between two plans, so that no plan can notice."""
     files = filled.source()
     _, wanted = whole(files)
-    followed = files.follow([replace(wanted, end=None)], limit(), linger_s=30)
+    followed = files.follow([replace(wanted, end=None)], limit(), idle_timeout_s=30)
     _, batch = next(followed)
     assert batch.next_offset == 100
     made_anew(filled, 150)

@@ -29,6 +29,10 @@ def test_the_file_in_conf_is_the_one_in_the_package_and_complete() -> None:
     assert set(written.data) == set(Settings.model_fields)
 
 
+def test_the_former_name_of_a_setting_is_read() -> None:
+    assert load_settings(None, {"WAYBILL_LINGER_S": "3"}).idle_timeout_s == 3
+
+
 def test_environment_overrides_file_and_flags_override_both(tmp_path: Path) -> None:
     environ = {"WAYBILL_QUANTUM_S": "2s", "WAYBILL_LANES": "7", "WAYBILL_USER": "ann", "WAYBILL_ENGINE": "inline"}
     settings = load_settings(None, environ, lanes=3, engine=None)

@@ -89,10 +89,12 @@ class MemorySource:
         else:
             clock.sleep(min(limit_s, 0.005))
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(
+        self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float
+    ) -> Iterator[tuple[Range, SourceBatch]]:
         (one,) = wanted
         place, came = one.begin, clock.monotonic()
-        while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:
+        while limit.quantum_left_s() > 0 and clock.monotonic() - came < idle_timeout_s:
             if place == len(self.bodies):
                 self.wait({}, 0.005)
                 continue

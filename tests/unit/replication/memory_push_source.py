@@ -33,7 +33,9 @@ class MemoryPushSource(MemorySource):
         evidence = {} if gaps else at.evidence
         return Bounds(0, at.offset, at.offset, at.offset, evidence=evidence, gaps=gaps, pushes=True)
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(
+        self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float
+    ) -> Iterator[tuple[Range, SourceBatch]]:
         (one,) = wanted
         assert one.live
         self.lost = False
@@ -41,7 +43,7 @@ class MemoryPushSource(MemorySource):
         clock.sleep(self.connecting_s)
         sent, place, came = self.acknowledged, one.begin, clock.monotonic()
         self._ahead = sent - place
-        while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:
+        while limit.quantum_left_s() > 0 and clock.monotonic() - came < idle_timeout_s:
             if sent == len(self.bodies):
                 self.wait({}, 0.005)
                 continue

@@ -60,11 +60,11 @@ class SeveralSources:
                 return
         clock.sleep(0.005)
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[Followed]:
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         places = {one.partition: one.begin for one in wanted}
         failed: set[Partition] = set()
         came = clock.monotonic()
-        while limit.quantum_left_s() > 0 and clock.monotonic() - came < linger_s:
+        while limit.quantum_left_s() > 0 and clock.monotonic() - came < idle_timeout_s:
             for one in (each for each in wanted if each.partition not in failed):
                 part = self.parts[one.partition]
                 try:

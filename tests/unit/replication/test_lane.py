@@ -269,4 +269,6 @@ def test_a_lane_that_starts_late_keeps_time_to_end(
     monkeypatch.setattr(source, "read", lambda wanted, limit: limits.append(limit) or iter(()))
     lane = replace(lane_of(open_range(0, 100)), deadline_ns=now + int(left_s * 1e9), quantum_s=quantum_s)
     move(lane, source, MemorySink())
-    assert limits == ([Limit(now + int(expected_s * 1e9), lane.deadline_ns, lane.idle_s)] if expected_s else [])
+    assert limits == (
+        [Limit(now + int(expected_s * 1e9), lane.deadline_ns, lane.first_record_timeout_s)] if expected_s else []
+    )

@@ -48,7 +48,7 @@ def four(world: World) -> SeveralWorld:
 def window(four: SeveralWorld) -> SeveralWorld:
     """A window of a minute: a test that does not end it takes too long."""
     four.window_s = LONG_S
-    four.times = LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=1.5, linger_s=0.05)
+    four.times = LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=1.5, idle_timeout_s=0.05)
     return four
 
 
@@ -459,7 +459,7 @@ def test_live_ranges_are_followed_on_when_one_of_them_stops(four: SeveralWorld, 
     else:
         four.parts[B].gone = 30
     four.parts[A].happenings = [comes(four, b"a50", b"b50"), comes(four, b"c50"), comes(four, b"a51")]
-    lane = replace(four.lane(A, B, C), linger_s=0.2)
+    lane = replace(four.lane(A, B, C), idle_timeout_s=0.2)
     outcomes = move(lane, four.several, four.sink)  # type: ignore[arg-type]
     assert [(one.receipt.end if one.receipt else None, one.apart) for one in outcomes] == [
         (52, False),
@@ -566,7 +566,7 @@ def test_what_is_tolerated_counts_for_a_partition_and_a_run(four: SeveralWorld) 
 def test_what_is_tolerated_counts_for_a_whole_window(window: SeveralWorld) -> None:
     window.tolerance = 2
     bad(window, *(b"a%d" % number for number in (10, 51, 53)))
-    quiet = [lambda: clock.sleep(0.06)] * 2  # longer than a quantum lingers: each piece is a range of its own
+    quiet = [lambda: clock.sleep(0.06)] * 2  # longer than a quantum waits: each piece is a range of its own
     coming = [comes(window, b"a%d" % number) for number in range(50, 55)]
     window.parts[B].happenings = [one for come in coming for one in (come, *quiet)] + [stop(window)]
     with pytest.raises(TooManyRejects, match="partition a, offset 53"):

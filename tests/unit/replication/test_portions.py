@@ -81,7 +81,7 @@ def test_and_the_next_attempt_as_well(seven: SeveralWorld, times: int) -> None:
 
 @pytest.mark.parametrize("times", [1, 3, 4])
 def test_in_a_window_too(seven: SeveralWorld, times: int) -> None:
-    seven.window_s, seven.times = 1.0, LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=0.5, linger_s=0.05)
+    seven.window_s, seven.times = 1.0, LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=0.5, idle_timeout_s=0.05)
     killed_at(seven, Step.SETTLED, times)
     seven.run()
     seven.run_closed()
@@ -114,7 +114,7 @@ def test_no_transaction_holds_more_than_a_portion(seven: SeveralWorld, monkeypat
     for name in WRITES:
         monkeypatch.setattr(seven.ledger, name, watched(name))
     killed_at(seven, Step.EXECUTED, 1)
-    seven.window_s, seven.times = 1.0, LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=0.4, linger_s=0.05)
+    seven.window_s, seven.times = 1.0, LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=0.4, idle_timeout_s=0.05)
     seven.run()
     assert sound(seven)
     assert all(max(sizes) <= PORTION for sizes in seen.values() if sizes), seen

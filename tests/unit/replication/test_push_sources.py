@@ -36,7 +36,7 @@ def test_a_run_without_a_window_ends_when_nothing_comes_and_leaves_nothing_open(
 def test_who_takes_longer_to_connect_than_it_waits_in_silence_moves_all_the_same(
     world: World, pushing: MemoryPushSource
 ) -> None:
-    pushing.connecting_s = 10 * world.times.linger_s
+    pushing.connecting_s = 10 * world.times.idle_timeout_s
     world.run()
     assert world.committed() == 25
     world.check()
@@ -101,7 +101,7 @@ def test_nothing_behind_a_rejected_record_is_acknowledged_before_it_is_settled(
 ) -> None:
     world.sink.hated = frozenset({b"12"})
     world.tolerance = 5
-    world.times = replace(world.times, linger_s=0.2)
+    world.times = replace(world.times, idle_timeout_s=0.2)
     world.run()
     first = world.receipts()[0]
     assert (first.end, first.rejected, pushing.told[:3]) == (25, 1, [10, 12, 12])

@@ -131,7 +131,7 @@ def test_rejects_of_every_stage_count_together(four: SeveralWorld) -> None:
 def test_live_ranges_are_followed_on_when_the_target_refuses_a_record_of_one(four: SeveralWorld) -> None:
     refuse(four, b"b30")
     four.parts[A].happenings = [lambda: four.parts[A].bodies.append(b"a50"), lambda: None, lambda: None]
-    outcomes = moved(four, replace(four.lane(A, B, C), linger_s=0.2))
+    outcomes = moved(four, replace(four.lane(A, B, C), idle_timeout_s=0.2))
     assert [(one.receipt.end if one.receipt else None, one.apart, one.clean) for one in outcomes] == [
         (51, False, True),
         (None, True, False),

@@ -54,7 +54,7 @@ def inbox(world: World) -> InboxServer:
     server.append(BODIES)
     source = Inbox(server)
     world.source, world.engine = source, TracingEngine(source, world.sink)  # type: ignore[assignment, arg-type]
-    world.times = LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=2, linger_s=0.02)
+    world.times = LeaseTimes(ttl_s=4, margin_s=0.5, quantum_s=2, idle_timeout_s=0.02)
     return server
 
 
@@ -119,6 +119,6 @@ def test_messages_are_moved_once_though_an_attempt_dies(world: World, inbox: Inb
 
 def test_messages_are_moved_once_into_a_sink_that_cannot_tell_its_records(world: World, inbox: InboxServer) -> None:
     world.sink.scan_tells_records = False
-    world.times = replace(world.times, linger_s=0.1)
+    world.times = replace(world.times, idle_timeout_s=0.1)
     world.run()
     assert bodies(world) == BODIES

@@ -24,7 +24,7 @@ LONG_S = 60.0
 def world(world: World) -> World:
     """A window of a minute: a test that does not end it takes too long."""
     world.window_s = LONG_S
-    world.times = LeaseTimes(ttl_s=2, margin_s=0.5, quantum_s=0.5, linger_s=0.02)
+    world.times = LeaseTimes(ttl_s=2, margin_s=0.5, quantum_s=0.5, idle_timeout_s=0.02)
     return world
 
 
@@ -42,7 +42,7 @@ def _set(world: World, state: str) -> None:
 
 
 def silence() -> None:
-    """Longer than a quantum lingers."""
+    """Longer than a quantum waits for more."""
     clock.sleep(0.03)
 
 
@@ -56,7 +56,10 @@ def test_a_run_stays_and_follows_its_source(world: World) -> None:
     summary = world.run()
     world.check()
     assert len(world.source.bodies) == 203
-    assert [(lane.ranges[0].range.live, lane.linger_s) for lane in world.engine.lanes] == [(False, 0.02), (True, 0.02)]
+    assert [(lane.ranges[0].range.live, lane.idle_timeout_s) for lane in world.engine.lanes] == [
+        (False, 0.02),
+        (True, 0.02),
+    ]
     assert summary.receipts[-1].end == 203
 
 

@@ -195,7 +195,7 @@ def test_a_silent_broker_is_an_error_before_the_deadline(hasty_client: Client, s
 
 
 def test_following_gives_what_comes_and_tells_of_silence(client: Client, queues: MemoryQueues) -> None:
-    reader = client.follow(QUEUE, 8, deadline=_soon(), linger_s=0.05)
+    reader = client.follow(QUEUE, 8, deadline=_soon(), idle_timeout_s=0.05)
     slices = iter(reader)
     assert _offsets([next(part for part in slices if part.messages)]) == [8, 9]
     assert next(slices) == Slice(10, 10, [])
@@ -207,7 +207,7 @@ def test_following_gives_what_comes_and_tells_of_silence(client: Client, queues:
 
 def test_following_ends_at_its_deadline(client: Client, queues: MemoryQueues) -> None:
     started = time.monotonic()
-    reader = client.follow(QUEUE, 10, deadline=_soon(0.12), linger_s=0.05)
+    reader = client.follow(QUEUE, 10, deadline=_soon(0.12), idle_timeout_s=0.05)
     assert all(part.begin == part.end == 10 for part in reader)
     assert 0.1 < time.monotonic() - started < 2
 
@@ -217,7 +217,7 @@ def test_following_asks_again_when_the_broker_lets_go(
 ) -> None:
     server.on(PULL, _status(19, "OFFSET_OVERFLOW_ONE", 10), late(0.02, _status(19, "", 10)), queues.pull)
     queues.append(TOPIC, 0, b"ten")
-    part = next(part for part in client.follow(QUEUE, 10, deadline=_soon(), linger_s=1.0) if part.messages)
+    part = next(part for part in client.follow(QUEUE, 10, deadline=_soon(), idle_timeout_s=1.0) if part.messages)
     assert part.begin == 10
     assert {request.fields["sysFlag"] for request in server.requests(PULL)} == {"6"}
 

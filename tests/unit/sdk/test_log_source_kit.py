@@ -171,7 +171,7 @@ def test_a_log_that_fails_stops_no_other() -> None:
 
 def test_following_ends_at_once_when_every_log_has_failed() -> None:
     source = Several({"a": Refused("no")})
-    assert list(source.follow([live(A)], limit(), linger_s=600)) == [(live(A), Failure.of(Refused("no")))]
+    assert list(source.follow([live(A)], limit(), idle_timeout_s=600)) == [(live(A), Failure.of(Refused("no")))]
 
 
 def test_a_server_that_does_not_answer_stops_all() -> None:

@@ -79,7 +79,9 @@ class Drill:
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         pass
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, linger_s: float) -> Iterator[tuple[Range, SourceBatch]]:
+    def follow(
+        self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float
+    ) -> Iterator[tuple[Range, SourceBatch]]:
         for one in wanted:
             yield from ((one, batch) for batch in self.read(one, limit))
 

@@ -118,7 +118,7 @@ def test_what_comes_into_a_followed_file_is_looked_at_too(tmp_path: Path) -> Non
     live = [replace(one, end=OPEN_END) for one in ranges]
     bad.write_bytes(REFUSED["gzip"])
     good.write_bytes(b"one\n")
-    came = {one.partition.key: batch for one, batch in files.follow(live, limit(), linger_s=0.3)}
+    came = {one.partition.key: batch for one, batch in files.follow(live, limit(), idle_timeout_s=0.3)}
     assert isinstance(came[str(bad)], Failure)
     assert isinstance(came[str(good)], SourceBatch)
 

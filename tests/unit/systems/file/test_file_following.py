@@ -50,7 +50,7 @@ def add(path: Path, text: str) -> None:
 def followed(source: FileSource, ranges: list[Range], *happenings: Callable[[], object]) -> list[tuple[str, bytes]]:
     """What comes; behind each batch the next thing happens. Raises what a range cannot be followed for."""
     left, seen = list(happenings), []
-    for wanted, batch in source.follow(ranges, limit(), linger_s=0.3):
+    for wanted, batch in source.follow(ranges, limit(), idle_timeout_s=0.3):
         name = Path(wanted.partition.key).stem
         if isinstance(batch, Failure):
             raise batch.as_error()
@@ -134,7 +134,7 @@ def test_a_file_cut_while_it_is_followed_is_not_trusted(source: FileSource, logs
 def test_the_other_files_are_followed_on(source: FileSource, logs: list[Path]) -> None:
     a, b = logs
     came = list[tuple[str, object]]()
-    for wanted, batch in source.follow(live(source, a, b), limit(), linger_s=0.5):
+    for wanted, batch in source.follow(live(source, a, b), limit(), idle_timeout_s=0.5):
         name = Path(wanted.partition.key).stem
         came.append((name, batch.kind if isinstance(batch, Failure) else batch.records.num_rows))
         if came[-1] == ("b", 1) and len(came) == 2:
@@ -178,7 +178,7 @@ def moved(source: FileSource, sink: FileSink, out: Path, ranges: list[Range]) ->
     for number, wanted in enumerate(ranges, 1):
         pinned = replace(wanted, pins=replace(wanted.pins, target=target))
         items.append(OpenRange(number, pinned, sink.floors(pinned, [])))
-    return move(replace(lane_of(*items), linger_s=0.3), source, sink)
+    return move(replace(lane_of(*items), idle_timeout_s=0.3), source, sink)
 
 
 class Feeding(FileSource):
@@ -254,7 +254,7 @@ def test_thousands_of_files_are_followed_with_few_descriptors(tmp_path: Path) ->
     resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 400, hard))
     try:
         seen: dict[str, list[bytes]] = {}
-        for wanted, batch in source.follow(ranges, limit(), linger_s=1.0):
+        for wanted, batch in source.follow(ranges, limit(), idle_timeout_s=1.0):
             assert isinstance(batch, SourceBatch)
             values = seen.setdefault(Path(wanted.partition.key).stem, [])
             values += batch.records.column("value").to_pylist()

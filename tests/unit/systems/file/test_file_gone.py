@@ -108,7 +108,7 @@ def test_the_beginning_of_a_line_that_was_seen_while_it_was_followed_is_lost(
 ) -> None:
     partition, first = Partition(str(log)), follow(log)
     wanted = replace(range_of(partition, first.source.available_offsets({partition: None})[partition]), end=OPEN_END)
-    for _ in first.source.follow([wanted], limit(), linger_s=0.3):
+    for _ in first.source.follow([wanted], limit(), idle_timeout_s=0.3):
         with log.open("ab") as file:
             file.write(b"half a li")
         away(log, tmp_path, how)

@@ -100,6 +100,6 @@ def test_the_others_are_followed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     refuses(monkeypatch, tmp_path / "a.log", errno.EACCES)
     for name in "az":
         (tmp_path / f"{name}.log").write_bytes(b"one\n")
-    came = {Path(one.partition.key).stem: batch for one, batch in files.follow(live, limit(), linger_s=0.3)}
+    came = {Path(one.partition.key).stem: batch for one, batch in files.follow(live, limit(), idle_timeout_s=0.3)}
     assert isinstance(came["a"], Failure)
     assert isinstance(came["z"], SourceBatch)
