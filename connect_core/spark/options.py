@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, ValidationError, model_validator
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, ByteSize, Field, ValidationError, model_validator
 
 from connect_core.config.faults import model_faults
 from connect_core.config.references import reveal
@@ -126,8 +126,9 @@ class ReadOptions(_Options):
         description="Columns to make, in this order; other columns are not decoded",
         examples=["offset, value"],
     )
-    on_gap: Literal["fail", "skip"] = Field(
+    on_data_loss: Literal["fail", "skip"] = Field(
         default="fail",
+        validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
         description="Messages that were asked for cannot be read: fail, or continue after them with a row that says so "
         "in one more column, `gap`",
     )

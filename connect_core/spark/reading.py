@@ -26,7 +26,7 @@ from connect_core.systems.rocketmq.times import first_stored_at
 
 log = logging.getLogger(__name__)
 
-_ACCEPT = 'Choose messages that are still there, or continue without them: option("on_gap", "skip")'
+_ACCEPT = 'Choose messages that are still there, or continue without them: option("on_data_loss", "skip")'
 _NO_BYTE_LIMIT = 1 << 62
 _NO_PINS = Pins(0, "", {}, "")
 
@@ -41,7 +41,7 @@ def planned(options: ReadOptions) -> list[Piece]:
         wanted, doubts = _wanted(client, options, seen)
     found = [piece for one in wanted for piece in pieces(one, seen[one.queue], options.range_records)]
     lost = [*doubts, *(piece for piece in found if piece.lost)]
-    if lost and options.on_gap == "fail":
+    if lost and options.on_data_loss == "fail":
         raise _gone(lost)
     return [*doubts, *found]
 
@@ -100,17 +100,17 @@ class _PieceReading:
             yield batch.records
         for reject in batch.rejects:
             damaged = Piece(self._piece.queue, reject.offset, reject.offset + 1, reject.message)
-            if self._options.on_gap == "fail":
+            if self._options.on_data_loss == "fail":
                 raise DataError(
                     f"A message cannot be decoded: {reject.message}",
                     where=f"{damaged.queue}, offset {damaged.begin}",
-                    next_step='Look at it with waybill peek, or continue without it: option("on_gap", "skip")',
+                    next_step='Look at it with waybill peek, or continue without it: option("on_data_loss", "skip")',
                 )
             yield _told(self._rows, damaged)
 
     def _lost(self, end: int, cause: str) -> pa.RecordBatch:
         lost = Piece(self._piece.queue, self._position, end, cause)
-        if self._options.on_gap == "fail":
+        if self._options.on_data_loss == "fail":
             raise _gone([lost])
         self._position = end
         return _told(self._rows, lost)

@@ -41,7 +41,7 @@ _ATTRIBUTES = ("key", "tags", "headers")
 
 def names(options: ReadOptions) -> list[str]:
     """The columns of a DataFrame, in order."""
-    return [*options.columns, *([GAP] if options.on_gap == "skip" else [])]
+    return [*options.columns, *([GAP] if options.on_data_loss == "skip" else [])]
 
 
 def ddl(options: ReadOptions) -> str:

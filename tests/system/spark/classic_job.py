@@ -65,7 +65,7 @@ def main(page: Path, name_servers: str, broker: str, topic: str) -> dict[str, ob
         return rows
 
     queue = read(topics=topic, columns="queue")[0].queue
-    rows = read(bounds=json.dumps({queue: [0, 1 << 40]}), on_gap="skip", columns="value")
+    rows = read(bounds=json.dumps({queue: [0, 1 << 40]}), on_data_loss="skip", columns="value")
     logs = spark.tvf.python_worker_logs().collect()
     return {
         "values": [int(row.value) for row in rows if row.gap is None],

@@ -153,7 +153,7 @@ def test_what_is_not_there_fails_the_job_unless_that_is_accepted(job: Job) -> No
     bounds = json.dumps({str(queue): [1, 10]})
     with pytest.raises(Exception, match=rf"OffsetGone.*{queue} from 3 to 10 \(the queue ends at 3\)"):
         job.read(bounds=bounds).collect()
-    rows = job.read(bounds=bounds, on_gap="skip", columns="queue,offset,value").collect()
+    rows = job.read(bounds=bounds, on_data_loss="skip", columns="queue,offset,value").collect()
     assert [row.value and bytes(row.value) for row in rows] == [b"1", b"2", None]
     assert (rows[2].queue, rows[2].offset) == (str(queue), 3)
     assert [row.gap and tuple(row.gap) for row in rows] == [None, None, (3, 10, "the queue ends at 3")]
@@ -170,7 +170,7 @@ def test_a_beginning_that_has_expired_fails_the_job_unless_that_is_accepted(job:
     with pytest.raises(Exception, match=f"OffsetGone: .*{first}") as failed:
         job.read(bounds=bounds).collect()
     assert "the oldest message there is has offset 5" in str(failed.value)
-    rows = job.read(bounds=bounds, on_gap="skip").collect()
+    rows = job.read(bounds=bounds, on_data_loss="skip").collect()
     gaps = {row.queue: (row.offset, *row.gap) for row in rows if row.gap}
     assert gaps == {
         str(first): (1, 1, 4, "the oldest message there is has offset 5"),

@@ -20,16 +20,22 @@ def read(**options: str) -> ReadOptions:
 
 
 def test_texts_become_values() -> None:
-    options = read(topics="orders, payments", columns="offset,value", on_gap="skip", range_records="7", busy_s="0.5")
+    options = read(
+        topics="orders, payments", columns="offset,value", on_data_loss="skip", range_records="7", busy_s="0.5"
+    )
     assert options.name_servers == ("127.0.0.1:9876", "[::1]:9877")
     assert options.topics == ("orders", "payments")
     assert options.columns == ("offset", "value")
-    assert (options.on_gap, options.range_records, options.busy_s) == ("skip", 7, 0.5)
+    assert (options.on_data_loss, options.range_records, options.busy_s) == ("skip", 7, 0.5)
+
+
+def test_the_former_name_of_an_option_is_read() -> None:
+    assert read(topics="orders", on_gap="skip").on_data_loss == "skip"
 
 
 def test_what_is_left_out_means_everything_and_no_loss() -> None:
     options = read(topics="orders")
-    assert (options.columns, options.on_gap) == (COLUMNS, "fail")
+    assert (options.columns, options.on_data_loss) == (COLUMNS, "fail")
     assert (options.since, options.until, options.bounds) == (None, None, ())
 
 

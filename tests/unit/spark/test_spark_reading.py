@@ -31,12 +31,14 @@ class Broker:
         server.serve_route("orders", queues=1)
         self.queues.append("orders", 0, *(b"%d" % number for number in range(100)))
 
-    def options(self, on_gap: str = "fail", **more: str) -> ReadOptions:
-        given = {"name_servers": self.server.address, "columns": "offset,value", "on_gap": on_gap}
+    def options(self, on_data_loss: str = "fail", **more: str) -> ReadOptions:
+        given = {"name_servers": self.server.address, "columns": "offset,value", "on_data_loss": on_data_loss}
         return checked(ReadOptions, given | {"topics": "orders"} | more)
 
-    def read(self, begin: int, end: int, on_gap: str = "fail", lost: str = "", **more: str) -> list[dict[str, Any]]:
-        batches = read(self.options(on_gap, **more), Piece(QUEUE, begin, end, lost))
+    def read(
+        self, begin: int, end: int, on_data_loss: str = "fail", lost: str = "", **more: str
+    ) -> list[dict[str, Any]]:
+        batches = read(self.options(on_data_loss, **more), Piece(QUEUE, begin, end, lost))
         return [row for batch in batches for row in batch.to_pylist()]
 
     def read_on(self, begin: int, end: int) -> tuple[list[int], list[tuple[int, int, str]]]:
@@ -124,7 +126,7 @@ def test_bounds_below_the_oldest_message_are_refused_or_told_before_anything_is_
     statistics(broker, 20, 100)
     bounds = json.dumps({str(QUEUE): [10, 30]})
     cause = "the oldest message there is has offset 20"
-    with pytest.raises(OffsetGone, match=rf"{QUEUE} from 10 to 20 \({cause}\).*on_gap"):
+    with pytest.raises(OffsetGone, match=rf"{QUEUE} from 10 to 20 \({cause}\).*on_data_loss"):
         planned(broker.options(topics="", bounds=bounds))
     assert planned(broker.options("skip", topics="", bounds=bounds)) == [
         Piece(QUEUE, 10, 20, cause),

@@ -19,13 +19,13 @@ QUEUE = Queue("orders", "broker-a", 0)
 ALL = "topic,queue,offset,key,tags,value,headers,timestamp,stored_at"
 
 
-def options(columns: str = ALL, on_gap: str = "fail") -> ReadOptions:
-    given = {"name_servers": "h:1", "topics": "orders", "columns": columns, "on_gap": on_gap}
+def options(columns: str = ALL, on_data_loss: str = "fail") -> ReadOptions:
+    given = {"name_servers": "h:1", "topics": "orders", "columns": columns, "on_data_loss": on_data_loss}
     return checked(ReadOptions, given)
 
 
-def decoded(messages: list[StoredMessage], columns: str = ALL, on_gap: str = "fail") -> pa.RecordBatch:
-    batch, rejects = Rows(QUEUE, options(columns, on_gap)).decoded(columns_of_messages(messages), "orders")
+def decoded(messages: list[StoredMessage], columns: str = ALL, on_data_loss: str = "fail") -> pa.RecordBatch:
+    batch, rejects = Rows(QUEUE, options(columns, on_data_loss)).decoded(columns_of_messages(messages), "orders")
     assert rejects == ()
     return batch
 
@@ -87,14 +87,14 @@ def test_a_header_that_is_no_text_is_a_damaged_message() -> None:
 
 
 def test_a_gap_is_a_row_that_says_so() -> None:
-    rows = Rows(QUEUE, options("offset,value,queue", on_gap="skip"))
+    rows = Rows(QUEUE, options("offset,value,queue", on_data_loss="skip"))
     (told,) = rows.gap(Piece(QUEUE, 3, 9, "deleted")).to_pylist()
     gap = {"begin": 3, "end": 9, "cause": "deleted"}
     assert told == {"offset": 3, "value": None, "queue": "orders/broker-a/0", "gap": gap}
-    message = decoded([stored(7, b"body")], "offset,value,queue", on_gap="skip")
+    message = decoded([stored(7, b"body")], "offset,value,queue", on_data_loss="skip")
     assert message.schema == rows.gap(Piece(QUEUE, 3, 9, "deleted")).schema
     assert message.column("gap").to_pylist() == [None]
-    assert ddl(options("offset", on_gap="skip")).endswith("`gap` struct<begin:bigint,end:bigint,cause:string>")
+    assert ddl(options("offset", on_data_loss="skip")).endswith("`gap` struct<begin:bigint,end:bigint,cause:string>")
 
 
 def test_a_schema_of_ones_own_is_refused_when_it_differs() -> None:
