@@ -22,7 +22,7 @@ from connect_core.orchestration import names
 from connect_core.service.processes import die_with
 
 if TYPE_CHECKING:
-    from connect_core.service.scheduled import Attempt, Request
+    from connect_core.service.scheduled import Request, TaskAttempt
 
 
 class Replicate(BaseOperator):
@@ -108,12 +108,12 @@ class Broken(BaseOperator):
             refuse(self.connector, _of(context), self.error)
 
 
-def attempt_from(connector: str, number: int, context: Context) -> Attempt:
+def attempt_from(connector: str, number: int, context: Context) -> TaskAttempt:
     """What Airflow knows of an attempt: by which DAG it runs, with which words of the form, for which tick."""
-    from connect_core.service.scheduled import Attempt
+    from connect_core.service.scheduled import TaskAttempt
 
     dag_id, run = context["dag"].dag_id, context["dag_run"]
-    return Attempt(
+    return TaskAttempt(
         connector=connector,
         task=number,
         of=_of(context),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from connect_core.sdk.values import Json
-    from connect_core.service.scheduled import Attempt
+    from connect_core.service.scheduled import TaskAttempt
 
 SUBMIT_CONNECTION = "waybill_submit"
 """The Airflow connection (type spark) that says where spark-submit runs the job."""
@@ -63,7 +63,7 @@ class SubmittedReplicate(SparkSubmitOperator):
         if self.alone and not summary["ranges"] and is_empty(attempt):
             raise DownstreamTasksSkipped(tasks=[names.RECONCILE])
 
-    def _submitted(self, attempt: Attempt, context: Context, result: Path) -> Json:
+    def _submitted(self, attempt: TaskAttempt, context: Context, result: Path) -> Json:
         from connect_core.service.run_report import listener
         from connect_core.service.scheduled import stream_for
 

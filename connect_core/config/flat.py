@@ -26,7 +26,7 @@ _BYTES_THROUGH = ("StringConverter", "ByteArrayConverter")
 
 
 @dataclass
-class Translated:
+class TranslatedDocument:
     """`origins` says from which flat key a native place came. Faults carry the flat key as their path."""
 
     name: str
@@ -57,7 +57,7 @@ class Translated:
 class _End:
     """One end of a document: a `FlatWriter`."""
 
-    into: Translated
+    into: TranslatedDocument
     role: Role
     system: str
     known: FlatEnd
@@ -82,7 +82,7 @@ class _End:
     def handlers(self) -> dict[str, Handler]:
         return {key: partial(self._handle, handler) for key, handler in self.known.keys.items()}
 
-    def _handle(self, handler: FlatHandler, into: Translated, key: str, value: Any) -> None:
+    def _handle(self, handler: FlatHandler, into: TranslatedDocument, key: str, value: Any) -> None:
         handler(self, key, value)
 
 
@@ -97,9 +97,9 @@ def name_for(written: Written) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", stem)[:MAX_NAME_LENGTH]
 
 
-def translate(flat: Mapping[str, Any], name: str) -> Translated:
+def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
     """The native document of a flat one. Values may be text, as in properties files."""
-    into = Translated(str(flat.get("name") or name))
+    into = TranslatedDocument(str(flat.get("name") or name))
     into.put("name", ("version",), 1)
     into.put("name", ("name",), into.name)
     found = _kind(flat, into)
@@ -120,7 +120,7 @@ def translate(flat: Mapping[str, Any], name: str) -> Translated:
     return into
 
 
-def with_lines(translated: Translated, written: Written) -> Written:
+def with_lines(translated: TranslatedDocument, written: Written) -> Written:
     """The native data, with the lines of the flat keys it came from."""
     lines = {place: line for place, key in translated.origins.items() if (line := written.lines.get((key,)))}
     return Written(translated.data, written.where, lines, written.file)
@@ -129,7 +129,7 @@ def with_lines(translated: Translated, written: Written) -> Written:
 # ---------------------------------------------------------------------------------------------------------- the class
 
 
-def _kind(flat: Mapping[str, Any], into: Translated) -> tuple[str, FlatClass] | None:
+def _kind(flat: Mapping[str, Any], into: TranslatedDocument) -> tuple[str, FlatClass] | None:
     """The system, and the class of its connectors."""
     if CLASS not in flat:
         into.refuse(CLASS, "is missing: the class says what is read and written")
@@ -150,7 +150,7 @@ def _kind(flat: Mapping[str, Any], into: Translated) -> tuple[str, FlatClass] | 
     return None
 
 
-def _ends(system: str, kind: FlatClass, into: Translated) -> tuple[_End, _End]:
+def _ends(system: str, kind: FlatClass, into: TranslatedDocument) -> tuple[_End, _End]:
     """That of the class, and the hub's."""
     hub, ends = next((one.name, one.flat_hub) for one in option_models.plugins() if one.flat_hub)
     if kind.role == "source":
@@ -166,10 +166,10 @@ def _require(end: _End, flat: Mapping[str, Any], records: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------- the flat keys
 
-Handler = Callable[[Translated, str, Any], None]
+Handler = Callable[[TranslatedDocument, str, Any], None]
 
 
-def _nothing(into: Translated, key: str, value: Any) -> None:
+def _nothing(into: TranslatedDocument, key: str, value: Any) -> None:
     """Read elsewhere."""
 
 
@@ -180,14 +180,14 @@ def _ignored(why: str) -> Handler:
 def _only(expected: str, why: str) -> Handler:
     """The key may stand there with the one value that changes nothing."""
 
-    def handle(into: Translated, key: str, value: Any) -> None:
+    def handle(into: TranslatedDocument, key: str, value: Any) -> None:
         if str(value).strip().lower() != expected:
             into.refuse(key, why)
 
     return handle
 
 
-def _max_tasks(into: Translated, key: str, value: Any) -> None:
+def _max_tasks(into: TranslatedDocument, key: str, value: Any) -> None:
     text = str(value).strip()
     if not text.isdecimal() or int(text) < 1:
         into.refuse(key, f"{value!r} is not a number of tasks, 1 or more")
@@ -195,7 +195,7 @@ def _max_tasks(into: Translated, key: str, value: Any) -> None:
         into.ignore(key, "a file connector has one task, as in RocketMQ Connect")
 
 
-def _tolerance(into: Translated, key: str, value: Any) -> None:
+def _tolerance(into: TranslatedDocument, key: str, value: Any) -> None:
     word = str(value).strip().lower()
     if word in {"none", "all"}:
         into.put(key, ("errors", "tolerance"), word)
@@ -203,14 +203,14 @@ def _tolerance(into: Translated, key: str, value: Any) -> None:
         into.refuse(key, f"{value!r} is neither none nor all")
 
 
-def _converter(into: Translated, key: str, value: Any) -> None:
+def _converter(into: TranslatedDocument, key: str, value: Any) -> None:
     if str(value).rpartition(".")[2] in _BYTES_THROUGH:
         into.ignore(key, "records pass as the bytes they are")
     else:
         into.refuse(key, f"{value!r} is not available; records pass as bytes: {' or '.join(_BYTES_THROUGH)}")
 
 
-def _encoding(into: Translated, key: str, value: Any) -> None:
+def _encoding(into: TranslatedDocument, key: str, value: Any) -> None:
     if str(value).replace("-", "").upper() != "UTF8":
         into.refuse(key, f"{value!r} is not available; records pass as the bytes they are")
     else:

@@ -38,14 +38,14 @@ def compare(sources: Sequence[Path], target: Path) -> Comparison:
 
 
 @dataclass(frozen=True)
-class Beginnings:
+class FirstLines:
     """A file that holds the first lines of each log, `lines` in all."""
 
     lines: int
     faults: tuple[str, ...]
 
 
-def compare_beginnings(sources: Sequence[Path], target: Path) -> Beginnings:
+def compare_beginnings(sources: Sequence[Path], target: Path) -> FirstLines:
     """What of `target` is not the beginning of each log, in order; a log may be cut anywhere, and nothing repeated."""
     arrived = target.read_bytes().splitlines(keepends=True)
     by_host: dict[str, list[bytes]] = defaultdict(list)
@@ -57,7 +57,7 @@ def compare_beginnings(sources: Sequence[Path], target: Path) -> Beginnings:
         if not lines or path.read_bytes().splitlines(keepends=True)[: len(lines)] != lines:
             faults.append(f"{target.name}: the {len(lines)} lines of {path.name} are not its first ones")
     faults += [f"{target.name}: {len(lines)} lines are of no log ({host!r})" for host, lines in by_host.items()]
-    return Beginnings(len(arrived), tuple(faults))
+    return FirstLines(len(arrived), tuple(faults))
 
 
 def _difference(host: str, fed: list[bytes], arrived: list[bytes]) -> str | None:

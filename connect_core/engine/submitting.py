@@ -34,7 +34,7 @@ if spec and spec.origin:
 
 
 @dataclass(frozen=True)
-class Place:
+class SubmitPlace:
     """Where a run is submitted. `spark` is the version asked for, None for any; `conf` more of Spark's settings."""
 
     home: Path
@@ -46,7 +46,7 @@ class Place:
 
 
 def run(
-    place: Place,
+    place: SubmitPlace,
     connector: str,
     *,
     engine: str | None,
@@ -76,7 +76,7 @@ def run(
         return submit.read_result(result, status, Path(log.name))
 
 
-def _spark_home(place: Place) -> Path:
+def _spark_home(place: SubmitPlace) -> Path:
     """Where the interpreter has pyspark. Raises ConfigError when it has none, VersionMismatch for another release."""
     where = str(place.python)
     try:
@@ -97,14 +97,14 @@ def _spark_home(place: Place) -> Path:
     return Path(answer["spark_home"])
 
 
-def _command(place: Place, spark_home: Path, arguments: list[str]) -> list[str]:
+def _command(place: SubmitPlace, spark_home: Path, arguments: list[str]) -> list[str]:
     settings = {**place.conf, **submit.confs(place.master, str(place.python))}
     told = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     program = str(spark_home / "bin" / "spark-submit")
     return [program, "--master", place.master, *told, str(submit.application()), *arguments]
 
 
-def _environment(place: Place, spark_home: Path) -> dict[str, str]:
+def _environment(place: SubmitPlace, spark_home: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
     return {**kept, **submit.environment(place.java, place.home, place.master), "SPARK_HOME": str(spark_home)}
 

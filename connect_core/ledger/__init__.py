@@ -13,7 +13,7 @@ from typing import Self
 from connect_core.ledger.assignments import Assignments
 from connect_core.ledger.backfills import UNFINISHED, Backfill, Backfills
 from connect_core.ledger.begun import Begun
-from connect_core.ledger.connectors import Applied, Connector, Connectors, Revision, Standing
+from connect_core.ledger.connectors import Applied, Connector, Connectors, ConnectorStanding, Revision
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.floors import FloorsBeside
 from connect_core.ledger.history import (
@@ -31,7 +31,7 @@ from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_i
 from connect_core.ledger.live import LiveRanges
 from connect_core.ledger.offsets import Offsets
 from connect_core.ledger.partitions import PartitionState, PartitionStates
-from connect_core.ledger.ranges import Ranges, Writer
+from connect_core.ledger.ranges import Ranges, TargetWriter
 from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
 from connect_core.ledger.schema import check, require_current, require_file, upgrade
@@ -44,6 +44,7 @@ __all__ = [
     "Begun",
     "CommittedOffset",
     "Connector",
+    "ConnectorStanding",
     "DeadLetter",
     "Deed",
     "FloorsBeside",
@@ -57,9 +58,8 @@ __all__ = [
     "Revision",
     "Run",
     "SettledRange",
-    "Standing",
     "StoredGap",
-    "Writer",
+    "TargetWriter",
     "check",
     "new_run_id",
     "target_lease_id",

@@ -60,7 +60,7 @@ class Revision:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ConnectorStanding:
     """What a run must know of its connector at each range boundary. `version` is that of the newest assignment."""
 
     target_state: str
@@ -136,14 +136,14 @@ class Connectors(Transactions):
         with self._read() as connection:
             return [_connector_of(row) for row in connection.execute(query)]
 
-    def standing(self, uid: str) -> Standing:
+    def standing(self, uid: str) -> ConnectorStanding:
         """Raises ConfigError for an unknown uid; a deleted connector is known."""
         with self._read() as connection:
             row = connection.execute(_STANDING, {"connector": uid}).one_or_none()
         if row is None:
             raise _unknown_uid(uid)
         state, revision, deleted_at, version = row
-        return Standing(state, revision, deleted_at is not None, version or 0)
+        return ConnectorStanding(state, revision, deleted_at is not None, version or 0)
 
     def document(self, uid: str, revision: int) -> Json:
         """One revision of a document. Raises ConfigError when there is none."""

@@ -17,7 +17,7 @@ FloorKey = tuple[str, str]
 """Partition id and target."""
 
 
-class Wanted(NamedTuple):
+class WantedMove(NamedTuple):
     """A move, and the range whose receipt wants it; `shared` when other live ranges may want the same."""
 
     range_id: int
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     shared: bool = False
 
 
-class Conflict(NamedTuple):
+class FloorConflict(NamedTuple):
     """A move that does not fit, and why."""
 
     range_id: int
@@ -50,10 +50,10 @@ def key_of(floor: Floor) -> FloorKey:
     return floor.partition_id, floor.target
 
 
-def moved(stored: Mapping[FloorKey, Floor], wanted: Iterable[Wanted]) -> tuple[list[Floor], list[Conflict]]:
+def moved(stored: Mapping[FloorKey, Floor], wanted: Iterable[WantedMove]) -> tuple[list[Floor], list[FloorConflict]]:
     """The floors as they stand after all of these moves, and the moves that do not fit."""
     floors: list[Floor] = []
-    misfits: list[Conflict] = []
+    misfits: list[FloorConflict] = []
     for key, group in groupby(sorted(wanted, key=_place), key=lambda one: key_of(one.move.floor)):
         moves = list(group)
         misfits += _misfits(stored.get(key), moves)
@@ -61,24 +61,26 @@ def moved(stored: Mapping[FloorKey, Floor], wanted: Iterable[Wanted]) -> tuple[l
     return floors, misfits
 
 
-def _place(one: Wanted) -> tuple[FloorKey, int, int, int]:
+def _place(one: WantedMove) -> tuple[FloorKey, int, int, int]:
     begin, floor = one.move
     return key_of(floor), begin, floor.position, one.range_id
 
 
-def _misfits(stored: Floor | None, moves: Sequence[Wanted]) -> Iterator[Conflict]:
+def _misfits(stored: Floor | None, moves: Sequence[WantedMove]) -> Iterator[FloorConflict]:
     """Of the moves of one floor, in the order in which they adjoin."""
     at = None if stored is None else stored.position
-    before: Wanted | None = None
+    before: WantedMove | None = None
     for one in moves:
         again = before is not None and before.shared and one.shared and one.move == before.move
         fault = "" if again else _fault(one, at, first=before is None)
         if fault:
-            yield Conflict(one.range_id, f"it moves the floor of {one.move.floor.target} {_said(one.move)}, {fault}")
+            yield FloorConflict(
+                one.range_id, f"it moves the floor of {one.move.floor.target} {_said(one.move)}, {fault}"
+            )
         at, before = one.move.floor.position, one
 
 
-def _fault(one: Wanted, at: int | None, *, first: bool) -> str:
+def _fault(one: WantedMove, at: int | None, *, first: bool) -> str:
     """Why a move does not fit a floor that stands at `at`; empty when it does."""
     begin, floor = one.move
     if floor.partition_id not in ("", one.partition_id):

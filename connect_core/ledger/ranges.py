@@ -96,7 +96,7 @@ _CLOSED_SHORT = (
 _INSERT = RANGES.insert().returning(RANGES.c.id, sort_by_parameter_order=True)
 
 
-class Writer(NamedTuple):
+class TargetWriter(NamedTuple):
     """Who has written a target that can have one writer only."""
 
     target: str
@@ -121,7 +121,7 @@ class Ranges(Transactions):
         with self._read() as connection:
             return _floors(connection, uid, stream)
 
-    def other_writers(self, uid: str, stream: str, targets: Iterable[str]) -> list[Writer]:
+    def other_writers(self, uid: str, stream: str, targets: Iterable[str]) -> list[TargetWriter]:
         """Who else has floors of one of these targets and may write it again: the live stream of each connector that
         is not deleted, and its backfills that are not over."""
         ours = sorted(targets)
@@ -134,7 +134,9 @@ class Ranges(Transactions):
         with self._read() as connection:
             rows = [row for row in connection.execute(query) if row.target in ours]
             going_on = unfinished(connection, [(row.uid, row.stream) for row in rows])
-        return sorted({Writer(row.target, row.name, row.stream) for row in rows if (row.uid, row.stream) in going_on})
+        return sorted(
+            {TargetWriter(row.target, row.name, row.stream) for row in rows if (row.uid, row.stream) in going_on}
+        )
 
     def open_ranges(self, uid: str, stream: str, partitions: Iterable[Partition] | None = None) -> list[OpenRange]:
         """Ranges that were planned and not closed, in the order of their planning; all `inherited`, with what `scan`

@@ -22,7 +22,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class SettledStretch:
+class SettledCounts:
     """A settled range by its begin and end, and what its receipt counts; `bytes_read` None: nobody knows."""
 
     begin: Place
@@ -59,7 +59,7 @@ def place_of(position: Position | None) -> Place:
     return (position.incarnation, position.offset) if position else (0, 0)
 
 
-def repeated(newest_first: Iterable[SettledStretch], before: Place, after: Place) -> Repeats:
+def repeated(newest_first: Iterable[SettledCounts], before: Place, after: Place) -> Repeats:
     """Of what was settled from `after` up to `before`. A place that several receipts cover counts once, by the newest
     of them; reading stops as soon as everything is covered."""
     receipts = records = bytes_read = 0
@@ -78,7 +78,7 @@ def repeated(newest_first: Iterable[SettledStretch], before: Place, after: Place
     return Repeats(receipts, records, bytes_read, at_most)
 
 
-def _without(stretch: tuple[Place, Place], one: SettledStretch) -> list[tuple[Place, Place]]:
+def _without(stretch: tuple[Place, Place], one: SettledCounts) -> list[tuple[Place, Place]]:
     begin, end = stretch
     if one.end <= begin or one.begin >= end or one.begin == one.end:
         return [stretch]
@@ -122,7 +122,7 @@ def _settled(uid: str, stream: str, partition: Partition, condition: sa.ColumnEl
     return sa.select(*columns, RANGES.c.run_id).where(mine, RANGES.c.state == "settled", condition)
 
 
-def _stretch_of(row: Any) -> SettledStretch:
-    return SettledStretch(
+def _stretch_of(row: Any) -> SettledCounts:
+    return SettledCounts(
         (row.incarnation, row.begin_offset), (row.incarnation, row.end_offset), row.emitted, row.bytes_read
     )

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
-from connect_core.ledger.floors import Wanted, moved
+from connect_core.ledger.floors import WantedMove, moved
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.live import merge_settled
 from connect_core.ledger.ranges import FLOOR_KEY, locked_floors, require_continuous
@@ -156,7 +156,7 @@ def _moved_of(connection: Connection, stream: str, closings: Sequence[_Closing])
     uid, moment = closings[0].row.uid, closings[0].moment
     rows = {one.row.id: one.row for one in closings}
     wanted = [
-        Wanted(one.row.id, one.row.partition_id, move, shared=one.row.planned_end >= OPEN_END)
+        WantedMove(one.row.id, one.row.partition_id, move, shared=one.row.planned_end >= OPEN_END)
         for one in closings
         for move in one.receipt.floors
     ]

@@ -39,7 +39,7 @@ class Dag:
 
 
 @dataclass(frozen=True)
-class Run:
+class DagRun:
     """One run of a DAG. Times are ISO 8601, None while it has not come that far; `state` is Airflow's word."""
 
     run_id: str
@@ -100,15 +100,15 @@ class Airflow:
 
     def trigger(
         self, dag_id: str, *, run_id: str | None = None, conf: Mapping[str, Any] | None = None, note: str | None = None
-    ) -> Run:
+    ) -> DagRun:
         """Starts a run now. With a `run_id` of your own a second call is a ConfigError, not a second run."""
         wish = {"logical_date": None, "dag_run_id": run_id, "conf": dict(conf or {}), "note": note}
         return _run(self._send("POST", f"{_path(dag_id)}/dagRuns", json=wish))
 
-    def run(self, dag_id: str, run_id: str) -> Run:
+    def run(self, dag_id: str, run_id: str) -> DagRun:
         return _run(self._send("GET", _path(dag_id, run_id)))
 
-    def runs(self, dag_id: str, *, states: Sequence[str] = (), limit: int = 20) -> list[Run]:
+    def runs(self, dag_id: str, *, states: Sequence[str] = (), limit: int = 20) -> list[DagRun]:
         """The newest first; of these states only, when some are given."""
         wish = {"order_by": "-run_after", "limit": limit, "state": list(states)}
         answer = self._send("GET", f"{_path(dag_id)}/dagRuns", params=wish)
@@ -164,8 +164,8 @@ def _dag(told: dict[str, Any]) -> Dag:
     return Dag(told["dag_id"], told["is_paused"], told["is_stale"], told["file_token"])
 
 
-def _run(told: dict[str, Any]) -> Run:
-    return Run(
+def _run(told: dict[str, Any]) -> DagRun:
+    return DagRun(
         run_id=told["dag_run_id"],
         state=told["state"],
         run_type=told["run_type"],

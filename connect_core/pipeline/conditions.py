@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from connect_core.pipeline import sql
 from connect_core.pipeline.comparing import Incomparable, Whole
-from connect_core.pipeline.fields import Column, Fields, Flags, Value
+from connect_core.pipeline.fields import Fields, FieldValues, Flags, Value
 from connect_core.pipeline.references import WRITTEN, Reference, reference
 
 FALSE, TRUE, UNKNOWN, FAILED = range(4)
@@ -131,7 +131,7 @@ class _Leaf:
 
     names: Mapping[str, Reference]
     run: sql.Evaluate
-    by_column: Callable[[Column], Codes | None]
+    by_column: Callable[[FieldValues], Codes | None]
 
     def __call__(self, fields: Fields) -> Codes:
         columns = {text: fields.column(one) for text, one in self.names.items()}
@@ -177,7 +177,7 @@ def _code(run: sql.Evaluate, values: Mapping[str, Any]) -> int:
     return UNKNOWN if result is None else int(result)
 
 
-def _by_column(part: Any) -> Callable[[Column], Codes | None]:
+def _by_column(part: Any) -> Callable[[FieldValues], Codes | None]:
     """The operation on columns that stands for a leaf of the form `name, operator, constants`."""
     kind = getattr(part, "data", "")
     children: Sequence[Any] = getattr(part, "children", ())
@@ -190,21 +190,21 @@ def _by_column(part: Any) -> Callable[[Column], Codes | None]:
     return _COLUMN_OPERATIONS.get(kind, _none)(children)
 
 
-def _none(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
+def _none(children: Sequence[Any]) -> Callable[[FieldValues], Codes | None]:
     return lambda column: None
 
 
-def _compared(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
+def _compared(children: Sequence[Any]) -> Callable[[FieldValues], Codes | None]:
     number = _number(children[2])
     return _none(children) if number is None else _numeric((str(children[1]), number))
 
 
-def _between(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
+def _between(children: Sequence[Any]) -> Callable[[FieldValues], Codes | None]:
     low, high = map(_number, children[1:])
     return _none(children) if low is None or high is None else _numeric((">=", low), ("<=", high))
 
 
-def _equal(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
+def _equal(children: Sequence[Any]) -> Callable[[FieldValues], Codes | None]:
     right = children[1]
     if getattr(right, "type", "") == "TEXT":
         return _one_of([sql.value_of(right)])
@@ -212,11 +212,11 @@ def _equal(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
     return _none(children) if number is None else _numeric(("=", number))
 
 
-def _in(children: Sequence[Any]) -> Callable[[Column], Codes | None]:
+def _in(children: Sequence[Any]) -> Callable[[FieldValues], Codes | None]:
     return _one_of([sql.value_of(one) for one in children[1:]])
 
 
-def _searched(children: Sequence[Any], holds: bool = True) -> Callable[[Column], Codes | None]:
+def _searched(children: Sequence[Any], holds: bool = True) -> Callable[[FieldValues], Codes | None]:
     """What is missing is not found, and does not count as without it either."""
     sought, search = sql.value_of(children[2]), _SEARCHES[str(children[1]).upper()]
     if not sought:
@@ -225,7 +225,7 @@ def _searched(children: Sequence[Any], holds: bool = True) -> Callable[[Column],
     return _found(lambda texts: pc.equal(search(texts, sought), holds))
 
 
-_COLUMN_OPERATIONS: Mapping[str, Callable[[Sequence[Any]], Callable[[Column], Codes | None]]] = {
+_COLUMN_OPERATIONS: Mapping[str, Callable[[Sequence[Any]], Callable[[FieldValues], Codes | None]]] = {
     "compared": _compared,
     "between": _between,
     "equal": _equal,
@@ -235,8 +235,8 @@ _COLUMN_OPERATIONS: Mapping[str, Callable[[Sequence[Any]], Callable[[Column], Co
 }
 
 
-def _numeric(*comparisons: tuple[str, float]) -> Callable[[Column], Codes | None]:
-    def run(column: Column) -> Codes | None:
+def _numeric(*comparisons: tuple[str, float]) -> Callable[[FieldValues], Codes | None]:
+    def run(column: FieldValues) -> Codes | None:
         numbers = column.numbers
         if numbers is None:
             return None
@@ -248,8 +248,8 @@ def _numeric(*comparisons: tuple[str, float]) -> Callable[[Column], Codes | None
     return run
 
 
-def _one_of(wanted: Sequence[str]) -> Callable[[Column], Codes | None]:
-    def run(column: Column) -> Codes | None:
+def _one_of(wanted: Sequence[str]) -> Callable[[FieldValues], Codes | None]:
+    def run(column: FieldValues) -> Codes | None:
         if column.encoded is None:
             return None
         indices = column.encoded[1]
@@ -262,17 +262,17 @@ def _one_of(wanted: Sequence[str]) -> Callable[[Column], Codes | None]:
     return run
 
 
-def _known(column: Column, holds: Flags) -> Codes:
+def _known(column: FieldValues, holds: Flags) -> Codes:
     codes: Codes = holds.view(np.int8)
     if column.some_missing:
         codes[column.missing] = UNKNOWN
     return codes
 
 
-def _found(search: Callable[[pa.Array], pa.Array]) -> Callable[[Column], Codes | None]:
+def _found(search: Callable[[pa.Array], pa.Array]) -> Callable[[FieldValues], Codes | None]:
     """`search` is asked once of each different text. False for what is missing."""
 
-    def run(column: Column) -> Codes | None:
+    def run(column: FieldValues) -> Codes | None:
         if column.encoded is None:
             return None
         texts, indices = column.encoded

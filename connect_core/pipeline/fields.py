@@ -29,7 +29,7 @@ _EXACT = 1 << 53
 """Whole numbers up to here are the same as floating-point numbers."""
 
 
-class Column:
+class FieldValues:
     """One value for each row."""
 
     def __init__(self, values: Sequence[Value] | pa.Array) -> None:
@@ -98,16 +98,16 @@ class Fields:
 
     def __init__(self, records: pa.RecordBatch) -> None:
         self._records = records
-        self._columns: dict[Reference, Column] = {}
+        self._columns: dict[Reference, FieldValues] = {}
         self.memory: dict[Any, Any] = {}
         """What somebody has worked out of these fields and may need again."""
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def column(self, wanted: Reference) -> Column:
+    def column(self, wanted: Reference) -> FieldValues:
         if wanted not in self._columns:
-            self._columns[wanted] = Column(_MAKERS[wanted.kind](self, wanted))
+            self._columns[wanted] = FieldValues(_MAKERS[wanted.kind](self, wanted))
         return self._columns[wanted]
 
     @cached_property

@@ -21,7 +21,7 @@ from paho.mqtt.matcher import MQTTMatcher
 
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.fields import Fields
-from connect_core.pipeline.templates import Template, template
+from connect_core.pipeline.templates import FieldTemplate, template
 from connect_core.sdk.records import value_lengths
 
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
@@ -34,7 +34,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Rule:
+class CompiledRule:
     """`filter` and `when` hold for any record when they are empty; what is None stays as the record has it."""
 
     name: str
@@ -59,7 +59,7 @@ class Rules:
     """Those that are enabled, in order."""
 
     def __init__(self, written: Sequence[Mapping[str, str]]) -> None:
-        self.rules = [Rule(**one) for one in written]
+        self.rules = [CompiledRule(**one) for one in written]
         self._by_topic = _TopicTable([rule.filter for rule in self.rules])
         self._unfiltered = [place for place, rule in enumerate(self.rules) if not rule.filter]
         self._conditions = sorted({rule.when for rule in self.rules if rule.when})
@@ -132,7 +132,7 @@ class _Setting:
         templates = [None if text is None else template(text) for text in texts]
         self._kept = np.array([one is None for one in templates])
         self._fixed = pa.array([one and one.fixed for one in templates], pa.string())
-        self._by_template: dict[Template, NDArray[np.bool_]] = {}
+        self._by_template: dict[FieldTemplate, NDArray[np.bool_]] = {}
         for place, one in enumerate(templates):
             if one is not None and one.fixed is None:
                 self._by_template.setdefault(one, np.zeros(len(texts), dtype=np.bool_))[place] = True

@@ -19,7 +19,7 @@ _PIECE = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<name>(?:'[^']*'|[^{}'])*)\}|(?P
 
 
 @dataclass(frozen=True)
-class Template:
+class FieldTemplate:
     pieces: tuple[str | Reference, ...]
 
     @property
@@ -40,7 +40,7 @@ class Template:
 
 
 @cache
-def template(text: str) -> Template:
+def template(text: str) -> FieldTemplate:
     """Raises ValueError for a place that names nothing, and for a brace that stands alone."""
     pieces: list[str | Reference] = []
     for found in _PIECE.finditer(text):
@@ -50,4 +50,4 @@ def template(text: str) -> Template:
             pieces.append(reference(found["name"]))
         else:
             pieces.append(found["brace"][0] if found["brace"] else found["plain"])
-    return Template(tuple(pieces))
+    return FieldTemplate(tuple(pieces))

@@ -27,17 +27,18 @@ from connect_core.rocketmq.errors import (
 from connect_core.rocketmq.options import ClientOptions
 from connect_core.rocketmq.pulling import PullResult, PullStatus
 from connect_core.rocketmq.queues import GroupProgress, Queue, QueueBounds
-from connect_core.rocketmq.reading import MissingRange, QueueReader, Slice, StoredSlice
+from connect_core.rocketmq.reading import MissingRange, QueueReader, QueueSlice, StoredSlice
 from connect_core.rocketmq.sending import Acknowledged, BatchSender, StoreStatus
 from connect_core.rocketmq.topics import TopicConfig
 from connect_core.rocketmq.waiting import wait_for_any
-from connect_core.rocketmq.wire.batch_entries import Batch, Entry, encode_batch, encode_batches
+from connect_core.rocketmq.wire.batch_entries import Batch, BatchEntry, encode_batch, encode_batches
 from connect_core.rocketmq.wire.signing import Credentials
 from connect_core.rocketmq.wire.stored_message import StoredMessage
 
 __all__ = [
     "Acknowledged",
     "Batch",
+    "BatchEntry",
     "BatchSender",
     "BrokerBusy",
     "BrokerFault",
@@ -45,7 +46,6 @@ __all__ = [
     "ClientOptions",
     "ConnectionLost",
     "Credentials",
-    "Entry",
     "GroupMissing",
     "GroupProgress",
     "InvalidRequest",
@@ -60,9 +60,9 @@ __all__ = [
     "Queue",
     "QueueBounds",
     "QueueReader",
+    "QueueSlice",
     "RouteStale",
     "SendUnknown",
-    "Slice",
     "StoreStatus",
     "StoredMessage",
     "StoredSlice",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 
-from connect_core.rocketmq.connection import Connection, Pending, Purpose
+from connect_core.rocketmq.connection import BrokerConnection, Pending, Purpose
 from connect_core.rocketmq.errors import ConnectionLost
 from connect_core.rocketmq.options import ClientOptions
 from connect_core.rocketmq.wire.commands import ResponseCode
@@ -26,7 +26,7 @@ class Channel:
         self._options = options
         self._purpose = purpose
         self._credentials = options.credentials if signs else None
-        self._connection: Connection | None = None
+        self._connection: BrokerConnection | None = None
         self._lock = threading.Lock()
 
     def ask(self, command: Command, deadline: float) -> Asked:
@@ -54,10 +54,10 @@ class Channel:
                 self._connection.close()
             self._connection = None
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> BrokerConnection:
         with self._lock:
             if self._connection is None or not self._connection.usable:
-                self._connection = Connection(self.address, self._options, self._purpose)
+                self._connection = BrokerConnection(self.address, self._options, self._purpose)
             return self._connection
 
     def _sign(self, command: Command) -> Command:

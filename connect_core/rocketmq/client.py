@@ -11,7 +11,7 @@ from connect_core.rocketmq.brokers import Brokers
 from connect_core.rocketmq.errors import PermissionRefused
 from connect_core.rocketmq.groups import Groups
 from connect_core.rocketmq.network import Network
-from connect_core.rocketmq.offsets import Offsets
+from connect_core.rocketmq.offsets import QueueOffsets
 from connect_core.rocketmq.options import ClientOptions
 from connect_core.rocketmq.pulling import DEFAULT_GROUP, MAX_MESSAGES, PullResult, pull
 from connect_core.rocketmq.queues import Queue
@@ -22,7 +22,7 @@ from connect_core.rocketmq.topics import Topics
 
 class Client:
     topics: Topics
-    offsets: Offsets
+    offsets: QueueOffsets
     groups: Groups
     brokers: Brokers
 
@@ -30,7 +30,7 @@ class Client:
         """Connects nowhere: connections are made when they are needed."""
         self._network = Network(options)
         self.topics = Topics(self._network)
-        self.offsets = Offsets(self._network, self.topics)
+        self.offsets = QueueOffsets(self._network, self.topics)
         self.groups = Groups(self._network, self.topics)
         self.brokers = Brokers(self._network)
         self._barrier = Barrier(self._network, self.topics, self.groups)

@@ -26,7 +26,7 @@ from connect_core.rocketmq.errors import ConnectionLost, NoAnswer, forbids
 from connect_core.rocketmq.options import ClientOptions, split_address
 from connect_core.rocketmq.wire.commands import ResponseCode
 from connect_core.rocketmq.wire.header import Command
-from connect_core.rocketmq.wire.session import Event, Reply, Session, answer
+from connect_core.rocketmq.wire.session import Event, Reply, WireSession, answer
 
 _CHUNK_BYTES = 128 * 1024
 _LINGER_OFF = struct.pack("ii", 1, 0)
@@ -42,9 +42,9 @@ class Purpose(enum.Enum):
 
 
 class Pending:
-    """A request that is under way. Made by `Connection.submit`; any one thread may wait for it."""
+    """A request that is under way. Made by `BrokerConnection.submit`; any one thread may wait for it."""
 
-    def __init__(self, connection: Connection, deadline: float) -> None:
+    def __init__(self, connection: BrokerConnection, deadline: float) -> None:
         self._connection = connection
         self._deadline = deadline
         self.outcome: Command | ConnectionLost | None = None
@@ -66,7 +66,7 @@ class Pending:
         return self.outcome
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> BrokerConnection:
         return self._connection
 
     def postpone(self, deadline: float) -> None:
@@ -78,7 +78,7 @@ class Pending:
         self._connection.forget(self)
 
 
-class Connection:
+class BrokerConnection:
     """Open from the start. Thread-safe."""
 
     def __init__(self, address: str, options: ClientOptions, purpose: Purpose) -> None:
@@ -86,7 +86,7 @@ class Connection:
         self.address = address
         self._socket = _open(address, options, purpose)
         self._who = f"as user {options.credentials.access_key}" if options.credentials else "without a user"
-        self._session = Session(max_frame_bytes=options.max_frame_bytes)
+        self._session = WireSession(max_frame_bytes=options.max_frame_bytes)
         self._pending: dict[int, Pending] = {}
         self._state = threading.Condition()
         self._reading = False

@@ -21,7 +21,7 @@ from connect_core.rocketmq.wire.route import decode_queue_table
 _FIGURES = ("minOffset", "maxOffset", "lastUpdateTimestamp")
 
 
-class Offsets:
+class QueueOffsets:
     """Part of `Client`. Brokers answer 0 for a queue that does not exist: take queues from `Topics.read_queues`."""
 
     def __init__(self, network: Network, topics: Topics) -> None:

@@ -34,7 +34,7 @@ class MissingRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class QueueSlice:
     """The next part of a queue: every offset of [`begin`, `end`) is in `messages` or in `missing`, both in order.
 
     Empty (`begin == end`) only from a following reader, when nothing came for a while.
@@ -93,7 +93,7 @@ class QueueReader:
         self._backoff = Backoff(deadline)
         self._reset_seen = False
 
-    def __iter__(self) -> Generator[Slice, None, None]:
+    def __iter__(self) -> Generator[QueueSlice, None, None]:
         for part in self.stored():
             yield self._decoded(part)
 
@@ -209,14 +209,14 @@ class QueueReader:
             )
         self._reset_seen = answer.status is PullStatus.RESET
 
-    def _decoded(self, part: StoredSlice) -> Slice:
+    def _decoded(self, part: StoredSlice) -> QueueSlice:
         if not part.data:
             missing = (MissingRange(part.begin, part.end, part.cause),) if part.cause else ()
-            return Slice(part.begin, part.end, [], missing)
+            return QueueSlice(part.begin, part.end, [], missing)
         messages = decode_messages(bytes(part.data), decompress, part.begin)
         if messages and messages[-1].queue_offset >= part.end:
             messages = [message for message in messages if message.queue_offset < part.end]
-        return Slice(part.begin, part.end, messages, _holes(self.queue, messages, part.begin, part.end))
+        return QueueSlice(part.begin, part.end, messages, _holes(self.queue, messages, part.begin, part.end))
 
 
 def _stored(answer: PullAnswer, end: int) -> StoredSlice:

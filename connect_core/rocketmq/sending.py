@@ -26,7 +26,7 @@ from connect_core.rocketmq.errors import (
 )
 from connect_core.rocketmq.network import Network, command
 from connect_core.rocketmq.queues import Queue
-from connect_core.rocketmq.wire.batch_entries import Batch, Entry
+from connect_core.rocketmq.wire.batch_entries import Batch, BatchEntry
 from connect_core.rocketmq.wire.commands import RequestCode, SendRequest, SendResponse
 from connect_core.rocketmq.wire.fields import from_fields
 from connect_core.rocketmq.wire.header import Command
@@ -82,12 +82,12 @@ class BatchSender:
         self._over = False
 
     def submit(
-        self, batch: Batch | Entry, *, deadline: float, sys_flag: int = 0, born_timestamp_ms: int | None = None
+        self, batch: Batch | BatchEntry, *, deadline: float, sys_flag: int = 0, born_timestamp_ms: int | None = None
     ) -> Acknowledged | None:
         """Waits for the batch that is outstanding (its acknowledgement is the result), then hands this one over.
 
-        An `Entry` goes as a single message: its body may be as long as a whole batch otherwise. The broker reads its
-        properties (UTF-8), and stores them in another order. It must have a body.
+        A `BatchEntry` goes as a single message: its body may be as long as a whole batch otherwise. The broker reads
+        its properties (UTF-8), and stores them in another order. It must have a body.
 
         `sys_flag` may say how all bodies of the batch are compressed (bits 0x701); the born time is now by default.
         Raises what `finish` raises, about the batch before; and `Unreachable` when this one could not leave: then it

@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 
 from connect_core.rocketmq.testing import Link, ScriptedServer, reply
-from connect_core.rocketmq.wire.batch_entries import Entry, decode_entries
+from connect_core.rocketmq.wire.batch_entries import BatchEntry, decode_entries
 from connect_core.rocketmq.wire.commands import (
     PULL_SUSPENDS,
     OffsetResponse,
@@ -61,7 +61,7 @@ class MemoryQueues:
 
     def append_with(self, topic: str, queue_id: int, properties: bytes, *bodies: bytes) -> None:
         """Messages that all have these properties."""
-        self._store((topic, queue_id), [Entry(0, body, properties) for body in bodies], 0)
+        self._store((topic, queue_id), [BatchEntry(0, body, properties) for body in bodies], 0)
 
     def expire(self, topic: str, queue_id: int, begin: int) -> None:
         """Everything below that offset is gone, as after retention."""
@@ -84,7 +84,7 @@ class MemoryQueues:
     def send(self, request: Command, link: Link) -> None:
         """Stores a batch, or one message, and acknowledges it."""
         wanted = from_fields(SendRequest, request.fields)
-        single = Entry(wanted.flag, bytes(request.body), wanted.properties.encode())
+        single = BatchEntry(wanted.flag, bytes(request.body), wanted.properties.encode())
         entries = decode_entries(bytes(request.body)) if wanted.batch else [single]
         first = self._store((wanted.topic, wanted.queue_id), entries, wanted.system_flag)
         reply(fields=to_fields(SendResponse(wanted.queue_id, first, "0")))(request, link)
@@ -140,7 +140,7 @@ class MemoryQueues:
         stored = [message for message in self._messages[key] if message.queue_offset >= wanted.offset]
         return stored[: min(self._cap, wanted.max_messages)]
 
-    def _store(self, key: _Key, entries: list[Entry], sys_flag: int) -> int:
+    def _store(self, key: _Key, entries: list[BatchEntry], sys_flag: int) -> int:
         with self._changed:
             first = self._ends[key]
             for offset, entry in enumerate(entries, first):
@@ -150,7 +150,7 @@ class MemoryQueues:
             return first
 
 
-def _stored(key: _Key, offset: int, entry: Entry, sys_flag: int) -> StoredMessage:
+def _stored(key: _Key, offset: int, entry: BatchEntry, sys_flag: int) -> StoredMessage:
     topic, queue_id = key
     return StoredMessage(
         total_size=0,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from connect_core.errors import WaybillError
-from connect_core.rocketmq.connection import Connection, Pending
+from connect_core.rocketmq.connection import BrokerConnection, Pending
 from connect_core.rocketmq.reading import QueueReader
 
 _TURN_S = 0.002
@@ -17,7 +17,7 @@ def wait_for_any(readers: Sequence[QueueReader], until: float) -> None:
     """Returns when one of them has an answer for `arrived` to look at, or something to raise, or at that moment
     (monotonic)."""
     while time.monotonic() < until:
-        waiting: dict[Connection, list[Pending]] = {}
+        waiting: dict[BrokerConnection, list[Pending]] = {}
         for reader in readers:
             try:
                 under_way = reader.pull()

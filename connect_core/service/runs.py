@@ -12,7 +12,7 @@ from pathlib import Path
 from connect_core import engine
 from connect_core.config import EngineOptions, Settings, engine_for
 from connect_core.engine import submitting
-from connect_core.engine.submitting import Place
+from connect_core.engine.submitting import SubmitPlace
 from connect_core.errors import Unreachable
 from connect_core.ledger import Connector
 from connect_core.replication.backfill.run import context_of_stream
@@ -82,10 +82,10 @@ def _run_here(wanted: EngineOptions, opened: AtWork, connector: Connector, how: 
         return reported(run_connector(context), seconds=0)
 
 
-def _submitted_at(wanted: EngineOptions, settings: Settings, home: Path) -> Place:
+def _submitted_at(wanted: EngineOptions, settings: Settings, home: Path) -> SubmitPlace:
     from connect_core.stack import jars, java
 
-    return Place(
+    return SubmitPlace(
         home=home,
         java=java.find(jars.cache_folder()).resolve(),
         master=wanted.master or settings.submit_master,

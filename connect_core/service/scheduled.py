@@ -28,9 +28,9 @@ from connect_core.service.run_report import lines, reported, total
 from connect_core.systems import SYSTEMS
 
 __all__ = [
-    "Attempt",
     "Moved",
     "Request",
+    "TaskAttempt",
     "engine_of",
     "is_empty",
     "lost_attempts",
@@ -45,7 +45,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Attempt:
+class TaskAttempt:
     """One attempt of one task of an Airflow run. `of` is the same for all attempts of all tasks of that run. What is
     asked for is a backfill with its `request`, the backfill of a `tick` of the schedule, or else the live stream."""
 
@@ -68,7 +68,7 @@ class Moved:
 
 
 def replicate(
-    attempt: Attempt, remote: Callable[[], str], halted: Callable[[], str], listener: RunListener
+    attempt: TaskAttempt, remote: Callable[[], str], halted: Callable[[], str], listener: RunListener
 ) -> Moved | None:
     """Runs the task; None when there is nothing for it to do: partitions are shared by fewer tasks, or nothing is there
     that the backfill could move. `remote` gives the engine's address when one is needed; `halted` says why to end at
@@ -121,7 +121,7 @@ def engine_of(connector: str) -> EngineOptions:
         return engine_for(ledger.connector(connector).document, settings, home)
 
 
-def stream_for(attempt: Attempt, listener: RunListener) -> str | None:
+def stream_for(attempt: TaskAttempt, listener: RunListener) -> str | None:
     """The stream that a driver elsewhere is to work on: a backfill is begun here. None when it has nothing to move."""
     with working() as (ledger, settings, home):
         connector = ledger.connector(attempt.connector)
@@ -151,7 +151,7 @@ def what_it_moves(connector: str, stored: Backfill) -> str:
     )
 
 
-def _request(attempt: Attempt, connector: Connector) -> Request | None:
+def _request(attempt: TaskAttempt, connector: Connector) -> Request | None:
     if attempt.tick is None:
         return attempt.request
     schedule = load_document(connector.document, f"connector {connector.name}").schedule
@@ -178,7 +178,7 @@ def since_the_tick_before(schedule: Schedule, tick: datetime) -> Moments:
     return Moments(before, tick)
 
 
-def lost_attempts(ledger: Ledger, connector: Connector, attempt: Attempt) -> Iterator[str]:
+def lost_attempts(ledger: Ledger, connector: Connector, attempt: TaskAttempt) -> Iterator[str]:
     """What became of the earlier attempts of this task in the same Airflow run, a sentence each."""
     for run in ledger.runs_of(connector.uid, attempt.of):
         if run.task == attempt.task:
@@ -194,7 +194,7 @@ def _end_of(run: Run) -> str:
     return f"failed: {run.failure.kind}: {run.failure.what}{where}"
 
 
-def reconcile(ledger: Ledger, connector: Connector, attempt: Attempt) -> Json:
+def reconcile(ledger: Ledger, connector: Connector, attempt: TaskAttempt) -> Json:
     """The sum of the receipts of an Airflow run, whatever task of it the attempt is of. Raises DataError when an
     identity does not hold in one of them, when two that should adjoin do not, or when its backfill is not done though
     its tasks are."""
@@ -222,18 +222,18 @@ def reconcile(ledger: Ledger, connector: Connector, attempt: Attempt) -> Json:
     }
 
 
-def is_empty(attempt: Attempt) -> bool:
+def is_empty(attempt: TaskAttempt) -> bool:
     """Whether there is nothing to reconcile: no attempt of the Airflow run has settled anything, and nothing is left of
     the backfill that it is of, if any."""
     with working() as (ledger, _, _):
         return _is_empty(ledger, ledger.connector(attempt.connector), attempt)
 
 
-def _is_empty(ledger: Ledger, connector: Connector, attempt: Attempt) -> bool:
+def _is_empty(ledger: Ledger, connector: Connector, attempt: TaskAttempt) -> bool:
     return _left(ledger, connector, attempt) is None and not ledger.ranges_of_run(connector.uid, attempt.of)
 
 
-def _left(ledger: Ledger, connector: Connector, attempt: Attempt) -> Backfill | None:
+def _left(ledger: Ledger, connector: Connector, attempt: TaskAttempt) -> Backfill | None:
     """The backfill that is asked for, when it is not done: the DAG may have fewer tasks than the partitions are shared
     by, and a task that has none of them ends well."""
     asked = Request(id=_tick_id(attempt.tick)) if attempt.tick else attempt.request

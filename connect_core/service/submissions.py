@@ -15,7 +15,7 @@ from connect_core.engine.driver import this_process
 from connect_core.sdk.values import Json
 
 if TYPE_CHECKING:
-    from connect_core.service.scheduled import Attempt
+    from connect_core.service.scheduled import TaskAttempt
 
 _FAILED = 1
 """How a spark-submit ends whose application did not end well."""
@@ -40,7 +40,7 @@ def application() -> Path:
     return submit.application()
 
 
-def submission(attempt: Attempt, stream: str, *, master: str, java: Path, home: Path, result: Path) -> Submission:
+def submission(attempt: TaskAttempt, stream: str, *, master: str, java: Path, home: Path, result: Path) -> Submission:
     """For one attempt of a task. The run ends with this process. `java` is the program to start."""
     from connect_core.service.scheduled import engine_of
 

@@ -66,7 +66,7 @@ class RocketMQReader(DataSourceReader):  # type: ignore[misc]
 
 
 @dataclass
-class Written(WriterCommitMessage):  # type: ignore[misc]
+class TaskWritten(WriterCommitMessage):  # type: ignore[misc]
     """What one task has written: messages by queue."""
 
     by_queue: Mapping[str, int]
@@ -78,14 +78,14 @@ class RocketMQWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self._columns = columns
         self._job = job
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         options = checked(WriteOptions, self._options)
         partition = TaskContext.get().partitionId()
-        return Written(writing.write(options, self._columns, iterator, self._job, partition))
+        return TaskWritten(writing.write(options, self._columns, iterator, self._job, partition))
 
-    def commit(self, parts: Sequence[Written]) -> None:
+    def commit(self, parts: Sequence[TaskWritten]) -> None:
         log.info("written: %s", writing.summary(part.by_queue for part in parts))
 
-    def abort(self, parts: Sequence[Written | None]) -> None:
+    def abort(self, parts: Sequence[TaskWritten | None]) -> None:
         told = writing.summary(part.by_queue for part in parts if part)
         log.warning("the job failed, and what it has written stays; its finished tasks: %s", told)

@@ -17,7 +17,7 @@ from connect_core.config.faults import model_faults
 from connect_core.config.references import reveal
 from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue
-from connect_core.spark.ranges import Wanted
+from connect_core.spark.ranges import ReadRange
 from connect_core.systems.rocketmq.clusters import ClusterOptions, as_list
 from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 from connect_core.systems.rocketmq.options import TargetTopic, Topic
@@ -27,7 +27,7 @@ COLUMNS = ("topic", "queue", "offset", "key", "tags", "value", "headers", "times
 _AS_BOUNDS = 'write {"topic/broker/queueId": [begin, end], …}; null is the oldest, or the end when Spark plans'
 
 
-def parse_bounds(text: str) -> tuple[Wanted, ...]:
+def parse_bounds(text: str) -> tuple[ReadRange, ...]:
     """Bounds by queue, as JSON. Raises ValueError."""
     try:
         given = json.loads(text, object_pairs_hook=_without_repeats)
@@ -35,7 +35,7 @@ def parse_bounds(text: str) -> tuple[Wanted, ...]:
         raise ValueError(f"is not JSON: {_AS_BOUNDS}") from None
     if not isinstance(given, dict) or not given:
         raise ValueError(f"names no queue: {_AS_BOUNDS}")
-    return tuple(Wanted(_queue(name), *_pair(name, pair)) for name, pair in given.items())
+    return tuple(ReadRange(_queue(name), *_pair(name, pair)) for name, pair in given.items())
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -103,7 +103,7 @@ class ReadOptions(_Options):
     topics: Annotated[tuple[Topic, ...], BeforeValidator(as_list)] = Field(
         default=(), description="Topics to read, every queue of them", examples=["orders, payments"]
     )
-    bounds: Annotated[tuple[Wanted, ...], BeforeValidator(_bounds)] = Field(
+    bounds: Annotated[tuple[ReadRange, ...], BeforeValidator(_bounds)] = Field(
         default=(),
         description="Instead of `topics`: the queues to read, each from an offset (included) to another (excluded), as "
         "JSON. `null` is the oldest there is, or the end when Spark plans",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from connect_core.rocketmq import Queue, QueueBounds
 
 
-class Wanted(NamedTuple):
+class ReadRange(NamedTuple):
     """Offsets `[begin, end)` of a queue; None: from the oldest there is, to the end there is."""
 
     queue: Queue
@@ -22,7 +22,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Piece:
+class ReadPiece:
     """Offsets `[begin, end)` of a queue: what one task reads. With a cause in `lost` there is nothing to be read."""
 
     queue: Queue
@@ -31,18 +31,20 @@ class Piece:
     lost: str = ""
 
 
-def pieces(wanted: Wanted, seen: QueueBounds, most: int) -> Iterator[Piece]:
+def pieces(wanted: ReadRange, seen: QueueBounds, most: int) -> Iterator[ReadPiece]:
     """In the order of their offsets; no readable piece has more than `most`."""
     begin, end = _range(wanted, seen)
     behind = max(begin, seen.end)
     if begin < min(end, seen.begin):
-        yield Piece(wanted.queue, begin, min(end, seen.begin), f"the oldest message there is has offset {seen.begin}")
-    yield from _cut(Piece(wanted.queue, max(begin, seen.begin), min(end, seen.end)), most)
+        yield ReadPiece(
+            wanted.queue, begin, min(end, seen.begin), f"the oldest message there is has offset {seen.begin}"
+        )
+    yield from _cut(ReadPiece(wanted.queue, max(begin, seen.begin), min(end, seen.end)), most)
     if begin > seen.end or end > seen.end:
-        yield Piece(wanted.queue, behind, max(behind, end), f"the queue ends at {seen.end}")
+        yield ReadPiece(wanted.queue, behind, max(behind, end), f"the queue ends at {seen.end}")
 
 
-def _range(wanted: Wanted, seen: QueueBounds) -> tuple[int, int]:
+def _range(wanted: ReadRange, seen: QueueBounds) -> tuple[int, int]:
     """What is not said is there, so that only what is said can be lost."""
     begin, end = wanted.begin, wanted.end
     if begin is None:
@@ -50,9 +52,9 @@ def _range(wanted: Wanted, seen: QueueBounds) -> tuple[int, int]:
     return begin, seen.end if end is None else end
 
 
-def _cut(piece: Piece, most: int) -> Iterator[Piece]:
+def _cut(piece: ReadPiece, most: int) -> Iterator[ReadPiece]:
     length = piece.end - piece.begin
     count = -(-length // most) if length > 0 else 0
     places = [piece.begin + length * index // count for index in range(count + 1)] if count else []
     for begin, end in pairwise(places):
-        yield Piece(piece.queue, begin, end)
+        yield ReadPiece(piece.queue, begin, end)

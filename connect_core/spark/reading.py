@@ -18,7 +18,7 @@ from connect_core.rocketmq import Client, Queue, QueueBounds
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Pins, Range
 from connect_core.spark.options import ReadOptions
-from connect_core.spark.ranges import Piece, Wanted, pieces
+from connect_core.spark.ranges import ReadPiece, ReadRange, pieces
 from connect_core.spark.rows import Rows
 from connect_core.systems.rocketmq.finding import wait_until_visible
 from connect_core.systems.rocketmq.gathering import Gathering
@@ -33,7 +33,7 @@ _NO_PINS = Pins(0, "", {}, "")
 Seen = Mapping[Queue, QueueBounds]
 
 
-def planned(options: ReadOptions) -> list[Piece]:
+def planned(options: ReadOptions) -> list[ReadPiece]:
     """What the tasks read, queue by queue. Raises OffsetGone when some of what is wanted is gone, unless that is
     accepted: then there is a piece that says so."""
     with Client(options.client_options()) as client:
@@ -46,7 +46,7 @@ def planned(options: ReadOptions) -> list[Piece]:
     return [*doubts, *found]
 
 
-def read(options: ReadOptions, piece: Piece) -> Iterator[pa.RecordBatch]:
+def read(options: ReadOptions, piece: ReadPiece) -> Iterator[pa.RecordBatch]:
     """The messages of one piece in order, as batches of the data source's columns."""
     rows = Rows(piece.queue, options)
     if piece.lost:
@@ -59,7 +59,7 @@ def read(options: ReadOptions, piece: Piece) -> Iterator[pa.RecordBatch]:
 class _PieceReading:
     """One piece on its way through one task. `position` is the next offset."""
 
-    def __init__(self, client: Client, options: ReadOptions, piece: Piece, rows: Rows) -> None:
+    def __init__(self, client: Client, options: ReadOptions, piece: ReadPiece, rows: Rows) -> None:
         self._client = client
         self._options = options
         self._piece = piece
@@ -99,7 +99,7 @@ class _PieceReading:
         if len(batch.records):
             yield batch.records
         for reject in batch.rejects:
-            damaged = Piece(self._piece.queue, reject.offset, reject.offset + 1, reject.message)
+            damaged = ReadPiece(self._piece.queue, reject.offset, reject.offset + 1, reject.message)
             if self._options.on_data_loss == "fail":
                 raise DataError(
                     f"A message cannot be decoded: {reject.message}",
@@ -109,7 +109,7 @@ class _PieceReading:
             yield _told(self._rows, damaged)
 
     def _lost(self, end: int, cause: str) -> pa.RecordBatch:
-        lost = Piece(self._piece.queue, self._position, end, cause)
+        lost = ReadPiece(self._piece.queue, self._position, end, cause)
         if self._options.on_data_loss == "fail":
             raise _gone([lost])
         self._position = end
@@ -124,14 +124,14 @@ def _seen(client: Client, options: ReadOptions) -> Seen:
     return {queue: seen for topic in topics for queue, seen in client.offsets.bounds(topic).items()}
 
 
-def _wanted(client: Client, options: ReadOptions, seen: Seen) -> tuple[Sequence[Wanted], Sequence[Piece]]:
+def _wanted(client: Client, options: ReadOptions, seen: Seen) -> tuple[Sequence[ReadRange], Sequence[ReadPiece]]:
     """What to read, and what may have been lost of it already, which nobody can know."""
     if options.bounds:
         _check_known([one.queue for one in options.bounds], seen)
         return options.bounds, ()
     begins = {queue: _at(client, queue, one, options.since, one.begin) for queue, one in seen.items()}
     ends = {queue: _at(client, queue, one, options.until, one.end) for queue, one in seen.items()}
-    wanted = [Wanted(queue, begins[queue], max(begins[queue], ends[queue])) for queue in seen]
+    wanted = [ReadRange(queue, begins[queue], max(begins[queue], ends[queue])) for queue in seen]
     return wanted, _doubts(wanted, seen) if options.since else ()
 
 
@@ -141,12 +141,14 @@ def _at(client: Client, queue: Queue, seen: QueueBounds, moment: datetime | None
     return first_stored_at(client, queue, seen.begin, seen.end, math.ceil(moment.timestamp() * 1000))
 
 
-def _doubts(wanted: Sequence[Wanted], seen: Seen) -> list[Piece]:
+def _doubts(wanted: Sequence[ReadRange], seen: Seen) -> list[ReadPiece]:
     """Where the oldest messages left are of the time that is asked for, older ones of that time may be gone. A queue
     with nothing of that time tells nothing, unless none has anything."""
     some = {one.queue for one in wanted if one.begin != one.end}
     return [
-        Piece(one.queue, 0, seen[one.queue].begin, "deleted; messages of the time asked for may have been among them")
+        ReadPiece(
+            one.queue, 0, seen[one.queue].begin, "deleted; messages of the time asked for may have been among them"
+        )
         for one in wanted
         if 0 < seen[one.queue].begin == one.begin and (one.queue in some or not some)
     ]
@@ -162,17 +164,17 @@ def _check_known(queues: Sequence[Queue], seen: Seen) -> None:
         raise ConfigError("The bounds name queues that the topics do not have", faults=tuple(faults))
 
 
-def _gone(lost: Sequence[Piece]) -> OffsetGone:
+def _gone(lost: Sequence[ReadPiece]) -> OffsetGone:
     told = "; ".join(f"{piece.queue} from {piece.begin} to {piece.end} ({piece.lost})" for piece in lost)
     return OffsetGone(f"Messages cannot be read: {told}", next_step=_ACCEPT)
 
 
-def _told(rows: Rows, lost: Piece) -> pa.RecordBatch:
+def _told(rows: Rows, lost: ReadPiece) -> pa.RecordBatch:
     log.warning("messages cannot be read: %s from %d to %d (%s)", lost.queue, lost.begin, lost.end, lost.lost)
     return rows.gap(lost)
 
 
-def _range(piece: Piece, begin: int) -> Range:
+def _range(piece: ReadPiece, begin: int) -> Range:
     """As the source gathers one: without a limit but its end."""
     partition = Partition(str(piece.queue))
     return Range(LIVE, partition, 0, 0, begin, piece.end, piece.end - begin, _NO_BYTE_LIMIT, {}, _NO_PINS)

@@ -14,7 +14,7 @@ from connect_core.rocketmq import Queue
 from connect_core.sdk.records import decode_headers
 from connect_core.sdk.values import Reject
 from connect_core.spark.options import ReadOptions
-from connect_core.spark.ranges import Piece
+from connect_core.spark.ranges import ReadPiece
 from connect_core.systems.rocketmq.attributes import attribute_columns
 from connect_core.systems.rocketmq.columns import Columns, Numbers
 from connect_core.systems.rocketmq.decoding import born_at, plain_bodies, sound
@@ -69,7 +69,7 @@ class Rows:
         when it is asked for."""
         return sound(columns, topic, self._rows)
 
-    def gap(self, piece: Piece) -> pa.RecordBatch:
+    def gap(self, piece: ReadPiece) -> pa.RecordBatch:
         """The one row that tells of a loss."""
         told = {
             "topic": piece.queue.topic,

@@ -25,7 +25,7 @@ from connect_core.stack.mqtt_broker import MqttBroker
 from connect_core.stack.parts import RUNNING, Kind, Options, Site
 from connect_core.stack.ports import is_free
 from connect_core.stack.postgresql import PostgreSQL
-from connect_core.stack.record import Part, Stack, load, save, want, wanted
+from connect_core.stack.record import Stack, StackPart, load, save, want, wanted
 from connect_core.stack.rocketmq import Broker, NameServer
 from connect_core.stack.spark_connect import SparkConnect
 
@@ -279,7 +279,7 @@ class _Start:
             if known is not None:
                 processes.stop(known.process, sign=signal.SIGKILL)
 
-    def _spawn(self, kind: Kind, site: Site) -> Part:
+    def _spawn(self, kind: Kind, site: Site) -> StackPart:
         launch = kind.launch(site)
         with self._writing:
             self._stop_when_given_up(kind)
@@ -287,12 +287,12 @@ class _Start:
             version, facts = kind.version(site), kind.facts(site)
             restarts = self._restarts.get(kind.name, 0)
             told = {name: site.neighbours[name] for name in kind.told if name in site.neighbours}
-            part = Part(kind.name, process, site.ports, version, facts, time.time(), restarts, told)
+            part = StackPart(kind.name, process, site.ports, version, facts, time.time(), restarts, told)
             self._stack = self._stack.having(part)
             save(self._stack)
         return part
 
-    def _await_ready(self, kind: Kind, site: Site, part: Part) -> None:
+    def _await_ready(self, kind: Kind, site: Site, part: StackPart) -> None:
         log = site.log(kind.name)
         deadline = time.monotonic() + READY_LIMIT_S
         while not kind.is_ready(site, log.read_text(errors="replace")):
@@ -322,7 +322,7 @@ class _Start:
         if self._given_up.is_set():
             raise Unreachable(f"The start of {kind.name} was interrupted")
 
-    def _forget(self, part: Part) -> None:
+    def _forget(self, part: StackPart) -> None:
         """Puts the record back to what it was: a part that died stays in it for the supervisor, a new one does not."""
         before = self._before.parts.get(part.name)
         with self._writing:
@@ -349,7 +349,7 @@ def _end_all(stack: Stack, names: list[str], report: Report) -> None:
             report(line)
 
 
-def _stop_one(part: Part) -> str:
+def _stop_one(part: StackPart) -> str:
     kind = KINDS[part.name]
     begun = time.monotonic()
     was_alive = part.process.is_alive
@@ -367,7 +367,7 @@ def _status_of(stack: Stack, name: str) -> PartStatus:
     return PartStatus(name, state, part.process.pid, part.ports, part.version, part.since, part.restarts, log)
 
 
-def _site(stack: Stack, part: Part) -> Site:
+def _site(stack: Stack, part: StackPart) -> Site:
     neighbours = {name: other.ports for name, other in stack.parts.items()}
     return Site(stack.home, part.ports, neighbours, stack.options)
 

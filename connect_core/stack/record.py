@@ -25,7 +25,7 @@ _WANTED_FILE = "stack.wanted"
 
 
 @dataclass(frozen=True)
-class Part:
+class StackPart:
     """One started server; `since` is wall-clock seconds, for people only."""
 
     name: str
@@ -45,7 +45,7 @@ class Stack:
 
     home: Path
     options: Options
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, StackPart] = field(default_factory=dict)
     supervisor: Process | None = None
     last_ports: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Of every part since the first one was started: one that is started again is found where it was."""
@@ -103,7 +103,7 @@ class Stack:
     def engine_log(self) -> Path:
         return self.home / "logs" / f"{ENGINE}.log"
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> StackPart:
         """`Unreachable` when that part was never started or was stopped."""
         found = self.parts.get(name)
         if found is None:
@@ -121,7 +121,7 @@ class Stack:
         """Only its owner can read it."""
         return self.home / self.part(ENGINE).facts["token_file"]
 
-    def having(self, part: Part) -> Stack:
+    def having(self, part: StackPart) -> Stack:
         ports = {**self.last_ports, part.name: part.ports}
         return replace(self, parts={**self.parts, part.name: part}, last_ports=ports)
 
@@ -193,7 +193,9 @@ def _encode(stack: Stack) -> dict[str, Any]:
 def _decode(home: Path, document: dict[str, Any]) -> Stack:
     if document["format"] != _FORMAT:
         raise ValueError(f"format {document['format']}")
-    parts = {name: Part(**{**part, "process": Process(**part["process"])}) for name, part in document["parts"].items()}
+    parts = {
+        name: StackPart(**{**part, "process": Process(**part["process"])}) for name, part in document["parts"].items()
+    }
     supervisor = Process(**document["supervisor"]) if document["supervisor"] else None
     options = document["options"] | {"rocketmq_jvm": tuple(document["options"]["rocketmq_jvm"])}
     ports = {name: part.ports for name, part in parts.items()} | document.get("last_ports", {})

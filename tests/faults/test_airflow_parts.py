@@ -15,7 +15,7 @@ import pytest
 
 from connect_core import stack
 from connect_core.errors import Unreachable, WaybillError
-from connect_core.orchestration.rest import Airflow, Run
+from connect_core.orchestration.rest import Airflow, DagRun
 from connect_core.stack import postgresql
 from tests.faults.rows import FaultRow
 
@@ -99,7 +99,7 @@ class Installation:
             client.trigger("stands", run_id=run_id)
         return int(until(lambda: self._first_of(run_id), "the task stands still"))
 
-    def has_ended(self, run_id: str) -> Run | None:
+    def has_ended(self, run_id: str) -> DagRun | None:
         try:
             with self.session() as client:
                 run = client.run("stands", run_id)

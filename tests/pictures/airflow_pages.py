@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from connect_core.orchestration.names import backfill_dag, live_dag
-from connect_core.orchestration.rest import Run
+from connect_core.orchestration.rest import DagRun
 from tests.pictures.browser import Browser, chromium
 from tests.pictures.shop import INWARD, ORDERS, OUTWARD, PAYMENTS, Shop, eventually, opened
 
@@ -30,7 +30,7 @@ def shop() -> Iterator[Shop]:
 
 
 @pytest.fixture(scope="module")
-def lost(shop: Shop) -> Run:
+def lost(shop: Shop) -> DagRun:
     """The run in which the task was killed, and tried again; the other connectors come after it."""
     shop.write("orders.log", ORDERS)
     shop.site.fault("executed")
@@ -42,7 +42,7 @@ def lost(shop: Shop) -> Run:
 
 
 @pytest.fixture(scope="module")
-def page(shop: Shop, lost: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def page(shop: Shop, lost: DagRun, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Logged in, as a person does it."""
     with chromium(tmp_path_factory.mktemp("chromium")) as browser:
         browser.open(shop.address)
@@ -62,12 +62,12 @@ def keep(page: Browser, name: str, height: int) -> None:
     assert picture.stat().st_size < LARGEST_BYTES
 
 
-def task(shop: Shop, dag_id: str, run: Run) -> str:
+def task(shop: Shop, dag_id: str, run: DagRun) -> str:
     return f"{shop.address}/dags/{dag_id}/runs/{quote(run.run_id)}/tasks/task_0"
 
 
 def test_the_log_of_the_retry_says_which_attempt_was_lost_and_where_it_goes_on(
-    shop: Shop, lost: Run, page: Browser
+    shop: Shop, lost: DagRun, page: Browser
 ) -> None:
     page.open(task(shop, live_dag(INWARD), lost))
     page.wait_for("Task Tries", "was lost: its process was killed", "an earlier attempt left 3 ranges open")
@@ -76,13 +76,13 @@ def test_the_log_of_the_retry_says_which_attempt_was_lost_and_where_it_goes_on(
     keep(page, "retry", 700)
 
 
-def test_the_lost_attempt_has_no_stack_trace(shop: Shop, lost: Run, page: Browser) -> None:
+def test_the_lost_attempt_has_no_stack_trace(shop: Shop, lost: DagRun, page: Browser) -> None:
     page.open(f"{task(shop, live_dag(INWARD), lost)}?try_number=1")
     page.wait_for("SIGKILL")
     assert "Traceback" not in page.text
 
 
-def test_the_button_receipts_leads_to_what_was_moved_and_back(shop: Shop, lost: Run, page: Browser) -> None:
+def test_the_button_receipts_leads_to_what_was_moved_and_back(shop: Shop, lost: DagRun, page: Browser) -> None:
     page.open(f"{task(shop, live_dag(INWARD), lost)}/details")
     page.press("Receipts")
     page.wait_for(f"{INWARD}: receipts", "Attempts", "lost", "done", f"{ORDERS:,} read in")

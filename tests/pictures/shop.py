@@ -13,7 +13,7 @@ from typing import Any
 
 from connect_core import ledger, stack
 from connect_core.errors import Unreachable
-from connect_core.orchestration.rest import Airflow, NotThere, Run
+from connect_core.orchestration.rest import Airflow, DagRun, NotThere
 from connect_core.stack import postgresql
 from tests.site import Site
 
@@ -70,10 +70,10 @@ class Shop:
     def apply(self, *connectors: str) -> None:
         self.site.apply_all({name: DOCUMENTS[name] for name in connectors})
 
-    def succeeded(self, dag_id: str, run_id: str = "") -> Run:
+    def succeeded(self, dag_id: str, run_id: str = "") -> DagRun:
         """The newest run that has ended, or the one that is named."""
 
-        def ended() -> Run | None:
+        def ended() -> DagRun | None:
             runs = [self.airflow.run(dag_id, run_id)] if run_id else self.airflow.runs(dag_id)
             return next((run for run in runs if run.state in ("success", "failed")), None)
 

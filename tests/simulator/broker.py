@@ -19,8 +19,8 @@ from connect_core.rocketmq import (
     MissingRange,
     NoAnswer,
     Queue,
+    QueueSlice,
     SendUnknown,
-    Slice,
     StoredMessage,
     StoredSlice,
     StoreStatus,
@@ -311,20 +311,20 @@ class SimulatedReader:
     end: int
     deadline: float
 
-    def __iter__(self) -> Iterator[Slice]:
+    def __iter__(self) -> Iterator[QueueSlice]:
         while self.position < self.end and self.broker.scheduler.monotonic() < self.deadline:
             self.broker.ask(f"reads {self.queue} from {self.position}")
             begin = self.position
             oldest = self.broker.oldest.get(self.queue, 0)
             if begin < oldest:
                 self.position = min(oldest, self.end)
-                yield Slice(begin, self.position, [], (MissingRange(begin, self.position, "deleted"),))
+                yield QueueSlice(begin, self.position, [], (MissingRange(begin, self.position, "deleted"),))
                 continue
             last = min(begin + _PULL, self.end, self.broker.end(self.queue))
             if last <= begin:
                 return
             self.position = last
-            yield Slice(begin, last, [one.message for one in self.broker.queues[self.queue][begin:last]])
+            yield QueueSlice(begin, last, [one.message for one in self.broker.queues[self.queue][begin:last]])
 
     def stored(self) -> Iterator[StoredSlice]:
         for part in self:

@@ -207,3 +207,12 @@ def _third_party(name: str) -> bool:
     import sys
 
     return name.split(".")[0] not in sys.stdlib_module_names
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    where: dict[str, list[Path]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connect_core.errors import ConfigError, OffsetGone
-from connect_core.ledger import Writer
+from connect_core.ledger import TargetWriter
 from connect_core.replication.driver.lost_ranges import LostRange
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Gap
 
 
-def target_taken(other: Writer, where: str) -> ConfigError:
+def target_taken(other: TargetWriter, where: str) -> ConfigError:
     who, advice = f"connector {other.connector}", f"delete connector {other.connector} when it is not used any more"
     if other.stream != LIVE:
         who, advice = f"{other.stream} of {who}", f"waybill backfills cancel {other.connector} {other.stream}"

@@ -70,7 +70,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Facts:
+class StatusFacts:
     """What is judged by: `runs` of the live stream, newest first; `held`: whether a lease of a task is held by somebody
     alive; `switched_at`: when the switch was last turned, where that is known; `again`: whether a schedule begins runs.
     """
@@ -88,12 +88,12 @@ class Facts:
     quarantined: tuple[PutAside, ...] = ()
 
 
-def status_of(facts: Facts) -> Status:
+def status_of(facts: StatusFacts) -> Status:
     """Pure."""
     return replace(_judged(facts), quarantined=facts.quarantined)
 
 
-def _judged(facts: Facts) -> Status:
+def _judged(facts: StatusFacts) -> Status:
     worst = max(_by_task(facts), key=lambda one: _GRAVITY[one.state], default=_never(facts))
     at_work = [run for run in facts.runs if run.state == "running"]
     if facts.held or _starts(facts, at_work):
@@ -105,11 +105,11 @@ def _judged(facts: Facts) -> Status:
     return worst
 
 
-def _never(facts: Facts) -> Status:
+def _never(facts: StatusFacts) -> Status:
     return Status(facts.connector, "new", facts.switch, facts.switched_at)
 
 
-def _by_task(facts: Facts) -> Iterator[Status]:
+def _by_task(facts: StatusFacts) -> Iterator[Status]:
     """How it stands with each task, by its runs that are over."""
     for task in range(facts.tasks):
         over = [run for run in facts.runs if run.task == task and not _is_under_way(facts, run)]
@@ -118,7 +118,7 @@ def _by_task(facts: Facts) -> Iterator[Status]:
             yield _after(facts, over)
 
 
-def _after(facts: Facts, over: Sequence[Run]) -> Status:
+def _after(facts: StatusFacts, over: Sequence[Run]) -> Status:
     last = over[0]
     if last.state == "done":
         return Status(facts.connector, "idle", facts.switch, last.ended_at, run=last.id)
@@ -149,7 +149,7 @@ def _until_done(over: Sequence[Run]) -> Iterator[Run]:
         yield run
 
 
-def _tried_again(facts: Facts, failing: Sequence[Run]) -> bool:
+def _tried_again(facts: StatusFacts, failing: Sequence[Run]) -> bool:
     """By a schedule, or by a scheduler that has not tried its run often enough yet."""
     if facts.switch in ("paused", "stopped"):
         return False
@@ -157,11 +157,11 @@ def _tried_again(facts: Facts, failing: Sequence[Run]) -> bool:
     return facts.again or (of is not None and sum(run.attempt_of == of for run in failing) <= facts.retries)
 
 
-def _is_under_way(facts: Facts, run: Run) -> bool:
+def _is_under_way(facts: StatusFacts, run: Run) -> bool:
     return run.state == "running" and (facts.held or _starts(facts, [run]))
 
 
-def _starts(facts: Facts, at_work: Sequence[Run]) -> bool:
+def _starts(facts: StatusFacts, at_work: Sequence[Run]) -> bool:
     """A run that began a moment ago may not have its lease yet."""
     return any((facts.now - run.started_at).total_seconds() < facts.starting_s for run in at_work)
 
@@ -188,10 +188,10 @@ def _facts(
     settings: Settings,
     schedules: Schedules,
     alive: Callable[[LeaseState], bool],
-) -> Facts:
+) -> StatusFacts:
     tasks, scheduled = _shape(connector)
     switch = _switch(connector, schedules)
-    return Facts(
+    return StatusFacts(
         connector=connector.name,
         tasks=tasks,
         switch=switch,

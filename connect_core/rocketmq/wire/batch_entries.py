@@ -32,7 +32,7 @@ _LENGTHS = [_LENGTH.pack(length) for length in range(2048)]
 ENTRY_OVERHEAD = _HEAD.size + _LENGTH.size
 
 
-class Entry(NamedTuple):
+class BatchEntry(NamedTuple):
     """One message of a batch: user flag, body, raw property string."""
 
     flag: int
@@ -103,7 +103,7 @@ def _batch_end(bodies: Sequence[bytes], properties: Sequence[bytes], begin: int)
     return limit
 
 
-def decode_entries(data: bytes) -> list[Entry]:
+def decode_entries(data: bytes) -> list[BatchEntry]:
     """The entries of a batch body. Raises `WireFormatError` with the position when it is not one."""
     entries = []
     at = 0
@@ -118,7 +118,7 @@ def decode_entries(data: bytes) -> list[Entry]:
         end = body_end + _LENGTH.size + length
         if body_length < 0 or length < 0 or end != at + total or end > len(data):
             raise _broken(data, at)
-        entries.append(Entry(flag, data[body_begin:body_end], data[end - length : end]))
+        entries.append(BatchEntry(flag, data[body_begin:body_end], data[end - length : end]))
         at = end
     return entries
 

@@ -33,7 +33,7 @@ class ServerRequest:
 Event = Reply | ServerRequest
 
 
-class Session:
+class WireSession:
     def __init__(self, *, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self._framer = Framer(max_frame_bytes)
         self._waited_for: set[int] = set()

@@ -38,7 +38,7 @@ class Message(NamedTuple):
 
 
 @dataclass
-class Entry:
+class ArrivedRecord:
     """A record that was written. `sent`: its acknowledgement may have been sent since the message came last.
     `confirmed`: the server has it."""
 
@@ -63,17 +63,17 @@ class Arrivals:
     """`begin` is the number of the next message, `entries` are those of the position. `window` is the most messages
     without acknowledgement. `unique` says that no two messages have the same key."""
 
-    def __init__(self, begin: int, entries: Iterable[Entry], *, unique: bool, window: int) -> None:
+    def __init__(self, begin: int, entries: Iterable[ArrivedRecord], *, unique: bool, window: int) -> None:
         self.next = self._begin = self._durable = begin
         self._unique, self._window = unique, window
-        self._entries: dict[int, list[Entry]] = {}
+        self._entries: dict[int, list[ArrivedRecord]] = {}
         for entry in entries:
             self._entries.setdefault(entry.key, []).append(replace(entry))
         self._came: set[int] = set()
         """The numbers of the entries from before this connection whose messages came again."""
-        self._owed: deque[Entry] = deque()
+        self._owed: deque[ArrivedRecord] = deque()
         """Of each message without acknowledgement, in the order in which they came, the entry that must be durable."""
-        self._unconfirmed: list[Entry] = []
+        self._unconfirmed: list[ArrivedRecord] = []
         self._upto = 0
 
     def take(self, messages: Sequence[Message]) -> SourceBatch:
@@ -120,7 +120,7 @@ class Arrivals:
         below = [one for some in self._entries.values() for one in some if one.arrival < end]
         return evidence_of(below, self._window)
 
-    def _entry(self, number: int, message: Message) -> Entry:
+    def _entry(self, number: int, message: Message) -> ArrivedRecord:
         """A new one for a record; the one that is in the target for a message that is dropped."""
         trace = trace_of(message.key)
         known = self._entries.get(trace, [])
@@ -129,12 +129,12 @@ class Arrivals:
             self._came.add(entry.arrival)
             entry.sent = entry.confirmed = False  # the server has no acknowledgement, whatever was sent
         else:
-            entry = Entry(number, trace | (_DOUBT if verdict is _Verdict.DOUBTFUL else 0))
+            entry = ArrivedRecord(number, trace | (_DOUBT if verdict is _Verdict.DOUBTFUL else 0))
             self._entries.setdefault(trace, []).append(entry)
         self._owed.append(entry)
         return entry
 
-    def _judge(self, known: Sequence[Entry], message: Message) -> tuple[_Verdict, Entry | None]:
+    def _judge(self, known: Sequence[ArrivedRecord], message: Message) -> tuple[_Verdict, ArrivedRecord | None]:
         """A key that is not unique drops a message only where the server calls it sent again, and one with this key is
         in the target of which no acknowledgement was ever sent: that one comes again for certain. In every doubt the
         message is delivered, and counted."""
@@ -156,15 +156,15 @@ def is_doubtful(trace: int) -> bool:
     return bool(trace & _DOUBT)
 
 
-def left_by(settled: Iterable[Entry], found: Sequence[tuple[int, int]], window: int) -> list[Entry]:
+def left_by(settled: Iterable[ArrivedRecord], found: Sequence[tuple[int, int]], window: int) -> list[ArrivedRecord]:
     """The entries after an attempt that died, from those settled before it and what is in the target (numbers of
     arrival and traces). Any of them may have been acknowledged. All but the last `window` were: no more were under
     way."""
-    earlier = [Entry(one.arrival, one.trace, sent=True, confirmed=one.confirmed) for one in settled]
-    return [*earlier, *(Entry(*one, sent=True) for one in found[-window:])]
+    earlier = [ArrivedRecord(one.arrival, one.trace, sent=True, confirmed=one.confirmed) for one in settled]
+    return [*earlier, *(ArrivedRecord(*one, sent=True) for one in found[-window:])]
 
 
-def evidence_of(entries: Iterable[Entry], window: int) -> Json:
+def evidence_of(entries: Iterable[ArrivedRecord], window: int) -> Json:
     """Keeps what is not known to be acknowledged, and of the others the newest `window`: a server may forget
     acknowledgements."""
     ordered = sorted(entries, key=lambda one: one.arrival)
@@ -174,10 +174,12 @@ def evidence_of(entries: Iterable[Entry], window: int) -> Json:
     return {"entries": base64.b64encode(zlib.compress(rows.tobytes())).decode()} if kept else {}
 
 
-def entries_in(evidence: Json) -> list[Entry]:
+def entries_in(evidence: Json) -> list[ArrivedRecord]:
     """None of a position that was never read, or that a person has set."""
     if "entries" not in evidence:
         return []
     stored = zlib.decompress(base64.b64decode(evidence["entries"]))
     rows = np.frombuffer(stored, dtype=np.int64).reshape(-1, _COLUMNS).tolist()
-    return [Entry(arrival, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for arrival, trace, flags in rows]
+    return [
+        ArrivedRecord(arrival, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for arrival, trace, flags in rows
+    ]

@@ -33,7 +33,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 """Between two tries of a commit that others came before."""
 
 
-class Conflict(Retriable):
+class CommitConflict(Retriable):
     """Another commit came first: nothing of this one was done."""
 
 
@@ -45,7 +45,7 @@ class Last(NamedTuple):
     marker: str | None
 
 
-class Connection(Protocol):
+class CommitConnection(Protocol):
     """The author's way into the target. Each method raises Unreachable when the target does not answer."""
 
     def stage(self, records: pa.RecordBatch) -> Json:
@@ -74,7 +74,7 @@ class CommitSink(OneTarget, ABC):
     )
 
     @abstractmethod
-    def connect(self) -> AbstractContextManager[Connection]:
+    def connect(self) -> AbstractContextManager[CommitConnection]:
         """Opens the target. Raises Unreachable when it does not answer."""
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
@@ -90,7 +90,7 @@ class CommitSink(OneTarget, ABC):
             begun = markers.begun(self._decoded(last, name), wanted, settled(wanted, self.target), attempt)
             yield _Writer(connection, self.target, _Fence(connection, self.target, name, last.marker), begun)
 
-    def _found(self, connection: Connection, wanted: Scan, item: OpenRange) -> ScanResult:
+    def _found(self, connection: CommitConnection, wanted: Scan, item: OpenRange) -> ScanResult:
         """The marker is taken over by a commit that shows nothing. When another attempt commits meanwhile, this scan
         fails, and the next one sees what that has done."""
         known = settled(item, self.target)
@@ -112,7 +112,7 @@ class CommitSink(OneTarget, ABC):
 class _Fence:
     """Commits under one name, and only while the marker there is `seen`."""
 
-    def __init__(self, connection: Connection, target: str, name: str, seen: str | None) -> None:
+    def __init__(self, connection: CommitConnection, target: str, name: str, seen: str | None) -> None:
         self._connection, self._target, self._name, self._seen = connection, target, name, seen
 
     def commit(self, staged: Sequence[Json], marker: str, deadline: float) -> None:
@@ -130,7 +130,7 @@ class _Fence:
             try:
                 self._connection.commit(staged, self._name, marker, last.commit)
                 break
-            except Conflict:
+            except CommitConflict:
                 clock.sleep(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
             except Unreachable:
@@ -143,7 +143,7 @@ class _Fence:
 class _Writer:
     """A `sdk.sink.Writer`, and `Refusable`: a commit for each flush."""
 
-    def __init__(self, connection: Connection, target: str, fence: _Fence, begun: Marker) -> None:
+    def __init__(self, connection: CommitConnection, target: str, fence: _Fence, begun: Marker) -> None:
         self._connection, self._target, self._fence = connection, target, fence
         self._begun = self._committed = self._now = begun
         self._staged: list[Json] = []

@@ -43,7 +43,7 @@ AGAIN = Answer(False)
 """Not now: the target is busy. The row is sent again."""
 
 
-class Connection(Protocol):
+class KeyedConnection(Protocol):
     """The author's way into the target."""
 
     def put(self, ids: Sequence[str], versions: Sequence[int], records: pa.RecordBatch) -> Sequence[Answer]:
@@ -68,7 +68,7 @@ class KeyedSink(OneTarget, ABC):
     by_key = False
 
     @abstractmethod
-    def connect(self) -> AbstractContextManager[Connection]:
+    def connect(self) -> AbstractContextManager[KeyedConnection]:
         """Worker: opens the target for one range. Raises Unreachable when it does not answer."""
 
     def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
@@ -96,7 +96,7 @@ class _Writer:
     """A `sdk.sink.Writer`, and `Refusable`. Without a `lineage` rows are stored by key."""
 
     def __init__(
-        self, connection: Connection, target: str, known: int, lineage: Lineage | None, incarnation: int
+        self, connection: KeyedConnection, target: str, known: int, lineage: Lineage | None, incarnation: int
     ) -> None:
         self._connection, self._target, self._known = connection, target, known
         self._prefix = lineage.prefix() if lineage else None

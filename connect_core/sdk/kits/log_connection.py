@@ -16,22 +16,22 @@ from connect_core import clock
 _POLL_S = 0.005
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A record in the log. `mark` is what it carries in COORDINATES_PROPERTY; None where it has no such property."""
 
     position: int
     mark: str | None
 
 
-class Slice(NamedTuple):
+class LogSlice(NamedTuple):
     """Entries in order. `behind` is the position to read on from; it is where the read began when nothing can be read
     yet."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[LogEntry]
     behind: int
 
 
-class Place(NamedTuple):
+class StoredAt(NamedTuple):
     """Where a batch was stored: the position of its first record, and a position behind its last one. When there is
     room for more records between the two than the batch has, others may stand there."""
 
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     behind: int
 
 
-class Connection(Protocol):
+class LogConnection(Protocol):
     """The author's way into the target. Each method raises Unreachable when the target does not answer."""
 
     def logs(self) -> Sequence[str]:
@@ -53,16 +53,16 @@ class Connection(Protocol):
         """A position behind every record that the log has acknowledged, to whomever. Returns when all of them can be
         read."""
 
-    def append(self, log: str, marks: Sequence[str], records: RecordBatch) -> Place:
+    def append(self, log: str, marks: Sequence[str], records: RecordBatch) -> StoredAt:
         """Stores the rows in order, each with its mark in COORDINATES_PROPERTY; returns when the log has them for good.
         When it raises Unreachable, the log may have stored a first part of them. Raises RowsRefused when the log can
         never take one of these rows: then it has stored none."""
 
-    def read(self, log: str, begin: int, end: int) -> Slice:
+    def read(self, log: str, begin: int, end: int) -> LogSlice:
         """What can be read now of [begin, end): some or all of it, without holes."""
 
 
-def slices(connection: Connection, log: str, begin: int, end: int, deadline: float) -> Iterator[Slice]:
+def slices(connection: LogConnection, log: str, begin: int, end: int, deadline: float) -> Iterator[LogSlice]:
     """Reads up to `end`, and waits for what cannot be read yet. Stops early at the deadline, a moment of
     `clock.monotonic`."""
     while begin < end and clock.monotonic() < deadline:

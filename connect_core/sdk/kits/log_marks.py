@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from connect_core.sdk.kits.log_connection import Entry
+from connect_core.sdk.kits.log_connection import LogEntry
 from connect_core.sdk.records import Coordinates, Lineage, ordinals, outputs, without_nulls
 from connect_core.sdk.scan import Numbers
 
@@ -67,7 +67,7 @@ def marks(lineage: Lineage, records: pa.RecordBatch) -> list[str]:
     return texts if many is None else [f"{text}:{count}" for text, count in zip(texts, many.tolist(), strict=True)]
 
 
-class Recogniser:
+class MarkRecogniser:
     """Tells the records of these lineages, all of the connector `uid`, and what matters of their partitions' other
     incarnations."""
 
@@ -77,7 +77,7 @@ class Recogniser:
         self._known = {(one.stream, one.partition_id, name): one for one in wanted for name in _names(one)}
         self._newest = {(one.stream, one.partition_id): one for one in sorted(wanted, key=lambda one: one.incarnation)}
 
-    def read(self, entries: Iterable[Entry]) -> Iterator[Mark | Elsewhere | Damaged]:
+    def read(self, entries: Iterable[LogEntry]) -> Iterator[Mark | Elsewhere | Damaged]:
         """In order; entries of others are left out."""
         for position, mark in entries:
             if mark is None or not mark.startswith(self._begins):

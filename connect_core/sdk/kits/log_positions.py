@@ -49,23 +49,23 @@ class Logs(Protocol):
     def fetch(self, log: str, begin: int, end: int) -> Fetched: ...
 
 
-class Mark(NamedTuple):
+class SourceMark(NamedTuple):
     """What a log is recognised by: one of its records."""
 
     offset: int
     digest: str
 
     @classmethod
-    def of(cls, offset: int, record: Record) -> Mark:
+    def of(cls, offset: int, record: Record) -> SourceMark:
         head = repr((record.key, record.headers, record.timestamp, record.topic, record.value is None)).encode()
         return cls(offset, xxh3_64_hexdigest(head + (record.value or b"")))
 
     @classmethod
-    def in_evidence(cls, evidence: Json) -> Mark | None:
+    def in_evidence(cls, evidence: Json) -> SourceMark | None:
         return cls(evidence["offset"], evidence["digest"]) if "digest" in evidence else None
 
 
-def evidence_of(mark: Mark | None, origin: str, *, at_end: bool = False) -> Json:
+def evidence_of(mark: SourceMark | None, origin: str, *, at_end: bool = False) -> Json:
     """`origin` is that of the log, empty where it has none (`sdk.values.ORIGIN`)."""
     told: Json = mark._asdict() if mark else {}
     return told | ({ORIGIN: origin} if origin else {}) | ({_AT_END: True} if at_end else {})
@@ -86,14 +86,14 @@ def bounds_of(logs: Logs, log: str, at: Position | None) -> Bounds:
 
 
 def _continued(logs: Logs, log: str, at: Position, ends: Ends) -> Bounds:
-    known = Mark.in_evidence(at.evidence)
+    known = SourceMark.in_evidence(at.evidence)
     begin = _first_there(logs, log, max(at.offset, ends.begin), ends)
     if begin == at.offset:
         evidence = evidence_of(known, _origin(ends)) if known else _marked(logs, log, begin, ends)
         return Bounds(at.incarnation, begin, ends.begin, ends.end, evidence)
     gap = Gap(at.incarnation, at.offset, begin, "expired" if begin == ends.begin else "missing")
     evidence = _marked(logs, log, begin, ends)
-    if known and Mark.in_evidence(evidence) is None:
+    if known and SourceMark.in_evidence(evidence) is None:
         evidence = evidence_of(known, _origin(ends))
     return Bounds(at.incarnation, begin, ends.begin, max(begin, ends.end), evidence, (gap,))
 
@@ -108,7 +108,7 @@ def _first_there(logs: Logs, log: str, begin: int, ends: Ends) -> int:
 
 def _why_another(logs: Logs, log: str, at: Position, ends: Ends) -> str:
     """Why this is not the log that the position is of; empty where nothing says so."""
-    origin, mark = _origin(ends), Mark.in_evidence(at.evidence)
+    origin, mark = _origin(ends), SourceMark.in_evidence(at.evidence)
     if origin and at.evidence.get(ORIGIN, origin) != origin:
         return "recreated"
     if max(at.offset, mark.offset + 1 if mark else 0) > ends.end:
@@ -116,7 +116,7 @@ def _why_another(logs: Logs, log: str, at: Position, ends: Ends) -> str:
     if mark is None or mark.offset < ends.begin:  # an expired record says nothing of the others
         return ""
     there = dict(logs.fetch(log, mark.offset, mark.offset + 1).records).get(mark.offset)
-    return "recreated" if there is not None and Mark.of(mark.offset, there) != mark else ""
+    return "recreated" if there is not None and SourceMark.of(mark.offset, there) != mark else ""
 
 
 def _marked(logs: Logs, log: str, begin: int, ends: Ends) -> Json:
@@ -126,7 +126,7 @@ def _marked(logs: Logs, log: str, begin: int, ends: Ends) -> Json:
     records: Sequence[tuple[int, Record]] = ()
     if place < ends.end:
         records = logs.fetch(log, place, ends.end if logs.sparse else place + 1).records
-    return evidence_of(Mark.of(*records[0]) if records else None, _origin(ends))
+    return evidence_of(SourceMark.of(*records[0]) if records else None, _origin(ends))
 
 
 def _origin(ends: Ends) -> str:

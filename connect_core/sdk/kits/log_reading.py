@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from connect_core.errors import OffsetGone, Retriable
-from connect_core.sdk.kits.log_positions import Ends, Fetched, Logs, Mark, evidence_of
+from connect_core.sdk.kits.log_positions import Ends, Fetched, Logs, SourceMark, evidence_of
 from connect_core.sdk.records import Record, record_batch
 from connect_core.sdk.values import Json, Range, SourceBatch
 
@@ -27,7 +27,7 @@ class LogReader:
     def __init__(self, logs: Logs, wanted: Range) -> None:
         self._logs, self.wanted, self.log = logs, wanted, wanted.partition.key
         self.place = wanted.begin
-        self._before = self._last = Mark.in_evidence(wanted.evidence)
+        self._before = self._last = SourceMark.in_evidence(wanted.evidence)
         """The records that were read last before the newest batch, and with it."""
         self._rows: Rows = ()
         """Those of the newest batch."""
@@ -58,7 +58,7 @@ class LogReader:
         if behind <= self.place:
             return None
         self._before, self._rows, self.place = self._last, rows, behind
-        self._last = Mark.of(*rows[-1]) if rows else self._last
+        self._last = SourceMark.of(*rows[-1]) if rows else self._last
         return SourceBatch(record_batch([row[1] for row in rows], [row[0] for row in rows]), behind, tuple(holes))
 
     def nothing(self) -> Retriable:
@@ -72,13 +72,15 @@ class LogReader:
     def evidence(self, end: int) -> Json:
         """Of a place in the newest batch, or at one of its ends."""
         before = [row for row in self._rows if row[0] < end]
-        mark = Mark.of(*before[-1]) if before else self._before
+        mark = SourceMark.of(*before[-1]) if before else self._before
         return evidence_of(mark, self.wanted.origin, at_end=end >= self._end)
 
     def _fetched(self, end: int) -> Fetched:
         begin = min(self._last.offset, self.place) if self._last else self.place
         fetched = self._logs.fetch(self.log, begin, end)
-        if any(Mark.of(*row) != self._last for row in fetched.records if self._last and row[0] == self._last.offset):
+        if any(
+            SourceMark.of(*row) != self._last for row in fetched.records if self._last and row[0] == self._last.offset
+        ):
             raise self._changed()
         if begin < self.place and fetched.next <= self.place:  # a request that brings one record at a time
             return self._logs.fetch(self.log, self.place, end)

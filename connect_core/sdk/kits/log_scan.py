@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from connect_core import clock
 from connect_core.errors import Failure, Retriable, TargetChanged
-from connect_core.sdk.kits.log_connection import Connection, slices
-from connect_core.sdk.kits.log_marks import Damaged, Recogniser, grouped
+from connect_core.sdk.kits.log_connection import LogConnection, slices
+from connect_core.sdk.kits.log_marks import Damaged, MarkRecogniser, grouped
 from connect_core.sdk.kits.log_search import OnUnknown, RangeSearch, Searched, by_lineage, give, together
 from connect_core.sdk.kits.log_standing import anchors, check
 from connect_core.sdk.scan import ScanResult
@@ -34,7 +34,7 @@ class Sought(NamedTuple):
 
 
 def scan(
-    connection: Connection, wanted: Scan, places: Sequence[Sought], on_unknown: OnUnknown
+    connection: LogConnection, wanted: Scan, places: Sequence[Sought], on_unknown: OnUnknown
 ) -> dict[int, ScanResult]:
     """Of each range what its logs hold. One of which not every log was read to its end is not `complete`. Raises
     TargetChanged where a log ends before a position that it had, or has something else where a record of ours stood.
@@ -60,19 +60,19 @@ def _by_log(places: Sequence[Sought], uid: str) -> Mapping[str, list[RangeSearch
     return logs
 
 
-def _checked_end(connection: Connection, log: str, searches: Sequence[RangeSearch]) -> int:
+def _checked_end(connection: LogConnection, log: str, searches: Sequence[RangeSearch]) -> int:
     known = [anchor for one in searches for anchor in anchors(one.item, one.floor, one.lineage.uid)]
     return check(connection, log, searches[0].floor, known, max(one.begin for one in searches))
 
 
-def _scan_log(connection: Connection, log: str, searches: Sequence[RangeSearch], end: int, deadline: float) -> int:
+def _scan_log(connection: LogConnection, log: str, searches: Sequence[RangeSearch], end: int, deadline: float) -> int:
     """The position reached."""
     oldest = connection.begin(log)
     for one in searches:
         one.expired(oldest)
     begin = max(min(one.begin for one in searches), oldest)
     lineages = by_lineage(searches)
-    recogniser = Recogniser(searches[0].lineage.uid, lineages)
+    recogniser = MarkRecogniser(searches[0].lineage.uid, lineages)
     reached = begin
     for part in slices(connection, log, begin, end, deadline):
         for found in grouped(recogniser.read(part.entries)):

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, TargetChanged, WaybillError
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.kits.log_connection import Connection
+from connect_core.sdk.kits.log_connection import LogConnection
 from connect_core.sdk.kits.log_scan import OnUnknown, Sought, scan
 from connect_core.sdk.kits.log_standing import anchors, anchors_of, check, found_anchors, moved, newest, read_to
 from connect_core.sdk.kits.log_writer import Before, LogWriter
@@ -43,7 +43,7 @@ class LogSink(OneTarget, ABC):
     in_flight_s = 1.0
     """A target that is up stores or drops the request of a crashed sender within this time."""
     append_s = 3.0
-    """`Connection.append` returns or raises within this time."""
+    """`LogConnection.append` returns or raises within this time."""
     look_back = 10_000
     """So many records of others are read before the first batch of a range, in search of late requests."""
     on_unknown: OnUnknown = "fail"
@@ -57,7 +57,7 @@ class LogSink(OneTarget, ABC):
         self._written: dict[str, list[Span]] = {}
 
     @abstractmethod
-    def connect(self) -> AbstractContextManager[Connection]:
+    def connect(self) -> AbstractContextManager[LogConnection]:
         """Opens the target. Raises Unreachable when it does not answer."""
 
     def reaches(self, target: Json, name: str) -> bool:
@@ -132,7 +132,7 @@ class LogSink(OneTarget, ABC):
                 side_by_side.remove(writer)
                 written += writer.written()
 
-    def _before(self, connection: Connection, log: str, wanted: OpenRange, attempt: Attempt) -> Before:
+    def _before(self, connection: LogConnection, log: str, wanted: OpenRange, attempt: Attempt) -> Before:
         name = self._floor_name(log)
         floor = next((one for one in wanted.floors if one.target == name), Floor(wanted.range.partition.id, name, 0))
         scanned = wanted.found.scanned.get(name, floor.position) if wanted.found else floor.position
@@ -144,7 +144,7 @@ class LogSink(OneTarget, ABC):
         unread = tuple(one for one in spans if one[0] < one[1])
         return Before(end, unread, tuple(known), stands[0].evidence() if stands else {})
 
-    def _check_kept(self, connection: Connection, floors: Sequence[Floor]) -> None:
+    def _check_kept(self, connection: LogConnection, floors: Sequence[Floor]) -> None:
         """Raises TargetChanged when a log has lost what was delivered to it."""
         by_log: dict[str, list[Floor]] = {}
         for floor in floors:
@@ -162,7 +162,9 @@ class LogSink(OneTarget, ABC):
         homes = {one: newest(mine) or (mine[0] if len(mine) == 1 else None) for one, mine in by_partition.items()}
         return {one: self._log_of(floor.target) or "" for one, floor in homes.items() if floor is not None}
 
-    def _floor(self, connection: Connection, wanted: Range, log: str, standing: Floor | None, restored: bool) -> Floor:
+    def _floor(
+        self, connection: LogConnection, wanted: Range, log: str, standing: Floor | None, restored: bool
+    ) -> Floor:
         begin, end = self._span(connection, log)
         if standing is not None and not standing.ahead:
             return moved(standing, _moved_up(standing.position, begin, end))
@@ -170,7 +172,7 @@ class LogSink(OneTarget, ABC):
             return standing
         return Floor(wanted.partition.id, self._floor_name(log), begin if restored else end, ahead=restored)
 
-    def _span(self, connection: Connection, log: str) -> Span:
+    def _span(self, connection: LogConnection, log: str) -> Span:
         """As it was when this run first asked: an older end is only a lower floor."""
         if log not in self._spans:
             self._spans[log] = connection.begin(log), connection.end(log)

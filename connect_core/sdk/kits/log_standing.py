@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from connect_core import clock
 from connect_core.errors import TargetChanged, WireFormatError
-from connect_core.sdk.kits.log_connection import Connection, slices
+from connect_core.sdk.kits.log_connection import LogConnection, slices
 from connect_core.sdk.kits.log_marks import identity
 from connect_core.sdk.records import Coordinates
 from connect_core.sdk.values import Floor, Json, OpenRange
@@ -63,7 +63,7 @@ def anchors_of(floors: Iterable[Floor]) -> Iterator[Anchor]:
     return (Anchor(int(one.evidence[_AT]), str(one.evidence[_MARK])) for one in floors if _AT in one.evidence)
 
 
-def check(connection: Connection, log: str, where: str, known: Sequence[Anchor], reached: int = 0) -> int:
+def check(connection: LogConnection, log: str, where: str, known: Sequence[Anchor], reached: int = 0) -> int:
     """The end of the log. Raises TargetChanged when it ends before `reached`, or before one of the anchors, or when
     another record stands in the place of the oldest anchor that has not expired: what is behind that came later."""
     end, least = connection.end(log), max([reached, *(one.at + 1 for one in known)])
@@ -81,7 +81,7 @@ def check(connection: Connection, log: str, where: str, known: Sequence[Anchor],
     return end
 
 
-def _stands(connection: Connection, log: str, anchor: Anchor) -> bool:
+def _stands(connection: LogConnection, log: str, anchor: Anchor) -> bool:
     parts = slices(connection, log, anchor.at, anchor.at + 1, clock.monotonic() + _READ_S)
     return any(one.position == anchor.at and anchor.is_that(one.mark) for part in parts for one in part.entries)
 

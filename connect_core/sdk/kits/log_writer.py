@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import Retriable
-from connect_core.sdk.kits.log_connection import Connection, Place, slices
-from connect_core.sdk.kits.log_marks import Mark, Recogniser, marks
+from connect_core.sdk.kits.log_connection import LogConnection, StoredAt, slices
+from connect_core.sdk.kits.log_marks import Mark, MarkRecogniser, marks
 from connect_core.sdk.kits.log_standing import Anchor, check, rewound
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.records import Lineage, value_lengths, whole_records
@@ -44,7 +44,7 @@ class LogWriter:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: LogConnection,
         log: str,
         floor: str,
         lineage: Lineage,
@@ -122,7 +122,7 @@ class LogWriter:
         if self._unknown:
             raise Retriable("The outcome of the last batch is unknown", where=self._floor)
 
-    def _count(self, place: Place, each: Sequence[str], records: pa.RecordBatch) -> None:
+    def _count(self, place: StoredAt, each: Sequence[str], records: pa.RecordBatch) -> None:
         if place.first < self._expected:
             raise rewound(self._floor, self._expected, place.first)
         if not self._rows:
@@ -155,7 +155,7 @@ class LogWriter:
         """How many records of this lineage stand there; among the first `most` records alone, where that is given."""
         begin, end = span
         count = seen = 0
-        recogniser = Recogniser(self._lineage.uid, [self._lineage])
+        recogniser = MarkRecogniser(self._lineage.uid, [self._lineage])
         for part in slices(self._connection, self._log, begin, end, deadline):
             count += sum(isinstance(found, Mark) for found in recogniser.read(part.entries))
             begin, seen = part.behind, seen + len(part.entries)

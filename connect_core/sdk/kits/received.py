@@ -22,13 +22,13 @@ from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import Followed, Recovered
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 
-__all__ = ["Connection", "Message", "ReceivedSource"]
+__all__ = ["Message", "ReceivedConnection", "ReceivedSource"]
 
 _LOOK_S = 0.1
 """So long a quantum waits for one message at a time, so that it sees when it is over."""
 
 
-class Connection(Protocol):
+class ReceivedConnection(Protocol):
     """The author's way to the server, an object of its own. Each method raises Unreachable when the server does not
     answer."""
 
@@ -78,7 +78,7 @@ class ReceivedSource(ABC):
         return ("all",)
 
     @abstractmethod
-    def connect(self, name: str) -> AbstractContextManager[Connection]:
+    def connect(self, name: str) -> AbstractContextManager[ReceivedConnection]:
         """Worker: opens the way for one quantum. Raises Unreachable when the server does not answer."""
 
     # ------------------------------------------------------------------------------------------ `sdk.source.PushSource`
@@ -163,7 +163,7 @@ class ReceivedSource(ABC):
 class _Inbox:
     """One connection in one quantum."""
 
-    def __init__(self, wanted: Range, connection: Connection, arrivals: Arrivals) -> None:
+    def __init__(self, wanted: Range, connection: ReceivedConnection, arrivals: Arrivals) -> None:
         self.wanted, self._connection, self.arrivals = wanted, connection, arrivals
         self._lost: WaybillError | None = None
         """Why an acknowledgement could not be sent: nobody knows whether the server has it."""

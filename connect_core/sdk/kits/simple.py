@@ -17,7 +17,7 @@ from connect_core.sdk.sink import Scan
 from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange
 
 
-class Connection(Protocol):
+class SimpleConnection(Protocol):
     """The author's way into the target."""
 
     def write(self, records: pa.RecordBatch) -> None:
@@ -35,7 +35,7 @@ class SimpleSink(OneTarget, ABC):
     guarantee = Guarantee("at least once")
 
     @abstractmethod
-    def connect(self) -> AbstractContextManager[Connection]:
+    def connect(self) -> AbstractContextManager[SimpleConnection]:
         """Worker: opens the target for one range. Raises Unreachable when it does not answer."""
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
@@ -52,7 +52,7 @@ class _Writer:
     """`settled` is how many rows of the partition the ledger knows to be there; `again` says that an attempt before may
     have written any of those to come."""
 
-    def __init__(self, connection: Connection, target: str, settled: int, again: bool) -> None:
+    def __init__(self, connection: SimpleConnection, target: str, settled: int, again: bool) -> None:
         self._connection, self._target, self._settled, self._again = connection, target, settled, again
         self._rows = self._bytes = 0
 

@@ -26,7 +26,7 @@ from connect_core.sdk.sink import OnRefused, Scan
 from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange, Range
 
 
-class Connection(Protocol):
+class TransactionConnection(Protocol):
     """The author's way into the target, with one transaction at a time. Each method raises Unreachable when the target
     does not answer."""
 
@@ -53,7 +53,7 @@ class TransactionSink(OneTarget, ABC):
     guarantee = Guarantee("exactly once", ("The target keeps what it has committed.",))
 
     @abstractmethod
-    def connect(self) -> AbstractContextManager[Connection]:
+    def connect(self) -> AbstractContextManager[TransactionConnection]:
         """Opens the target. Raises Unreachable when it does not answer. Leaving the context rolls back."""
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
@@ -70,7 +70,7 @@ class TransactionSink(OneTarget, ABC):
             connection.commit(name, begun.encode())
             yield _Writer(connection, name, self.target, begun, attempt, wanted.range)
 
-    def _found(self, connection: Connection, attempt: Attempt, item: OpenRange) -> ScanResult:
+    def _found(self, connection: TransactionConnection, attempt: Attempt, item: OpenRange) -> ScanResult:
         wanted, known = item.range, settled(item, self.target)
         name = markers.name_of(attempt.uid, wanted.stream, wanted.partition)
         kept = self._kept(connection, name)
@@ -82,7 +82,7 @@ class TransactionSink(OneTarget, ABC):
         connection.commit(name, markers.taken_over(kept, wanted, attempt).encode())
         return markers.found(kept, item.range, known, self.target)
 
-    def _kept(self, connection: Connection, name: str) -> Marker | None:
+    def _kept(self, connection: TransactionConnection, name: str) -> Marker | None:
         """Within a transaction that begins here."""
         text = connection.begin(name)
         return None if text is None else Marker.decode(text, f"{self.target}, marker {name}")
@@ -92,7 +92,7 @@ class _Writer:
     """A `sdk.sink.Writer`, and `Refusable`: a transaction for each batch."""
 
     def __init__(
-        self, connection: Connection, name: str, target: str, begun: Marker, attempt: Attempt, wanted: Range
+        self, connection: TransactionConnection, name: str, target: str, begun: Marker, attempt: Attempt, wanted: Range
     ) -> None:
         self._connection, self._name, self._target = connection, name, target
         self._begun = self._now = begun

@@ -11,7 +11,7 @@ import pytest
 from connect_core.errors import Fenced, Unreachable
 from connect_core.sdk.testing.driving import attempt, limit, records
 from connect_core.sdk.testing.kits import ROWS, KitCase, TransactionContract
-from connect_core.sdk.testing.sinks import Ledger, numbers
+from connect_core.sdk.testing.sinks import SettledState, numbers
 
 
 class CommitCase(KitCase, Protocol):
@@ -23,7 +23,7 @@ class CommitContract(TransactionContract):
     """Whatever holds of a marker in a transaction holds of one in a commit."""
 
     def test_nothing_is_seen_before_the_commit(self, target: CommitCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             writer.write(records(list(numbers(ROWS))), limit())
             assert target.count() == 0
@@ -31,7 +31,7 @@ class CommitContract(TransactionContract):
         assert target.content() == numbers(ROWS)
 
     def test_what_others_commit_changes_nothing(self, target: CommitCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         for end in (10, 20):
             target.commit_as_others()
             ledger.attempt(end, settle_at=end)
@@ -41,7 +41,7 @@ class CommitContract(TransactionContract):
         assert target.content() == numbers(30)
 
     def test_a_commit_that_comes_second_is_tried_again(self, target: CommitCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             writer.write(records(list(numbers(ROWS))), limit())
             target.commit_as_others()
@@ -49,7 +49,7 @@ class CommitContract(TransactionContract):
         assert target.content() == numbers(ROWS)
 
     def test_a_commit_whose_answer_was_lost_is_not_made_twice(self, target: CommitCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         sink = self._losing_an_answer(target)
         with sink.writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             writer.write(records(list(numbers(ROWS))), limit())
@@ -59,7 +59,7 @@ class CommitContract(TransactionContract):
 
     def test_two_attempts_at_once_commit_once(self, target: CommitCase) -> None:
         """Without a look by either of them: whoever commits second sees another marker than it has begun with."""
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         item = ledger.planned(target.sink(), ROWS)
         with (
             target.sink().writer(attempt(1, ledger.uid), item) as first,

@@ -16,7 +16,7 @@ from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Refusable, Scan, Sink, Writer
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
-from connect_core.sdk.testing.sinks import PARTITION, Ledger, SinkCase, SinkContract, numbers, once
+from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, numbers, once
 from connect_core.sdk.values import Bounds, OpenRange
 
 ROWS = 40
@@ -66,7 +66,7 @@ class KitContract(SinkContract):
     @pytest.mark.parametrize("after", [False, True])
     def test_an_attempt_that_dies_at_any_call_loses_nothing(self, target: KitCase, after: bool) -> None:
         for calls in range(self.calls):
-            before, ledger = target.count(), Ledger(target)
+            before, ledger = target.count(), SettledState(target)
             ledger.attempt(5, settle_at=5)
             ledger.system = ChangedCase(target, dying(calls, after=after))
             with suppress(Unreachable):
@@ -82,7 +82,7 @@ class RefusingContract(KitContract):
     def test_a_refused_row_is_reported_and_the_others_are_there_once(self, target: KitCase) -> None:
         assert target.refused is not None
         values = [*numbers(6), target.refused, *[b"%d" % number for number in range(7, 12)]]
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         refused: list[int] = []
         while ledger.settled < len(values):
             ledger.settled += self._written(target, ledger, values[ledger.settled :], refused)
@@ -90,7 +90,7 @@ class RefusingContract(KitContract):
         assert refused == [6]
         assert sorted(target.content(), key=int) == [value for value in values if value != target.refused]
 
-    def _written(self, target: KitCase, ledger: Ledger, values: list[bytes], refused: list[int]) -> int:
+    def _written(self, target: KitCase, ledger: SettledState, values: list[bytes], refused: list[int]) -> int:
         """One range; returns how many records it is done with."""
         ledger.epoch += 1
         item = ledger.planned(target.sink(), ledger.settled + len(values))
@@ -106,7 +106,7 @@ class RefusingContract(KitContract):
 
 class SimpleContract(KitContract):
     def test_what_may_be_there_twice_is_counted(self, target: KitCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=None)
         item = ledger.adopted(target.sink())
         with target.sink().writer(attempt(2, ledger.uid), item) as writer:
@@ -117,7 +117,7 @@ class SimpleContract(KitContract):
 class KeyedContract(RefusingContract):
     def test_a_late_writer_stores_nothing_over_what_is_newer(self, target: KitCase) -> None:
         """A writer that was stopped while its successor finished the range, and goes on then."""
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(ROWS, settle_at=None)
         assert ledger.open
         with target.sink().writer(attempt(1, ledger.uid), ledger.open) as late:
@@ -128,7 +128,7 @@ class KeyedContract(RefusingContract):
 
 class TransactionContract(RefusingContract):
     def test_an_attempt_that_was_taken_over_writes_nothing_more(self, target: KitCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(5, settle_at=5)
         ledger.epoch += 1
         item = ledger.planned(target.sink(), ROWS)
@@ -141,7 +141,7 @@ class TransactionContract(RefusingContract):
 
     def test_an_attempt_that_was_taken_over_before_it_wrote_writes_nothing(self, target: KitCase) -> None:
         """The look takes over by itself: from then on what it saw is final."""
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.epoch += 1
         item = ledger.planned(target.sink(), ROWS)
         with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as late:
@@ -153,7 +153,7 @@ class TransactionContract(RefusingContract):
 
     def test_rows_that_the_target_has_lost_stop_the_partition(self, target: KitCase) -> None:
         """As when it was restored from a backup of before."""
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(5, settle_at=5)
         (name, floor) = next(iter(ledger.floors.items()))
         ledger.floors[name] = floor._replace(position=9)
@@ -164,7 +164,7 @@ class TransactionContract(RefusingContract):
             pass
 
     def test_rows_that_the_ledger_has_forgotten_are_looked_for(self, target: KitCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(30, settle_at=30)
         ledger.epoch += 1
         sink = target.sink()
@@ -181,5 +181,5 @@ class TransactionContract(RefusingContract):
         assert writer.write(records(list(values), begin), limit()) == end - begin
         writer.flush(limit())
 
-    def _scan(self, target: KitCase, item: OpenRange, ledger: Ledger, later: int = 0) -> ScanResult:
+    def _scan(self, target: KitCase, item: OpenRange, ledger: SettledState, later: int = 0) -> ScanResult:
         return target.sink().scan(Scan(attempt(ledger.epoch + later, ledger.uid), (item,), 10.0))[item.id]

@@ -1,4 +1,4 @@
-"""What a `LogSink` promises beyond the contract of every sink: inherit it, with a `LogCase` as `target`.
+"""What a `LogSink` promises beyond the contract of every sink: inherit it, with a `LogSinkCase` as `target`.
 
 A request of an attempt that has died, and others that write to the log, are played by appending through a connection
 of the sink.
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pytest
 
 from connect_core.errors import Retriable, TargetChanged, Unreachable
-from connect_core.sdk.kits.log_connection import Place
+from connect_core.sdk.kits.log_connection import StoredAt
 from connect_core.sdk.kits.log_marks import marks
 from connect_core.sdk.kits.log_sink import LogSink
 from connect_core.sdk.records import Lineage
@@ -21,11 +21,11 @@ from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Writer
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.kits import ROWS, ChangedCase, KitCase, RefusingContract
-from connect_core.sdk.testing.sinks import PARTITION, Ledger, numbers
+from connect_core.sdk.testing.sinks import PARTITION, SettledState, numbers
 from connect_core.sdk.values import Bounds, OpenRange
 
 
-class LogCase(KitCase, Protocol):
+class LogSinkCase(KitCase, Protocol):
     """A target with one log. Where a log cannot be made to do something, let the method call `pytest.skip`."""
 
     def expire(self, records: int) -> None:
@@ -39,7 +39,7 @@ def tearing(connection: Any) -> Any:
     """For a `ChangedCase`: stores only the first half of each batch, and gives no answer."""
     append = connection.append
 
-    def torn(log: str, each: Sequence[str], batch: Any) -> Place:
+    def torn(log: str, each: Sequence[str], batch: Any) -> StoredAt:
         append(log, each[: len(each) // 2], batch.slice(0, len(each) // 2))
         raise Unreachable("The answer was lost")
 
@@ -50,8 +50,8 @@ def tearing(connection: Any) -> Any:
 class LogSinkContract(RefusingContract):
     calls = 16
 
-    def test_a_batch_that_was_stored_in_part_is_completed(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_a_batch_that_was_stored_in_part_is_completed(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         ledger.attempt(5, settle_at=5)
         ledger.system = ChangedCase(target, tearing)
         for _ in range(3):
@@ -61,8 +61,8 @@ class LogSinkContract(RefusingContract):
         ledger.attempt(ROWS, settle_at=ROWS)
         assert target.content() == numbers(ROWS)
 
-    def test_nothing_follows_a_batch_whose_outcome_is_unknown(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_nothing_follows_a_batch_whose_outcome_is_unknown(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         torn, wanted = ChangedCase(target, tearing).sink(), ledger.planned(target.sink(), ROWS)
         with torn.writer(attempt(1, ledger.uid), wanted) as writer:
             with pytest.raises(Unreachable):
@@ -73,32 +73,32 @@ class LogSinkContract(RefusingContract):
                 writer.flush(limit())
         assert target.content() == numbers(5)
 
-    def test_no_batch_is_sent_so_late_that_nobody_learns_of_it(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_no_batch_is_sent_so_late_that_nobody_learns_of_it(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         sink = target.sink()
         assert isinstance(sink, LogSink)
         with sink.writer(attempt(1, ledger.uid), ledger.planned(sink, ROWS)) as writer, pytest.raises(Retriable):
             writer.write(records(list(numbers(10))), limit(deadline_s=sink.append_s))
         assert target.count() == 0
 
-    def test_a_late_request_between_two_batches_is_a_duplicate(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_a_late_request_between_two_batches_is_a_duplicate(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             self._write(writer, 0, 10)
             self._arrives_late(target, ledger, 8, 10)
             self._write(writer, 10, ROWS)
             assert writer.flush(limit()).duplicates == 2
 
-    def test_a_late_request_behind_what_was_settled_is_a_duplicate(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_a_late_request_behind_what_was_settled_is_a_duplicate(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         self._arrives_late(target, ledger, 7, 10)
         with target.sink().writer(attempt(2, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             self._write(writer, 10, ROWS)
             assert writer.flush(limit()).duplicates == 3
 
-    def test_a_copy_that_a_scan_sees_is_a_duplicate(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_a_copy_that_a_scan_sees_is_a_duplicate(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         ledger.attempt(20, settle_at=None)
         self._arrives_late(target, ledger, 8, 12)
@@ -106,8 +106,8 @@ class LogSinkContract(RefusingContract):
         found = self._scanned(target, ledger.open, ledger)
         assert (found.count_below(20), found.duplicates(20)) == (10, 4)
 
-    def test_what_others_write_changes_nothing(self, target: LogCase) -> None:
-        first, second = Ledger(target), Ledger(target)
+    def test_what_others_write_changes_nothing(self, target: LogSinkCase) -> None:
+        first, second = SettledState(target), SettledState(target)
         for end in (10, 30):
             self._others_write(target, 3)
             first.attempt(end, settle_at=None)
@@ -117,8 +117,8 @@ class LogSinkContract(RefusingContract):
         mine = [value for value in target.content() if value.isdigit()]
         assert sorted(mine, key=int) == sorted(numbers(30) * 2, key=int)
 
-    def test_what_others_write_within_a_range_is_no_duplicate(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_what_others_write_within_a_range_is_no_duplicate(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         self._others_write(target, 3)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             for begin in range(0, ROWS, 10):
@@ -126,8 +126,8 @@ class LogSinkContract(RefusingContract):
                 self._write(writer, begin, begin + 10)
             assert writer.flush(limit()).duplicates == 0
 
-    def test_records_that_expired_unseen_stop_the_partition(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_records_that_expired_unseen_stop_the_partition(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         ledger.attempt(30, settle_at=None)
         assert ledger.open
@@ -139,8 +139,8 @@ class LogSinkContract(RefusingContract):
             assert failure
             assert failure.family == TargetChanged.__name__
 
-    def test_what_may_have_expired_is_delivered_again_where_that_is_wanted(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_what_may_have_expired_is_delivered_again_where_that_is_wanted(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         ledger.attempt(30, settle_at=None)
         assert ledger.open
@@ -148,10 +148,10 @@ class LogSinkContract(RefusingContract):
         found = self._scanned(target, ledger.open, ledger, on_unknown="redeliver")
         assert (found.failure, found.there(), found.possible_duplicates) == (None, 0, 20)
 
-    def test_a_floor_that_would_expire_is_moved(self, target: LogCase) -> None:
+    def test_a_floor_that_would_expire_is_moved(self, target: LogSinkCase) -> None:
         """A log that got nothing of the partition for long is no reason to stop it, also when an attempt dies before it
         has written anything."""
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         self._others_write(target, 30)
         target.expire(20)
@@ -159,16 +159,16 @@ class LogSinkContract(RefusingContract):
         ledger.attempt(20, settle_at=20)
         assert [value for value in target.content() if value.isdigit()] == numbers(20)[10:]
 
-    def test_a_log_that_was_made_anew_stops_the_partition(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_a_log_that_was_made_anew_stops_the_partition(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         target.recreate()
         self._stops(target, ledger)
         self._others_write(target, 20)
         self._stops(target, ledger)
 
-    def test_a_log_that_is_made_anew_within_a_range_ends_it(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_a_log_that_is_made_anew_within_a_range_ends_it(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
             self._write(writer, 0, 10)
             target.recreate()
@@ -176,8 +176,8 @@ class LogSinkContract(RefusingContract):
             with pytest.raises(TargetChanged):
                 writer.flush(limit())
 
-    def test_what_a_restored_ledger_has_forgotten_is_looked_for(self, target: LogCase) -> None:
-        ledger = Ledger(target)
+    def test_what_a_restored_ledger_has_forgotten_is_looked_for(self, target: LogSinkCase) -> None:
+        ledger = SettledState(target)
         ledger.attempt(30, settle_at=30)
         sink = target.sink()
         wanted = range_of(PARTITION, Bounds(0, 0, 0, ROWS), pins=sink.targets(0, (), {}).pins)
@@ -189,33 +189,33 @@ class LogSinkContract(RefusingContract):
         values: Sequence[bytes | None] = [b"%d" % number for number in range(begin, end)]
         assert writer.write(records(list(values), begin), limit()) == end - begin
 
-    def _arrives_late(self, target: LogCase, ledger: Ledger, begin: int, end: int) -> None:
+    def _arrives_late(self, target: LogSinkCase, ledger: SettledState, begin: int, end: int) -> None:
         batch = records([b"%d" % number for number in range(begin, end)], begin)
         lineage = Lineage(ledger.uid, "live", PARTITION.id, 0)
         self._append(target, marks(lineage, batch), batch)
 
-    def _others_write(self, target: LogCase, count: int) -> None:
+    def _others_write(self, target: LogSinkCase, count: int) -> None:
         batch = records([b"of others"] * count)
         self._append(target, marks(Lineage("others", "live", PARTITION.id, 0), batch), batch)
 
-    def _append(self, target: LogCase, each: Sequence[str], batch: Any) -> None:
+    def _append(self, target: LogSinkCase, each: Sequence[str], batch: Any) -> None:
         sink: Any = target.sink()
         with sink.connect() as connection:
             connection.append(connection.logs()[0], each, batch)
 
-    def _scanned(self, target: LogCase, item: OpenRange, ledger: Ledger, **options: Any) -> ScanResult:
+    def _scanned(self, target: LogSinkCase, item: OpenRange, ledger: SettledState, **options: Any) -> ScanResult:
         sink = target.sink()
         for name, value in options.items():
             setattr(sink, name, value)
         return sink.scan(Scan(attempt(ledger.epoch + 1, ledger.uid), (item,), 10.0))[item.id]
 
-    def _stops(self, target: LogCase, ledger: Ledger) -> None:
+    def _stops(self, target: LogSinkCase, ledger: SettledState) -> None:
         floors = list(ledger.floors.values())
         with pytest.raises(TargetChanged):
             target.sink().targets(0, floors, {})
         with pytest.raises(TargetChanged), target.sink().writer(attempt(9, ledger.uid), self._item(target, floors)):
             pass
 
-    def _item(self, target: LogCase, floors: Sequence[Any]) -> OpenRange:
+    def _item(self, target: LogSinkCase, floors: Sequence[Any]) -> OpenRange:
         wanted = range_of(PARTITION, Bounds(0, 10, 0, ROWS), pins=target.sink().targets(0, (), {}).pins)
         return OpenRange(1, wanted, tuple(floors))

@@ -24,7 +24,7 @@ from connect_core.sdk.values import OPEN_END, Bounds, Position, Range, SourceBat
 OTHERS = [b"other %d" % number for number in range(300)]
 
 
-class LogCase(ABC):
+class LogSourceCase(ABC):
     """A fresh log. `source` builds anew each time, as driver and worker do."""
 
     @abstractmethod
@@ -52,9 +52,9 @@ class LogCase(ABC):
 
 
 class LogSourceContract(SourceContract):
-    """`system` is a fixture of yours: a fresh `LogCase`."""
+    """`system` is a fixture of yours: a fresh `LogSourceCase`."""
 
-    def test_what_expired_before_it_was_read_is_a_gap(self, system: LogCase) -> None:
+    def test_what_expired_before_it_was_read_is_a_gap(self, system: LogSourceCase) -> None:
         system.append(VALUES)
         follower = _read_partly(system)
         (before,) = follower.positions.values()
@@ -66,7 +66,7 @@ class LogSourceContract(SourceContract):
             (before.offset, before.offset + 27, "expired")
         ]
 
-    def test_what_expired_and_was_read_is_no_gap(self, system: LogCase) -> None:
+    def test_what_expired_and_was_read_is_no_gap(self, system: LogSourceCase) -> None:
         system.append(VALUES)
         follower = _read_partly(system)
         system.expire(23)
@@ -74,7 +74,7 @@ class LogSourceContract(SourceContract):
         assert again.run() == VALUES[23:]
         assert again.gaps == []
 
-    def test_records_that_expire_under_a_range_are_not_passed_over(self, system: LogCase) -> None:
+    def test_records_that_expire_under_a_range_are_not_passed_over(self, system: LogSourceCase) -> None:
         planned = _planned(system)
         system.expire(50)
         with pytest.raises(OffsetGone):
@@ -83,7 +83,7 @@ class LogSourceContract(SourceContract):
         assert (after.begin, after.end, after.reason) == (planned.begin, planned.begin + 50, "expired")
 
     @pytest.mark.parametrize("back", [0, 150])
-    def test_a_log_that_lost_its_end_is_another_one(self, system: LogCase, back: int) -> None:
+    def test_a_log_that_lost_its_end_is_another_one(self, system: LogSourceCase, back: int) -> None:
         """Also when it has grown past the position again."""
         system.append(VALUES)
         follower = Follower(system.source())
@@ -93,7 +93,7 @@ class LogSourceContract(SourceContract):
         self._is_another(system, follower, VALUES[:-20] + OTHERS[:back])
 
     @pytest.mark.parametrize("records", [0, 5, 300])
-    def test_a_log_made_anew_is_another_one(self, system: LogCase, records: int) -> None:
+    def test_a_log_made_anew_is_another_one(self, system: LogSourceCase, records: int) -> None:
         system.append(VALUES)
         follower = Follower(system.source())
         assert follower.run() == VALUES
@@ -101,7 +101,7 @@ class LogSourceContract(SourceContract):
         system.append(OTHERS[:records])
         self._is_another(system, follower, OTHERS[:records])
 
-    def _is_another(self, system: LogCase, follower: Follower, values: list[bytes]) -> None:
+    def _is_another(self, system: LogSourceCase, follower: Follower, values: list[bytes]) -> None:
         """The gap has no known end, and everything of the new log is read."""
         again = Follower(system.source(), follower.positions)
         told = again.tell()
@@ -113,7 +113,7 @@ class LogSourceContract(SourceContract):
         assert at.incarnation == gap.incarnation + 1
 
     @pytest.mark.parametrize("records", [0, 300])
-    def test_a_log_made_anew_under_a_range_is_not_taken_for_it(self, system: LogCase, records: int) -> None:
+    def test_a_log_made_anew_under_a_range_is_not_taken_for_it(self, system: LogSourceCase, records: int) -> None:
         """Of a range that is the first one too: a later attempt must not find records in the target that are others."""
         planned = _planned(system)
         system.renew()
@@ -124,7 +124,7 @@ class LogSourceContract(SourceContract):
         assert read == []
         assert _bounds(system, _at_begin(planned)).incarnation == planned.incarnation + 1
 
-    def test_a_log_made_anew_while_it_is_read_ends_the_range(self, system: LogCase) -> None:
+    def test_a_log_made_anew_while_it_is_read_ends_the_range(self, system: LogSourceCase) -> None:
         planned = replace(_planned(system), max_records=10**6)
         batches = system.source().read(replace(planned, end=planned.begin + 150), limit())
         read = next(batches).records.column("value").to_pylist()
@@ -135,7 +135,7 @@ class LogSourceContract(SourceContract):
                 read += batch.records.column("value").to_pylist()
         assert read == VALUES[: len(read)]
 
-    def test_a_log_made_anew_while_it_is_followed_ends_the_range(self, system: LogCase) -> None:
+    def test_a_log_made_anew_while_it_is_followed_ends_the_range(self, system: LogSourceCase) -> None:
         live = replace(_planned(system), end=OPEN_END)
         read: list[bytes] = []
         for _, batch in system.source().follow([live], limit(), idle_timeout_s=1):
@@ -146,7 +146,7 @@ class LogSourceContract(SourceContract):
                 system.append(OTHERS)
         assert read == VALUES
 
-    def test_a_log_that_was_read_and_deleted_has_ended(self, system: LogCase) -> None:
+    def test_a_log_that_was_read_and_deleted_has_ended(self, system: LogSourceCase) -> None:
         system.append(VALUES)
         follower = Follower(system.source())
         assert follower.run() == VALUES
@@ -159,7 +159,7 @@ class LogSourceContract(SourceContract):
         assert again.run() == OTHERS
         assert again.gaps == []
 
-    def test_a_log_that_was_deleted_before_it_was_read_is_a_gap(self, system: LogCase) -> None:
+    def test_a_log_that_was_deleted_before_it_was_read_is_a_gap(self, system: LogSourceCase) -> None:
         system.append(VALUES)
         follower = _read_partly(system)
         system.remove()
@@ -168,7 +168,9 @@ class LogSourceContract(SourceContract):
 
     @pytest.mark.parametrize("after", [False, True])
     @pytest.mark.parametrize("lives", [False, True])
-    def test_an_attempt_that_dies_at_any_call_loses_nothing(self, system: LogCase, after: bool, lives: bool) -> None:
+    def test_an_attempt_that_dies_at_any_call_loses_nothing(
+        self, system: LogSourceCase, after: bool, lives: bool
+    ) -> None:
         system.append(VALUES[:40])
         for calls in range(16):
             deliveries = _Deliveries(system, lives)
@@ -182,7 +184,7 @@ class LogSourceContract(SourceContract):
 class _Deliveries:
     """A target by offset, and the position of the last attempt that settled."""
 
-    system: LogCase
+    system: LogSourceCase
     lives: bool
     position: Position | None = None
     target: dict[int, bytes] = field(default_factory=dict)
@@ -219,7 +221,7 @@ class _Deliveries:
             yield batch
 
 
-def _read_partly(system: LogCase) -> Follower:
+def _read_partly(system: LogSourceCase) -> Follower:
     """The first 23 records."""
     follower = Follower(system.source(), max_records=23)
     (partition,) = follower.source.partitions([])
@@ -228,7 +230,7 @@ def _read_partly(system: LogCase) -> Follower:
     return follower
 
 
-def _planned(system: LogCase) -> Range:
+def _planned(system: LogSourceCase) -> Range:
     system.append(VALUES)
     (partition,) = system.source().partitions([])
     return range_of(partition, system.source().available_offsets({partition: None})[partition])
@@ -238,5 +240,5 @@ def _at_begin(planned: Range) -> tuple[Partition, Position]:
     return planned.partition, Position(planned.incarnation, planned.begin, planned.evidence)
 
 
-def _bounds(system: LogCase, at: tuple[Partition, Position]) -> Bounds:
+def _bounds(system: LogSourceCase, at: tuple[Partition, Position]) -> Bounds:
     return system.source().available_offsets(dict([at]))[at[0]]

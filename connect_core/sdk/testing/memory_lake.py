@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from connect_core.sdk.kits.commits import CommitSink, Conflict, Last
+from connect_core.sdk.kits.commits import CommitConflict, CommitSink, Last
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.testing.memory import HATED, values_of
 from connect_core.sdk.values import Json
@@ -66,6 +66,6 @@ class MemoryLake(CommitSink):
                 self._lake.rivals -= 1
                 self._lake.commit_as_others()
             if behind != str(len(self._lake.commits)):
-                raise Conflict("Another commit came first")
+                raise CommitConflict("Another commit came first")
             rows = [row for one in staged for row in self._lake.files[one["staged"]]]
             self._lake.commits.append(Commit(tuple(rows), name, marker))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from connect_core.sdk.kits.log_connection import Entry, Place, Slice
+from connect_core.sdk.kits.log_connection import LogEntry, LogSlice, StoredAt
 from connect_core.sdk.kits.log_sink import LogSink
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.testing.memory import HATED, values_of
@@ -44,13 +44,13 @@ class Journal:
     logs: dict[str, Log] = field(default_factory=lambda: {"log": Log()})
     reads: int = 0
 
-    def append(self, log: str, marks: Sequence[str | None], values: Sequence[bytes]) -> Place:
+    def append(self, log: str, marks: Sequence[str | None], values: Sequence[bytes]) -> StoredAt:
         here = self.logs[log]
         positions = range(here.next, here.next + len(values) * self.step, self.step)
         here.records += map(Stored, positions, marks, values)
         here.next = positions.stop
         here.visible = here.visible if self.lags else here.next
-        return Place(positions.start, positions[-1] + 1 if values else positions.start)
+        return StoredAt(positions.start, positions[-1] + 1 if values else positions.start)
 
     def expire(self, records: int) -> None:
         """Of each log the oldest."""
@@ -92,18 +92,18 @@ class MemoryLog(LogSink):
             here.visible = here.next
             return here.next
 
-        def append(self, log: str, marks: Sequence[str], records: pa.RecordBatch) -> Place:
+        def append(self, log: str, marks: Sequence[str], records: pa.RecordBatch) -> StoredAt:
             values = values_of(records)
             if HATED in values:
                 raise RowsRefused("Hated", "A value is hated")
             return self._journal.append(log, marks, values)
 
-        def read(self, log: str, begin: int, end: int) -> Slice:
+        def read(self, log: str, begin: int, end: int) -> LogSlice:
             here = self._journal.logs[log]
             self._journal.reads += 1
             if self._journal.lags and self._journal.reads % 2:
-                return Slice((), begin)
+                return LogSlice((), begin)
             behind = min(end, here.visible)
-            found = [Entry(one.position, one.mark) for one in here.records if begin <= one.position < behind][:_PAGE]
+            found = [LogEntry(one.position, one.mark) for one in here.records if begin <= one.position < behind][:_PAGE]
             full = len(found) == _PAGE
-            return Slice(found, found[-1].position + 1 if full else max(begin, behind))
+            return LogSlice(found, found[-1].position + 1 if full else max(begin, behind))

@@ -52,7 +52,7 @@ class LogServer:
             del (self.values or {})[offset]
 
 
-class MemoryLog(LogSource):
+class MemorySourceLog(LogSource):
     every_s = 0.01
 
     def __init__(self, server: LogServer, *, sparse: bool = False) -> None:

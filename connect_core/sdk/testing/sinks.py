@@ -72,7 +72,7 @@ class SimpleCase(ABC):
 
 
 @dataclass
-class Ledger:
+class SettledState:
     """What survives an attempt: the settled end and the floors."""
 
     system: SinkCase
@@ -146,13 +146,13 @@ class SinkContract:
     """What every sink promises. `target` is a fixture of yours: a fresh `SinkCase`."""
 
     def test_attempts_that_settle_follow_each_other(self, target: SinkCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         for end in (10, 11, 50):
             ledger.attempt(end, settle_at=end)
         assert once(target) == numbers(50)
 
     def test_what_was_not_settled_is_there_once_in_the_end(self, target: SinkCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         ledger.attempt(40, settle_at=None)
         ledger.attempt(40, settle_at=None)
@@ -161,7 +161,7 @@ class SinkContract:
         assert once(target) == numbers(45)
 
     def test_a_range_may_close_before_what_is_there(self, target: SinkCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(500, settle_at=None)
         ledger.attempt(500, settle_at=300)
         ledger.attempt(500, settle_at=400)
@@ -169,7 +169,7 @@ class SinkContract:
         assert once(target) == numbers(600)
 
     def test_a_writer_that_is_left_made_nothing_durable_that_counts(self, target: SinkCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         ledger.attempt(20, settle_at=None, flushed=False)
         ledger.attempt(20, settle_at=20)
@@ -182,7 +182,7 @@ class SinkContract:
         self, target: SinkCase, history: list[tuple[int, bool]]
     ) -> None:
         before = target.count()  # the examples share one system
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         upto = 0
         for more, dies in history:
             end = ledger.open.range.end if ledger.open else ledger.settled + more
@@ -193,7 +193,7 @@ class SinkContract:
 
     def test_floors_that_stand_are_kept(self, target: SinkCase) -> None:
         """Also when the target has grown past them since, by an attempt that was not settled."""
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(10, settle_at=10)
         ledger.attempt(20, settle_at=None)
         sink = target.sink()
@@ -202,7 +202,7 @@ class SinkContract:
         assert sink.floors(wanted, tuple(ledger.floors.values())) == tuple(ledger.floors.values())
 
     def test_no_rows_are_a_delivery_of_nothing(self, target: SinkCase) -> None:
-        ledger = Ledger(target)
+        ledger = SettledState(target)
         ledger.attempt(0, settle_at=0)
         assert ledger.settled == 0
         ledger.attempt(5, settle_at=5)

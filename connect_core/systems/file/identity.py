@@ -111,7 +111,7 @@ def _known(kind: type[Evidence | Former], stored: Json) -> Json:
     return {name: value for name, value in stored.items() if name in names}
 
 
-class Verdict(enum.Enum):
+class FileVerdict(enum.Enum):
     """How a file compares with evidence of one: `SHORTER` and `DIFFERENT` have the same inode."""
 
     SAME = "same"
@@ -208,14 +208,14 @@ class OpenFile:
         """Of the `count` bytes before `offset`."""
         return fingerprint(self.bytes_at(offset - count, count))
 
-    def verdict(self, seen: Evidence) -> Verdict:
+    def verdict(self, seen: Evidence) -> FileVerdict:
         """Whether this is the file that was seen, grown or not."""
         if not self.is_as(seen):
-            return Verdict.OTHER
+            return FileVerdict.OTHER
         if self.size() < max(seen.offset, seen.planned_end):
-            return Verdict.SHORTER
+            return FileVerdict.SHORTER
         same = self.head(seen.head_bytes) == seen.head and self.tail(seen.offset, seen.tail_bytes) == seen.tail
-        return Verdict.SAME if same and self._is_planned(seen) else Verdict.DIFFERENT
+        return FileVerdict.SAME if same and self._is_planned(seen) else FileVerdict.DIFFERENT
 
     def _is_planned(self, seen: Evidence) -> bool:
         end = seen.planned_end

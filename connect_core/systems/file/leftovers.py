@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from connect_core.errors import WaybillError
 from connect_core.systems.file.identity import OpenFile
-from connect_core.systems.file.target import Place
+from connect_core.systems.file.target import TargetPlace
 
 _BLOCK = 1024 * 1024
 _COUNTED = 256 * _BLOCK
@@ -27,7 +27,7 @@ class Leftover(NamedTuple):
     lines: int
 
 
-def left_behind(path: str, place: Place) -> Leftover | None:
+def left_behind(path: str, place: TargetPlace) -> Leftover | None:
     """What stands behind `place` in the file that it is of, if that is beside `path` under another name."""
     with os.scandir(os.path.dirname(path)) as entries:
         names = [entry.path for entry in entries if entry.inode() == place.ino and not entry.is_symlink()]

@@ -12,21 +12,21 @@ from typing import NamedTuple
 
 from connect_core.sdk.values import Floor
 from connect_core.systems.file.identity import OpenFile, open_if_there
-from connect_core.systems.file.target import Place
+from connect_core.systems.file.target import TargetPlace
 
 
 class Settled(NamedTuple):
     """`name` is what the ledger calls the floor."""
 
     name: str
-    place: Place
+    place: TargetPlace
 
 
 def settled(name: str, path: str, floors: Sequence[Floor], *, continues: bool = False) -> Settled | None:
     """What was settled in the file at `path`, which the document or a range calls `name`; None when nothing was ever
     planned there. Where `name` says that the file was replaced, that counts, unless such a file may be gone on with
     (`continues`)."""
-    known = [Settled(floor.target, Place.of(floor)) for floor in floors if _is_of_a_file(floor)]
+    known = [Settled(floor.target, TargetPlace.of(floor)) for floor in floors if _is_of_a_file(floor)]
     own = next((one for one in known if one.name == name), None)
     file = open_if_there(path)
     with file or nullcontext():

@@ -18,7 +18,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.folders import Folders, inode_of, opened
 from connect_core.systems.file.former import behind
-from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, OpenFile, Verdict, open_if_there
+from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, FileVerdict, OpenFile, open_if_there
 from connect_core.systems.file.rotation import ENDED, Rotation
 from connect_core.systems.file.succession import Behind, missed, undecided
 
@@ -31,7 +31,7 @@ _OVER = "over"
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """`end` is None for the open part. `head` is the fingerprint of the file's first `head_bytes`."""
 
     path: str
@@ -42,7 +42,7 @@ class Part:
     head: str
 
     @classmethod
-    def of(cls, partition: Partition) -> Part | None:
+    def of(cls, partition: Partition) -> FilePart | None:
         """None when the partition is a whole file."""
         found = _KEY.fullmatch(partition.key)
         if found is None:
@@ -72,7 +72,7 @@ def split_points(next_line: Callable[[int], int], end: int, step_bytes: int) -> 
     return points
 
 
-def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[Part]:
+def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[FilePart]:
     """The parts of a file seen for the first time; none while it has no whole line."""
     end = file.end_of_lines(0)
     if not end:
@@ -81,14 +81,14 @@ def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[Part]:
     head = file.head(head_bytes)
     begins = split_points(lambda offset: file.next_line(offset, end), end, step_bytes)
     ends: list[int | None] = [*begins[1:], None]
-    return [Part(path, *span, file.ino, head_bytes, head) for span in zip(begins, ends, strict=True)]
+    return [FilePart(path, *span, file.ino, head_bytes, head) for span in zip(begins, ends, strict=True)]
 
 
 def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int) -> Iterator[Partition]:
     """The parts of every file that none of the known partitions covers already. One that cannot be opened is whole: it
     is refused by name, and read in one part when it can be."""
-    parts = [part for partition in known if (part := Part.of(partition))]
-    whole = {partition.key for partition in known if Part.of(partition) is None}
+    parts = [part for partition in known if (part := FilePart.of(partition))]
+    whole = {partition.key for partition in known if FilePart.of(partition) is None}
     for path in paths:
         try:
             file = None if path in whole else open_if_there(path)
@@ -105,7 +105,7 @@ def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int)
                 yield from (part.partition() for part in new)
 
 
-def _may_be_known(path: str, parts: Sequence[Part]) -> bool:
+def _may_be_known(path: str, parts: Sequence[FilePart]) -> bool:
     """Of a file that cannot be opened."""
     ino = inode_of(path)
     return any(part.path == path or part.ino == ino for part in parts)
@@ -113,7 +113,7 @@ def _may_be_known(path: str, parts: Sequence[Part]) -> bool:
 
 def covered(path: str, known: Sequence[Partition]) -> bool:
     """Whether the file at `path` is read in parts already."""
-    parts = [part for partition in known if (part := Part.of(partition))]
+    parts = [part for partition in known if (part := FilePart.of(partition))]
     file = open_if_there(path) if parts else None
     if file is None:
         return False
@@ -129,11 +129,11 @@ class PartBounds:
     ) -> None:
         self._folders = folders
         self._rotation = rotation
-        parts = [(part, position) for one, position in begun if (part := Part.of(one))]
+        parts = [(part, position) for one, position in begun if (part := FilePart.of(one))]
         self._open = [(_is_over(position), part) for part, position in parts if part.end is None]
         self._births = {(part.path, seen.born) for part, position in parts if (seen := _seen(position))}
 
-    def bounds(self, partition: Partition, part: Part, position: Position | None) -> Bounds:
+    def bounds(self, partition: Partition, part: FilePart, position: Position | None) -> Bounds:
         place, over = position or Position(0, part.begin), _is_over(position)
         if place.offset == part.end or (over and part.end is not None):  # read to its end: its file may go
             return _nothing(part, place)
@@ -141,7 +141,7 @@ class PartBounds:
         found = self._anew(part, place) if over and found.gaps else found
         return found if part.end is not None or found.end > found.begin else self._asking(part, place, found)
 
-    def _asking(self, part: Part, place: Position, found: Bounds) -> Bounds:
+    def _asking(self, part: FilePart, place: Position, found: Bounds) -> Bounds:
         """Nothing more is to be read of an open part. When its file has left the path, others may have been there
         before the next one that has parts: a person says whether they were."""
         seen = _seen(place)
@@ -167,7 +167,7 @@ class PartBounds:
     def _knows(self, file: OpenFile) -> bool:
         return self._rotation.knows(file) or any(part.is_of(file) for _, part in self._open)
 
-    def _anew(self, part: Part, place: Position) -> Bounds:
+    def _anew(self, part: FilePart, place: Position) -> Bounds:
         """Of an open part whose loss was told. A file that begins as its file did gets no parts of its own: it is read
         from its start, by one of those that claim it."""
         begin = Position(place.incarnation + 1, 0)
@@ -181,7 +181,7 @@ class PartBounds:
         """Who reads what the open parts of several files claim: the first in this order."""
         return ((over, part.head_bytes, part.partition()) for over, part in self._open if part.is_of(file))
 
-    def _claimed(self, part: Part, seen: Evidence | None, files: ExitStack) -> OpenFile | None:
+    def _claimed(self, part: FilePart, seen: Evidence | None, files: ExitStack) -> OpenFile | None:
         """The file that begins as that of the part did, whatever became of it."""
 
         def is_it(file: OpenFile) -> bool:
@@ -193,11 +193,11 @@ class PartBounds:
             return file
         return files.enter_context(self._folders.moved(part.ino, _paths(part, seen), is_it))
 
-    def _found(self, part: Part, place: Position) -> Bounds:
+    def _found(self, part: FilePart, place: Position) -> Bounds:
         seen = Evidence.of(place.evidence)
 
         def is_it(file: OpenFile) -> bool:
-            return part.is_of(file) and (file.verdict(seen) is Verdict.SAME if seen else _may_go_on(file, place))
+            return part.is_of(file) and (file.verdict(seen) is FileVerdict.SAME if seen else _may_go_on(file, place))
 
         reason = "deleted"
         file = open_if_there(part.path)
@@ -217,7 +217,7 @@ class PartBounds:
         end = self._rotation.known_end(place, seen) if reason == "deleted" and part.end is None else None
         return _lost(part, place, reason, end)
 
-    def _readable(self, part: Part, place: Position, file: OpenFile, *, renamed: bool) -> Bounds:
+    def _readable(self, part: FilePart, place: Position, file: OpenFile, *, renamed: bool) -> Bounds:
         if part.end is not None and file.size() < part.end:
             return _lost(part, place, "truncated")
         size, whole = self._rotation.whole_lines(file, place.offset)
@@ -235,7 +235,7 @@ class PartBounds:
         return bounds
 
 
-def _paths(part: Part, seen: Evidence | None) -> tuple[str, str]:
+def _paths(part: FilePart, seen: Evidence | None) -> tuple[str, str]:
     return part.path, seen.path if seen else part.path
 
 
@@ -253,7 +253,7 @@ def _is_over(position: Position | None) -> bool:
     return bool(position and position.evidence.get(_OVER))
 
 
-def _nothing(part: Part, place: Position) -> Bounds:
+def _nothing(part: FilePart, place: Position) -> Bounds:
     return Bounds(place.incarnation, place.offset, part.begin, place.offset, place.evidence, grows=False)
 
 
@@ -262,7 +262,7 @@ def _may_go_on(file: OpenFile, place: Position) -> bool:
     return file.end_of_lines(max(place.offset - 1, 0), place.offset) == place.offset
 
 
-def _lost(part: Part, place: Position, reason: str, end: int | None = None) -> Bounds:
+def _lost(part: FilePart, place: Position, reason: str, end: int | None = None) -> Bounds:
     """The file is gone, and nothing will follow it in this part, unless it comes back and the part is open: what was
     seen of it is kept for that. `end` is where it ended, if anybody knows."""
     gap = Gap(place.incarnation, place.offset, part.end or end, reason if end is None else ENDED)

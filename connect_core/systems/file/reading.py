@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from connect_core.errors import Retriable
 from connect_core.sdk.records import empty_records
 from connect_core.sdk.values import Limit, Range, SourceBatch
-from connect_core.systems.file.identity import TAIL_BYTES, Evidence, OpenFile, Verdict
+from connect_core.systems.file.identity import TAIL_BYTES, Evidence, FileVerdict, OpenFile
 from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, LineRules, line_batch, line_feeds, rejected_line
 
 CHUNK_BYTES = 2 * 1024 * 1024
@@ -101,7 +101,7 @@ class RangeReader:
 
     def _checked(self, piece: _Piece) -> SourceBatch:
         batch = piece.batch(self.rules)
-        if self.file.verdict(self.seen) is not Verdict.SAME or not piece.stands_in(self.file):
+        if self.file.verdict(self.seen) is not FileVerdict.SAME or not piece.stands_in(self.file):
             raise changed(self.file, piece.offset)
         seen = self.file.evidence(batch.next_offset, finished=self.seen.finished, past=self.seen.past)
         self.seen = replace(seen, size=self.file.size())  # by now its path may lead nowhere: nobody could ask later

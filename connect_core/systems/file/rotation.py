@@ -17,11 +17,11 @@ from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.folders import Folders, opened
 from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
-from connect_core.systems.file.identity import NO_PAST, Evidence, OpenFile, Past, Verdict
+from connect_core.systems.file.identity import NO_PAST, Evidence, FileVerdict, OpenFile, Past
 from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.succession import Behind, Left, missed, next_file, undecided
 
-_REASONS = {Verdict.SHORTER: "truncated", Verdict.DIFFERENT: "replaced", Verdict.OTHER: "replaced"}
+_REASONS = {FileVerdict.SHORTER: "truncated", FileVerdict.DIFFERENT: "replaced", FileVerdict.OTHER: "replaced"}
 
 ENDED = "ended"
 """The reason of a gap without records: a file has gone of which everything was read."""
@@ -61,14 +61,14 @@ class Rotation:
             if seen is None:
                 return _with(self._unidentified(partition, place, current, past), gaps)
             verdict = current.verdict(seen) if current else None
-            if current and verdict is Verdict.SAME:
+            if current and verdict is FileVerdict.SAME:
                 return _with(self._growing(place, current, past), gaps)
             moved = files.enter_context(find_moved(self._folders, seen, partition.key))
             if moved:
                 return _with(self._after_rename(partition, replace(seen, past=past), place, moved, current), gaps)
             cut = files.enter_context(_find_cut(self._folders, seen, partition.key))
-            if cut and verdict in (None, Verdict.OTHER):
-                lost = Gap(place.incarnation, place.offset, None, _REASONS[Verdict.SHORTER])
+            if cut and verdict in (None, FileVerdict.OTHER):
+                lost = Gap(place.incarnation, place.offset, None, _REASONS[FileVerdict.SHORTER])
                 return _with(self._left(cut, place.incarnation + 1, 0, past), (*gaps, lost))
             return _with(self._after_end(partition, replace(seen, past=past), place, current, verdict), gaps)
 
@@ -97,14 +97,19 @@ class Rotation:
         return size, file.end_of_lines(begin, size)
 
     def _after_end(
-        self, partition: Partition, seen: Evidence, place: Position, current: OpenFile | None, verdict: Verdict | None
+        self,
+        partition: Partition,
+        seen: Evidence,
+        place: Position,
+        current: OpenFile | None,
+        verdict: FileVerdict | None,
     ) -> Bounds:
         """Behind a file that is gone. That nothing of it is lost is told and settled first: then a person may answer
         what is asked next also when another file is at the path by then."""
         gone, anew = self._gone(partition, seen, place, current, verdict), place.incarnation + 1
         read, past = Behind(partition.key, behind(seen, seen.past, place), seen.path), seen.past
         # It may come back, as when its volume was not there for a while.
-        if seen.head_bytes and verdict in (None, Verdict.OTHER):
+        if seen.head_bytes and verdict in (None, FileVerdict.OTHER):
             past = read.read
             if current is None and not gone.loses and not seen.finished:
                 return self._begun(anew, None, past, gone)
@@ -114,7 +119,12 @@ class Rotation:
         return self._begun(anew, current, past, *(perhaps or (gone,)))
 
     def _gone(
-        self, partition: Partition, seen: Evidence, place: Position, current: OpenFile | None, verdict: Verdict | None
+        self,
+        partition: Partition,
+        seen: Evidence,
+        place: Position,
+        current: OpenFile | None,
+        verdict: FileVerdict | None,
     ) -> Gap:
         """One that another took the place of may have grown before that, unless it was seen to be left. A partition to
         which files belong that the pattern names does not end."""
@@ -209,7 +219,7 @@ class Rotation:
 
 def find_moved(folders: Folders, seen: Evidence, path: str) -> AbstractContextManager[OpenFile | None]:
     """The file that was seen, under another name, grown or not."""
-    return folders.moved(seen.ino, (seen.path, path), lambda file: file.verdict(seen) is Verdict.SAME)
+    return folders.moved(seen.ino, (seen.path, path), lambda file: file.verdict(seen) is FileVerdict.SAME)
 
 
 def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextManager[OpenFile | None]:

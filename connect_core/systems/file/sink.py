@@ -22,7 +22,7 @@ from connect_core.systems.file.identity import open_if_there
 from connect_core.systems.file.leftovers import left_behind
 from connect_core.systems.file.names import Settled, settled
 from connect_core.systems.file.options import FileSinkOptions, path_of_task
-from connect_core.systems.file.target import Beside, Place, Target, check
+from connect_core.systems.file.target import Beside, Target, TargetPlace, check
 from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_line_feed
 
 
@@ -34,7 +34,7 @@ class FileSink:
     def __init__(self, options: FileSinkOptions) -> None:
         self._options = options
         self._continues = options.on_replaced == "continue"
-        self._reached: dict[str, Place] = {}
+        self._reached: dict[str, TargetPlace] = {}
         self._open: dict[str, Target] = {}
 
     def path_for(self, task: int) -> str:
@@ -57,7 +57,7 @@ class FileSink:
         if known is not None:
             self._checked(path, known.place)
             return Targets({"target": known.name, "path": path, "first": None, "name": name}, single_lane=True)
-        end = Place.end_of(path)
+        end = TargetPlace.end_of(path)
         _check_line_end(path, end)
         first = {"position": end.position, "evidence": end.evidence()}
         return Targets({"target": name, "path": path, "first": first}, single_lane=True)
@@ -127,7 +127,7 @@ class FileSink:
     def _settled(self, name: str, path: str, floors: Sequence[Floor]) -> Settled | None:
         return settled(name, path, floors, continues=self._continues)
 
-    def _checked(self, path: str, place: Place) -> Place:
+    def _checked(self, path: str, place: TargetPlace) -> TargetPlace:
         """Where writing goes on, by the policy when the file is not the one that was written."""
         file = open_if_there(path)
         with file or nullcontext():
@@ -147,7 +147,7 @@ class FileSink:
             return max(file.size() - known.place.offset, 0)
 
 
-def _check_line_end(path: str, now: Place) -> None:
+def _check_line_end(path: str, now: TargetPlace) -> None:
     """A file that is appended to for the first time ends with a whole line."""
     if not now.position:
         return

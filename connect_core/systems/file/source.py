@@ -21,11 +21,11 @@ from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.failures import require_folder
 from connect_core.systems.file.folders import Folders, as_text, matching_files, still_named
 from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
-from connect_core.systems.file.identity import Evidence, OpenFile, Verdict
+from connect_core.systems.file.identity import Evidence, FileVerdict, OpenFile
 from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.lines import LineRules
 from connect_core.systems.file.options import FileSourceOptions
-from connect_core.systems.file.parts import Part, PartBounds, covered, parts_now
+from connect_core.systems.file.parts import FilePart, PartBounds, covered, parts_now
 from connect_core.systems.file.patterns import first_in
 from connect_core.systems.file.reading import RangeReader
 from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_moved
@@ -60,7 +60,7 @@ class FileSource:
 
     def stays(self, partition: Partition) -> bool:
         """A part belongs to its file for ever. Without it a file that comes back would be split anew."""
-        return Part.of(partition) is not None
+        return FilePart.of(partition) is not None
 
     def topic(self, partition: Partition) -> str:
         return ""
@@ -160,7 +160,7 @@ class FileSource:
         file = folders.at(path)
         if file is not None:
             with file:
-                if seen is None or file.verdict(seen) is Verdict.SAME:
+                if seen is None or file.verdict(seen) is FileVerdict.SAME:
                     yield file
                     return
         if seen is not None:
@@ -182,7 +182,7 @@ def _looked_at(
     try:
         if "\\x" in partition.key:
             folders.require_text(_path_of(partition))
-        part = Part.of(partition)
+        part = FilePart.of(partition)
         return parts.bounds(partition, part, position) if part else rotation.bounds(partition, position)
     except MemoryError:
         raise
@@ -198,5 +198,5 @@ def _held(seen: Evidence) -> int:
 
 
 def _path_of(partition: Partition) -> str:
-    part = Part.of(partition)
+    part = FilePart.of(partition)
     return part.path if part else partition.key

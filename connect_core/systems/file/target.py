@@ -1,7 +1,8 @@
 """The file that a sink writes: bytes at planned positions, durable when asked, nothing of anybody else's destroyed.
 
 Positions count over all files that were ever at the path: they never go down, also when a new file is begun; a
-position minus `base` is an offset in the present file. Runs in the worker; the driver only looks (`Place.end_of`).
+position minus `base` is an offset in the present file. Runs in the worker; the driver only looks
+(`TargetPlace.end_of`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _WRITTEN_AGAIN_ADVICE = (
 
 
 @dataclass(frozen=True)
-class Place:
+class TargetPlace:
     """Where writing goes on, and what is there: `dev` and `ino` are None while there is no file; `tail` is the
     fingerprint of the `tail_bytes` bytes before it."""
 
@@ -48,11 +49,11 @@ class Place:
         return self.position - self.base
 
     @classmethod
-    def of(cls, floor: Floor) -> Place:
+    def of(cls, floor: Floor) -> TargetPlace:
         return cls(floor.position, **floor.evidence)
 
     @classmethod
-    def end_of(cls, path: str) -> Place:
+    def end_of(cls, path: str) -> TargetPlace:
         """The end of the file that is there now. Raises ConfigError when something else is."""
         file = open_if_there(path)
         if file is None:
@@ -60,7 +61,7 @@ class Place:
         with file:
             return cls(file.size()).seen_in(file)
 
-    def seen_in(self, file: OpenFile) -> Place:
+    def seen_in(self, file: OpenFile) -> TargetPlace:
         count = min(TAIL_BYTES, self.offset)
         tail = file.tail(self.offset, count)
         return replace(self, dev=file.dev, ino=file.ino, tail_bytes=count, tail=tail)
@@ -68,9 +69,9 @@ class Place:
     def evidence(self) -> Json:
         return {name: value for name, value in asdict(self).items() if name != "position"}
 
-    def begun_anew(self) -> Place:
+    def begun_anew(self) -> TargetPlace:
         """The same position, at the start of another file."""
-        return Place(self.position, self.position)
+        return TargetPlace(self.position, self.position)
 
     def is_of(self, file: OpenFile | None) -> bool:
         """Whether it is a place in this file, whatever became of its content."""
@@ -91,7 +92,7 @@ class Place:
         return None
 
 
-def check(place: Place, path: str, file: OpenFile | None) -> None:
+def check(place: TargetPlace, path: str, file: OpenFile | None) -> None:
     """Raises TargetChanged when what was written before `place` is not there."""
     if lost := place.lost_in(file):
         raise TargetChanged(lost, where=path, next_step=REPLACED_ADVICE)
@@ -145,7 +146,7 @@ class Target:
     `flushed` behind the last durable one. `continues` says that a file which was replaced is begun anew. `beside` is
     what its receipts are to tell; whoever asks first when something was written does so."""
 
-    def __init__(self, path: str, place: Place, epoch: int, *, continues: bool = False) -> None:
+    def __init__(self, path: str, place: TargetPlace, epoch: int, *, continues: bool = False) -> None:
         self.path = path
         self.begun = self.reached = self.flushed = place
         self._epoch, self._continues = epoch, continues
@@ -155,7 +156,7 @@ class Target:
 
     @classmethod
     @contextmanager
-    def open(cls, path: str, place: Place, epoch: int, *, continues: bool = False) -> Iterator[Target]:
+    def open(cls, path: str, place: TargetPlace, epoch: int, *, continues: bool = False) -> Iterator[Target]:
         target = cls(path, place, epoch, continues=continues)
         try:
             yield target

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from connect_core.sdk.digest import LinesDigest
 from connect_core.sdk.values import Delivered, Limit
-from connect_core.systems.file.target import Beside, Place, Target
+from connect_core.systems.file.target import Beside, Target, TargetPlace
 
 
 def lines(values: pa.Array) -> memoryview:
@@ -75,7 +75,7 @@ class MingledWriter:
     def __init__(self, name: str, target: Target) -> None:
         self._name = name
         self._target = target
-        self._begin: Place | None = None
+        self._begin: TargetPlace | None = None
         self._end = target.reached
         self._records = self._bytes = 0
         self._digest = LinesDigest()

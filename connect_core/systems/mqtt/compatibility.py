@@ -9,7 +9,7 @@ from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
-from connect_core.systems.mqtt.templates import Named, Template, Unfit
+from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 from connect_core.systems.topic_filters import overlap
 
 SYSTEM = "mqtt"
@@ -47,7 +47,7 @@ def _own_messages(source: Json, sink: Json) -> Conflict | None:
     options, filters = MqttSinkOptions.model_construct(None, **given), _filters_of(source)
     for one in filters:
         name = _sample(one)
-        target = Template.parse(options.topic).fill(Named(name, "x", name, {"MQTT_TOPIC": name}))
+        target = TopicTemplate.parse(options.topic).fill(Named(name, "x", name, {"MQTT_TOPIC": name}))
         if any(isinstance(target, str) and overlap(another, target) for another in filters):
             return Conflict(("sink", SYSTEM, "topic"), _OWN_TOPIC)
         if overlap(one, f"{options.progress_topic}/x/x"):
@@ -75,7 +75,7 @@ def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) 
     filters = _filters_of(source.options) if feeds_itself else []
     for one in filters or ["x"]:
         made = target.for_topic(_sample(one))
-        topic = Template("", (made,)).fill(_NOTHING_NAMED)
+        topic = TopicTemplate("", (made,)).fill(_NOTHING_NAMED)
         if isinstance(topic, Unfit):
             return topic.message.replace("The topic made of the record", "makes a topic that")
         if any(overlap(another, made) for another in filters):

@@ -49,7 +49,7 @@ class BufferedClient(Client):
 Kind = TypeVar("Kind", bound=BufferedClient)
 
 
-class Connection(Generic[Kind]):
+class MqttConnection(Generic[Kind]):
     """One connection. `made` gives a new client for each try, `client` is the one connected; `asks` goes with its
     CONNECT, in paho's words. `kept` says whether the broker knew the session, `properties` are those of the CONNACK
     (None: 3.1.1). `of_takeover` makes the error for a connection that another client has ended, from where it was.

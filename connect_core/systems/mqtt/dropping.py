@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.standing import SessionStanding
 
 TOPIC = "$SYS/broker/publish/messages/dropped"
 """Where a broker that counts says how many messages it has dropped since it was started: Mosquitto does."""
 
 
-def noticed(standing: Standing, dropped: int | None) -> tuple[Standing, str]:
+def noticed(standing: SessionStanding, dropped: int | None) -> tuple[SessionStanding, str]:
     """How the session stands now, and what is to be told: nothing when nobody has counted, or had before, or the
     session was not there yet. A count that went back began anew with the broker."""
     before = standing.dropped

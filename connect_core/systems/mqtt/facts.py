@@ -18,7 +18,7 @@ _COUNTING = "mosquitto"
 """How the names of brokers begin that give out packet ids one after the other."""
 
 
-class Facts(NamedTuple):
+class BrokerFacts(NamedTuple):
     version: str = ""
     dropped: int | None = None
 
@@ -28,7 +28,7 @@ class Facts(NamedTuple):
         return self.version.startswith(_COUNTING)
 
 
-def ask(options: MqttSourceOptions) -> Facts:
+def ask(options: MqttSourceOptions) -> BrokerFacts:
     """Nothing of a broker that lets nobody see it, or says nothing before it answers a ping: what it has of these is
     retained, and sent with the subscription."""
     looking = options.model_copy(update={"protocol": "5", "session_expiry_s": 60})
@@ -45,4 +45,6 @@ def ask(options: MqttSourceOptions) -> Facts:
         finally:
             session.give_up()
     dropped = said.get(DROPPED.encode(), b"")
-    return Facts(said.get(VERSION.encode(), b"").decode(errors="replace"), int(dropped) if dropped.isdigit() else None)
+    return BrokerFacts(
+        said.get(VERSION.encode(), b"").decode(errors="replace"), int(dropped) if dropped.isdigit() else None
+    )

@@ -7,14 +7,14 @@ import time
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.session import Session, wait
-from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import Unconfirmed
 
 _SILENCE_S, _LONGEST_S = 0.5, 5.0
 """A session counts as looked into when nothing has come for so long, at the latest after that."""
 
 
-def end_session(options: MqttSourceOptions, session: int, standing: Standing, window: int) -> str:
+def end_session(options: MqttSourceOptions, session: int, standing: SessionStanding, window: int) -> str:
     """What became of it, and of its witness with it. Nothing is moved: what it held is counted, as far as the broker
     sends it without acknowledgements."""
     ours = Session(options, options.client_id(session))
@@ -28,7 +28,7 @@ def end_session(options: MqttSourceOptions, session: int, standing: Standing, wi
     )
 
 
-def _held(ours: Session, options: MqttSourceOptions, session: int, standing: Standing, window: int) -> int:
+def _held(ours: Session, options: MqttSourceOptions, session: int, standing: SessionStanding, window: int) -> int:
     """How many messages come that were not moved: those that were, and are sent again, are acknowledged."""
     shares = options.shares()
     if filters := standing.subscribed or (shares[session] if session < len(shares) else ()):

@@ -15,10 +15,10 @@ from __future__ import annotations
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
-from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.standing import SessionStanding
 
 
-def is_lost(options: MqttSourceOptions, session: int, standing: Standing) -> bool:
+def is_lost(options: MqttSourceOptions, session: int, standing: SessionStanding) -> bool:
     """When it is not, it has a witness now. What comes over these connections is not acknowledged, and comes again.
     Raises ConfigError when the broker does not keep sessions for as long as it is asked to."""
     begun = bool(standing.subscribed)

@@ -13,7 +13,7 @@ from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.records import record_batch
 from connect_core.systems.mqtt.session import Session, wait
-from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import Unconfirmed
 
 CONFIRMED_S = 1.0
@@ -34,7 +34,7 @@ class Member:
     ) -> None:
         self._options, self._filters = options, filters
         self._where = f"partition {wanted.partition.key}"
-        self._standing = standing = Standing.of(wanted.evidence)
+        self._standing = standing = SessionStanding.of(wanted.evidence)
         client_id, witness_id = client_ids
         self.session = Session(options, client_id)
         kept = self.session.kept

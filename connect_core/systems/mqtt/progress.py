@@ -22,7 +22,7 @@ from connect_core.sdk.values import LIVE, OpenRange, Range
 
 
 @dataclass(frozen=True)
-class Progress:
+class MqttProgress:
     """Every record of `incarnation` with an offset in [since, position) is delivered, so far `count` of the partition
     in all. `unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
@@ -43,7 +43,7 @@ class Progress:
         return json.dumps({"version": 1, **asdict(self)}).encode()
 
     @classmethod
-    def decode(cls, payload: bytes, topic: str) -> Progress:
+    def decode(cls, payload: bytes, topic: str) -> MqttProgress:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
             given = json.loads(payload)
@@ -58,7 +58,7 @@ class Progress:
                 "left open is delivered again, and counted",
             ) from None
 
-    def advanced(self, records: int, position: int) -> Progress:
+    def advanced(self, records: int, position: int) -> MqttProgress:
         """Behind so many records more, which end at `position`."""
         doubtful = sum(min(one, records) for one in self.unsure)
         left = tuple(one - records for one in self.unsure if one > records)
@@ -72,7 +72,7 @@ def topic_of(prefix: str, uid: str, stream: str, partition_id: str) -> str:
     return f"{prefix}/{uid}/{partition_id}" + ("" if stream == LIVE else f"/{stream}")
 
 
-def covered(kept: Progress | None, wanted: Range, settled: int, group: int) -> Prefix:
+def covered(kept: MqttProgress | None, wanted: Range, settled: int, group: int) -> Prefix:
     """What of the range is in the target, where an attempt that sent groups of `group` has left it. `settled` is the
     count of the ledger. Of a progress that is lost, or older than what was settled, nothing follows."""
     if kept is None or kept.count < settled:
@@ -83,7 +83,7 @@ def covered(kept: Progress | None, wanted: Range, settled: int, group: int) -> P
     return Prefix(wanted.begin, 0, unsure)
 
 
-def repeated(kept: Progress | None, wanted: Range, settled: int) -> int:
+def repeated(kept: MqttProgress | None, wanted: Range, settled: int) -> int:
     """How many records may have been delivered twice since the last settle, by what is kept."""
     if kept is None or kept.count <= settled:
         return 0
@@ -92,8 +92,8 @@ def repeated(kept: Progress | None, wanted: Range, settled: int) -> int:
 
 
 def begun(
-    kept: Progress | None, item: OpenRange, settled: int, group: int, epoch: int, left: tuple[int, ...] = ()
-) -> Progress:
+    kept: MqttProgress | None, item: OpenRange, settled: int, group: int, epoch: int, left: tuple[int, ...] = ()
+) -> MqttProgress:
     """Where a writer of this range begins. `left` is what was unsure when the ledger settled last, for a progress that
     is lost. Raises TargetChanged where the target holds records that the ledger does not know of, and nobody has looked
     for them."""
@@ -108,7 +108,7 @@ def begun(
         unsure = (*kept.unsure, max(kept.group, group))
     prefix = covered(kept, wanted, settled, group)
     goes_on = kept is not None and not lost and _reaches(kept, wanted) and kept.position <= prefix.through
-    return Progress(
+    return MqttProgress(
         incarnation=wanted.incarnation,
         since=kept.since if kept is not None and goes_on else wanted.begin,
         position=prefix.through,
@@ -121,7 +121,7 @@ def begun(
     )
 
 
-def _reaches(kept: Progress, wanted: Range) -> bool:
+def _reaches(kept: MqttProgress, wanted: Range) -> bool:
     """Whether what was delivered without a hole begins at or before the range."""
     other = kept.origin and wanted.origin and kept.origin != wanted.origin
     return not other and kept.incarnation == wanted.incarnation and kept.since <= wanted.begin

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from connect_core.sdk.records import decode_headers
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
-from connect_core.systems.mqtt.templates import Named, Template, Unfit
+from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 from connect_core.systems.topic_filters import MAX_BYTES
 
 MAX_PACKET_BYTES = 268_435_455 + 5
@@ -48,7 +48,7 @@ class Composer:
     """What the options say, None where each record says itself; a topic that a rule names for a record goes before the
     template. `reserved` is a topic under which no record may go, `properties` whether there are any (MQTT 5)."""
 
-    template: Template
+    template: TopicTemplate
     reserved: str
     qos: int | None = None
     retain: bool | None = None
@@ -60,12 +60,12 @@ class Composer:
         """One for each row, in order."""
         names = ("to", "topic", "tags", "key", "headers", "value")
         for to, topic, tags, key, headers, value in zip(*(records.column(n).to_pylist() for n in names), strict=True):
-            template = self.template if to is None else Template("", (to,))
+            template = self.template if to is None else TopicTemplate("", (to,))
             yield self._composed(template, topic, tags, key, headers, value or b"", most_bytes)
 
     def _composed(
         self,
-        template: Template,
+        template: TopicTemplate,
         topic: str | None,
         tags: str | None,
         key: str | None,

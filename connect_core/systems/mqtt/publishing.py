@@ -23,7 +23,7 @@ from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from connect_core.errors import Fenced
-from connect_core.systems.mqtt.connecting import BufferedClient, Connection
+from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.publications import Publication
@@ -77,7 +77,7 @@ def _reason(code: int) -> ReasonCode:
 
 
 class Publisher:
-    """Connected when it is made. Raises what `Connection` raises."""
+    """Connected when it is made. Raises what `MqttConnection` raises."""
 
     def __init__(self, options: MqttSinkOptions, client_id: str) -> None:
         self._options, self._client_id = options, client_id
@@ -87,7 +87,7 @@ class Publisher:
         self._refused: deque[tuple[_UnderWay, ReasonCode]] = deque()
         self._answers: dict[int, Any] = {}
         self._retained: dict[str, bytes] = {}
-        self._connection = Connection(options, client_id, self._made, _fenced)
+        self._connection = MqttConnection(options, client_id, self._made, _fenced)
         self._connection.drop_unsent_bytes()
         self.grants = Grants.of(self._connection.properties)
         self._window = min(options.in_flight, self.grants.receive_maximum or options.in_flight)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from connect_core.systems.mqtt.packets import Packet
-from connect_core.systems.mqtt.unconfirmed import Entry, Unconfirmed, Verdict, doubtful, trace_of
+from connect_core.systems.mqtt.unconfirmed import PacketVerdict, Unconfirmed, UnconfirmedRecord, doubtful, trace_of
 
 
 class Arrival(NamedTuple):
@@ -71,15 +71,15 @@ class Reception:
             self._missing = self._unconfirmed.not_come_again() if self._shares else 0
         trace = trace_of(packet.packet_id, packet.topic, packet.payload)
         verdict = self._unconfirmed.judge(trace, dup=packet.dup)
-        if verdict is Verdict.DOUBTFUL:
+        if verdict is PacketVerdict.DOUBTFUL:
             trace = doubtful(trace)
-        self._owed.append(_Owed(number, packet.packet_id, verdict is Verdict.AGAIN))
-        if verdict is Verdict.AGAIN:
+        self._owed.append(_Owed(number, packet.packet_id, verdict is PacketVerdict.AGAIN))
+        if verdict is PacketVerdict.AGAIN:
             self._unconfirmed.came_again(number, packet.packet_id)
             self._dropped.append(number)
             return None
         self._unconfirmed.written(number, trace)
-        return Arrival(number, packet, trace, verdict is Verdict.DOUBTFUL)
+        return Arrival(number, packet, trace, verdict is PacketVerdict.DOUBTFUL)
 
     def passed_over(self) -> int:
         """A number without a packet; returns the one behind it."""
@@ -134,7 +134,7 @@ class Reception:
     def awaits_answer(self) -> bool:
         return bool(self._pinged)
 
-    def entries(self, end: int) -> tuple[Entry, ...]:
+    def entries(self, end: int) -> tuple[UnconfirmedRecord, ...]:
         """What is settled with the place `end`: of records below it, what is not known to be acknowledged."""
         if self._new_seen:
             self._unconfirmed.all_came_again()

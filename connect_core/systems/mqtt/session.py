@@ -22,7 +22,7 @@ from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connect_core.errors import Refused, WaybillError
-from connect_core.systems.mqtt.connecting import BufferedClient, Connection
+from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties, plain_publish
@@ -76,9 +76,9 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------------ connecting
 
-    def _connected(self, *, clean: bool = False) -> Connection[_Client]:
+    def _connected(self, *, clean: bool = False) -> MqttConnection[_Client]:
         made, asks = partial(self._made, clean=clean), self._connect_properties()
-        return Connection(self._options, self._client_id, made, _of_a_stranger, asks)
+        return MqttConnection(self._options, self._client_id, made, _of_a_stranger, asks)
 
     def _made(self, *, clean: bool) -> _Client:
         client = _Client(

@@ -23,7 +23,7 @@ from connect_core.systems.mqtt import progress
 from connect_core.systems.mqtt.clearing import clear_below
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
 from connect_core.systems.mqtt.probing import NOT_KEPT, looking_as, missing
-from connect_core.systems.mqtt.progress import Progress
+from connect_core.systems.mqtt.progress import MqttProgress
 from connect_core.systems.mqtt.publications import Publication
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -121,23 +121,23 @@ class MqttSink:
             possible_duplicates=progress.repeated(kept, item.range, settled),
         )
 
-    def _read(self, publisher: Publisher, topic: str, limit_s: float) -> Progress | None:
+    def _read(self, publisher: Publisher, topic: str, limit_s: float) -> MqttProgress | None:
         payload = publisher.retained(topic, limit_s)
-        return Progress.decode(payload, topic) if payload else None
+        return MqttProgress.decode(payload, topic) if payload else None
 
-    def _kept_before(self, wanted: Range) -> Progress | None:
+    def _kept_before(self, wanted: Range) -> MqttProgress | None:
         """Of a partition that the ledger has no floor of. All are asked for at once, when the first one is."""
         if self._known is None:
             with self._looking() as publisher:
                 self._known = publisher.all_retained(self._topic_of_all(), _MISSING_S)
         topic = self._topic(wanted)
         payload = self._known.get(topic)
-        return Progress.decode(payload, topic) if payload else None
+        return MqttProgress.decode(payload, topic) if payload else None
 
     def _make(self, wanted: Range) -> None:
         """Raises ConfigError when the broker does not keep it."""
         topic, group = self._topic(wanted), self._options.progress_every
-        first = Progress(wanted.incarnation, wanted.begin, wanted.begin, group=group)
+        first = MqttProgress(wanted.incarnation, wanted.begin, wanted.begin, group=group)
         with self._looking() as publisher:
             publisher.publish(Publication(topic, first.encode(), 1, True, NO_PROPERTIES, 0), wanted.begin)
             publisher.finish(ANSWER_S)

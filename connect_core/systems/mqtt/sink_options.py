@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ByteSize, Field
 from connect_core.sdk.values import LIVE
 from connect_core.systems.mqtt.options import MqttBrokerOptions
 from connect_core.systems.mqtt.publications import MAX_PACKET_BYTES, Composer
-from connect_core.systems.mqtt.templates import Template
+from connect_core.systems.mqtt.templates import TopicTemplate
 from connect_core.systems.topic_filters import MAX_BYTES
 
 RECORD: Final = "record"
@@ -19,7 +19,7 @@ RECORD: Final = "record"
 
 
 def _template(text: str) -> str:
-    Template.parse(text)
+    TopicTemplate.parse(text)
     return text
 
 
@@ -114,7 +114,7 @@ class MqttSinkOptions(MqttBrokerOptions):
     @cached_property
     def composer(self) -> Composer:
         return Composer(
-            Template.parse(self.topic),
+            TopicTemplate.parse(self.topic),
             f"{self.progress_topic}/{self.uid}/",
             None if self.qos == RECORD else int(self.qos),
             None if self.retain == RECORD else bool(self.retain),

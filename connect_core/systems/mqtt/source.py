@@ -26,13 +26,13 @@ from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import Followed, Recovered
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mqtt.dropping import noticed
-from connect_core.systems.mqtt.facts import Facts, ask
+from connect_core.systems.mqtt.facts import BrokerFacts, ask
 from connect_core.systems.mqtt.leaving import end_session
 from connect_core.systems.mqtt.looking import is_lost
 from connect_core.systems.mqtt.member import LARGEST_WINDOW, Member
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session, wait
-from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import is_doubtful, left_by
 
 LOST = "the broker has lost the session, and what it held"
@@ -56,7 +56,7 @@ class MqttSource:
         self._looked_at: set[Partition] = set()
         self._refused: dict[Partition, Failure] = {}
         """Sessions that could not be looked at in this run, while others could."""
-        self._told: Facts | None = None
+        self._told: BrokerFacts | None = None
         self._asked_at = 0.0
         self._shares = options.shares()
 
@@ -89,7 +89,7 @@ class MqttSource:
         side, since a lease does not wait for hundreds of connections in a row. One that cannot be looked at stops no
         other (delivery rule 26), and is not tried again in this run. Raises why, where that is so of all of them."""
         done = self._looked_at | self._refused.keys()
-        unseen = {one: Standing.of(at.evidence) for one, at in places.items() if one not in done}
+        unseen = {one: SessionStanding.of(at.evidence) for one, at in places.items() if one not in done}
         wanted = {partition: standing for partition, standing in unseen.items() if self._pushes(partition, standing)}
         with ThreadPoolExecutor(_AT_ONCE) as together:
             looks = {one: together.submit(is_lost, self._options, _number(one), wanted[one]) for one in wanted}
@@ -99,11 +99,11 @@ class MqttSource:
         self._looked_at |= wanted.keys() - lost - errors.keys()
         return lost
 
-    def _pushes(self, partition: Partition, standing: Standing) -> bool:
+    def _pushes(self, partition: Partition, standing: SessionStanding) -> bool:
         return bool(self._filters(partition) or standing.subscribed)
 
     def _bounds(self, partition: Partition, at: Position, *, lost: bool) -> Bounds:
-        standing, gaps = Standing.of(at.evidence), list[Gap]()
+        standing, gaps = SessionStanding.of(at.evidence), list[Gap]()
         pushes = self._pushes(partition, standing)
         if lost:
             gaps.append(Gap(at.incarnation, at.offset, None, LOST))
@@ -124,20 +124,20 @@ class MqttSource:
 
     def _with_dropped(self, seen: Bounds) -> Bounds:
         """Of one session, for all: a broker does not say whose messages it has dropped."""
-        standing, told = noticed(Standing.of(seen.evidence), self._facts().dropped)
+        standing, told = noticed(SessionStanding.of(seen.evidence), self._facts().dropped)
         warning = (Gap(seen.incarnation, seen.begin, None, told, warns=True),) if told else ()
         return replace(seen, evidence=standing.evidence(), gaps=(*seen.gaps, *warning))
 
-    def _counts_up(self, standing: Standing) -> bool:
+    def _counts_up(self, standing: SessionStanding) -> bool:
         if self._options.packet_ids == "detect":
             return standing.counts_up or self._facts().counts_up
         return self._options.packet_ids == "count_up"
 
-    def _facts(self) -> Facts:
+    def _facts(self) -> BrokerFacts:
         """One that says nothing is not asked again in this run. Those that count and say so give out no id again."""
         if self._options.packet_ids == "used_again":
-            return Facts()
-        if self._told is None or (self._told != Facts() and time.monotonic() - self._asked_at > _ASK_EVERY_S):
+            return BrokerFacts()
+        if self._told is None or (self._told != BrokerFacts() and time.monotonic() - self._asked_at > _ASK_EVERY_S):
             self._told, self._asked_at = ask(self._options), time.monotonic()
         return self._told
 
@@ -154,19 +154,21 @@ class MqttSource:
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """The worker has told the broker what it has. A session that is not needed any more, and is empty, ends."""
         for partition, at in positions.items():
-            if not self._filters(partition) and at.evidence and not Standing.of(at.evidence).subscribed:
+            if not self._filters(partition) and at.evidence and not SessionStanding.of(at.evidence).subscribed:
                 for client_id in self._client_ids(partition):
                     Session(self._options, client_id).give_up()
 
     def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
         told = [
-            end_session(self._options, _number(partition), Standing.of(at.evidence if at else {}), LARGEST_WINDOW)
+            end_session(
+                self._options, _number(partition), SessionStanding.of(at.evidence if at else {}), LARGEST_WINDOW
+            )
             for partition, at in sorted(known.items(), key=lambda one: _number(one[0]))
         ]
         return [one for one in told if one]
 
     def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
-        before, traced = Standing.of(wanted.evidence), found.traced()
+        before, traced = SessionStanding.of(wanted.evidence), found.traced()
         after = replace(
             before,
             subscribed=self._filters(wanted.partition) if len(found.hits) else before.subscribed,

@@ -9,31 +9,33 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from connect_core.sdk.values import Json
-from connect_core.systems.mqtt.unconfirmed import Entry
+from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord
 
 _COLUMNS = 3  # number of arrival, trace, flags
 _SENT, _CONFIRMED = 1, 2
 
 
 @dataclass(frozen=True)
-class Standing:
+class SessionStanding:
     """`subscribed` are the filters of the session at the broker: none says that there is no session to go on with.
     `entries` are in the target, and not known to be acknowledged or the last that were. `counts_up`: the broker
     gives out packet ids one after the other. `witnessed`: there is a second session beside this one (`looking`).
     `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has not said."""
 
     subscribed: tuple[str, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[UnconfirmedRecord, ...] = ()
     counts_up: bool = False
     witnessed: bool = False
     dropped: int | None = None
 
     @classmethod
-    def of(cls, evidence: Json) -> Standing:
+    def of(cls, evidence: Json) -> SessionStanding:
         """Empty evidence is that of a session that never was, or whose place somebody has set."""
         stored = zlib.decompress(base64.b64decode(evidence.get("unconfirmed", _NOTHING)))
         rows = np.frombuffer(stored, dtype=np.int64).reshape(-1, _COLUMNS).tolist()
-        entries = tuple(Entry(one, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for one, trace, flags in rows)
+        entries = tuple(
+            UnconfirmedRecord(one, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for one, trace, flags in rows
+        )
         subscribed, counts_up = tuple(evidence.get("subscribed", ())), bool(evidence.get("counts_up"))
         return cls(subscribed, entries, counts_up, bool(evidence.get("witnessed")), evidence.get("dropped"))
 
@@ -44,7 +46,7 @@ class Standing:
         told = {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
         return told | {"witnessed": self.witnessed, "dropped": self.dropped}
 
-    def without_session(self) -> Standing:
+    def without_session(self) -> SessionStanding:
         """The broker has lost it: what was under way in it comes no more."""
         return replace(self, subscribed=(), entries=(), witnessed=False)
 

@@ -35,14 +35,14 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Template:
+class TopicTemplate:
     """`parts` are texts and, in between, lists of names of which the first that a record has is taken."""
 
     text: str
     parts: tuple[str | tuple[str, ...], ...]
 
     @classmethod
-    def parse(cls, text: str) -> Template:
+    def parse(cls, text: str) -> TopicTemplate:
         """Raises ValueError for what cannot be a topic whatever records are like."""
         pieces = _PLACEHOLDER.split(text)
         texts, names = pieces[::2], [tuple(one.split("|")) for one in pieces[1::2]]

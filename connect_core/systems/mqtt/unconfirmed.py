@@ -28,7 +28,7 @@ KEPT = 256
 _IDS = 65_535
 
 
-class Verdict(Enum):
+class PacketVerdict(Enum):
     NEW = auto()
     AGAIN = auto()
     DOUBTFUL = auto()
@@ -53,7 +53,7 @@ def packet_id_of(trace: int) -> int:
     return trace >> _ID_SHIFT
 
 
-class Entry(NamedTuple):
+class UnconfirmedRecord(NamedTuple):
     """A record in the target: the number of arrival that it is written with, its trace, whether an acknowledgement may
     have been sent since the packet came last, and whether the broker is known to have had it."""
 
@@ -67,25 +67,25 @@ class Unconfirmed:
     """The entries of one session, by packet id: of two with the same id the later one is there, since the id was free
     in between. `counts_up` says that the broker gives out ids one after the other."""
 
-    def __init__(self, entries: Iterable[Entry] = (), *, counts_up: bool = False) -> None:
+    def __init__(self, entries: Iterable[UnconfirmedRecord] = (), *, counts_up: bool = False) -> None:
         ordered = sorted(entries, key=lambda one: one.arrival)
         self._by_id = {packet_id_of(one.trace): one for one in ordered}
         self._came: dict[int, int] = {}
         """By id the number with which a packet came last over this connection."""
         self._new_came = False
-        self._doubted: dict[int, Entry] = {}
+        self._doubted: dict[int, UnconfirmedRecord] = {}
         """By id what stood there before a doubtful record was written, and stands as long as that is not settled."""
         self._newest_id = packet_id_of(ordered[-1].trace) if ordered else None
         self.counts_up = counts_up
 
-    def below(self, end: int) -> list[Entry]:
+    def below(self, end: int) -> list[UnconfirmedRecord]:
         """What is to be known with the place `end`, in the order of arrival."""
         written = {packet_id: one for packet_id, one in self._by_id.items() if one.arrival < end}
         ordered = sorted((self._doubted | written).values(), key=lambda one: one.arrival)
         kept = [one.arrival for one in ordered if one.confirmed][-KEPT:] if self.counts_up else []
         return [one for one in ordered if not one.confirmed or (kept and one.arrival >= kept[0])]
 
-    def judge(self, trace: int, *, dup: bool) -> Verdict:
+    def judge(self, trace: int, *, dup: bool) -> PacketVerdict:
         """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for
         something else: its acknowledgement has arrived.
 
@@ -96,14 +96,14 @@ class Unconfirmed:
         packet_id = packet_id_of(trace)
         entry = self._by_id.get(packet_id)
         if entry is None and dup and self._was_there(packet_id):
-            return Verdict.DOUBTFUL
+            return PacketVerdict.DOUBTFUL
         if entry is None or not dup or (entry.trace ^ trace) & _CHECKSUM:
             self._by_id.pop(packet_id, None)
             self._doubted.pop(packet_id, None)
             self._new_came = True
-            return Verdict.NEW
+            return PacketVerdict.NEW
         may_be_free = self._new_came if self.counts_up else entry.sent
-        return Verdict.DOUBTFUL if may_be_free or packet_id in self._came else Verdict.AGAIN
+        return PacketVerdict.DOUBTFUL if may_be_free or packet_id in self._came else PacketVerdict.AGAIN
 
     def _was_there(self, packet_id: int) -> bool:
         """Whether a broker that counts up has given out the id before the newest one that is known: it came, and was
@@ -117,7 +117,7 @@ class Unconfirmed:
         packet_id = self._newest_id = packet_id_of(trace)
         if entry := self._by_id.get(packet_id):
             self._doubted.setdefault(packet_id, entry)
-        self._by_id[packet_id] = Entry(number, trace)
+        self._by_id[packet_id] = UnconfirmedRecord(number, trace)
         self._came[packet_id] = number
 
     def came_again(self, number: int, packet_id: int) -> None:
@@ -145,9 +145,9 @@ class Unconfirmed:
         for packet_id, entry in self._not_come():
             self._confirm(packet_id, entry)
 
-    def _confirm(self, packet_id: int, entry: Entry) -> None:
+    def _confirm(self, packet_id: int, entry: UnconfirmedRecord) -> None:
         if self.counts_up:
-            self._by_id[packet_id] = Entry(entry.arrival, entry.trace, sent=True, confirmed=True)
+            self._by_id[packet_id] = UnconfirmedRecord(entry.arrival, entry.trace, sent=True, confirmed=True)
         else:
             del self._by_id[packet_id]
 
@@ -159,13 +159,13 @@ class Unconfirmed:
             self._confirm(packet_id, entry)
         return len(missing)
 
-    def _not_come(self) -> list[tuple[int, Entry]]:
+    def _not_come(self) -> list[tuple[int, UnconfirmedRecord]]:
         return [(one, entry) for one, entry in self._by_id.items() if one not in self._came and not entry.confirmed]
 
 
-def left_by(settled: Iterable[Entry], found: Iterable[tuple[int, int]]) -> list[Entry]:
+def left_by(settled: Iterable[UnconfirmedRecord], found: Iterable[tuple[int, int]]) -> list[UnconfirmedRecord]:
     """The entries after an attempt that died, from what was settled before it and what is in the target (numbers of
     arrival and traces): of any of them an acknowledgement may have been sent. Acknowledgements go in order, and a
     broker has ids for no more packets under way, so it has those of all but the last ones."""
-    entries = [*(one._replace(sent=True) for one in settled), *(Entry(*one, sent=True) for one in found)]
+    entries = [*(one._replace(sent=True) for one in settled), *(UnconfirmedRecord(*one, sent=True) for one in found)]
     return sorted(entries, key=lambda one: one.arrival)[-_IDS:]

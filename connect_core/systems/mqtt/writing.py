@@ -12,7 +12,7 @@ from connect_core.errors import DataError, Retriable, WaybillError
 from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
-from connect_core.systems.mqtt.progress import Progress
+from connect_core.systems.mqtt.progress import MqttProgress
 from connect_core.systems.mqtt.publications import Composer, Publication
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.refusals import RefusedPublish
@@ -34,7 +34,7 @@ class PublishWriter:
     """A `sdk.sink.Writer` for one range. `begun` is what is kept at the broker, or has to be before the first record
     is sent."""
 
-    def __init__(self, publisher: Publisher, composer: Composer, target: str, topic: str, begun: Progress) -> None:
+    def __init__(self, publisher: Publisher, composer: Composer, target: str, topic: str, begun: MqttProgress) -> None:
         self._publisher, self._composer = publisher, composer
         self._target, self._topic = target, topic
         self._begun = self._kept = begun

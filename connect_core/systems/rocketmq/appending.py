@@ -22,7 +22,7 @@ from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.spans import Span, extend, uncovered
 from connect_core.sdk.values import Floor, Json, Limit
 from connect_core.systems.rocketmq.finding import rewound
-from connect_core.systems.rocketmq.marking import Recogniser, Torn
+from connect_core.systems.rocketmq.marking import MessageRecogniser, Torn
 from connect_core.systems.rocketmq.parcels import Parcel
 from connect_core.systems.rocketmq.standing import evidence_of, gone, newest_place, target_replaced
 
@@ -37,7 +37,7 @@ class QueueAppender:
         self.queue = queue
         self._client = client
         self._lineage = lineage
-        self._recogniser = Recogniser([lineage])
+        self._recogniser = MessageRecogniser([lineage])
         self._send_timeout_s = send_timeout_s
         self._sender = client.sender(queue)
         self.expected = expected

@@ -1,6 +1,6 @@
 """The properties that make a message of ours recognisable: coordinates and a message id made from them.
 
-`Marker` writes them, column by column, in the sink's hot path; `ours` finds them in messages read back, by the
+`MessageMarker` writes them, column by column, in the sink's hot path; `ours` finds them in messages read back, by the
 coordinates alone. The user's own properties come first in the string: of equal names readers take the last, so that
 nobody can replace ours. A record that brings a message id keeps it, and the time at which it was born stands in the
 property that RocketMQ has for it.
@@ -44,7 +44,7 @@ MARK_BYTES = 512
 """More than the properties added here, and those that brokers add, can need."""
 
 
-class Marker:
+class MessageMarker:
     """Property strings for the records of one lineage.
 
     A message id made here is 32 hex digits: 16 of the lineage, 12 of the offset, 4 of the ordinal (both cut to what
@@ -202,10 +202,10 @@ class Torn(NamedTuple):
 
 def ours(messages: Iterable[StoredMessage], lineages: Iterable[Lineage]) -> Iterator[Mark]:
     """The marks of the messages that were made from records of these lineages (of one connector), in order."""
-    return (mark for mark in Recogniser(lineages).read(messages) if isinstance(mark, Mark))
+    return (mark for mark in MessageRecogniser(lineages).read(messages) if isinstance(mark, Mark))
 
 
-class Recogniser:
+class MessageRecogniser:
     """Tells messages that were made from records of these lineages (of one connector), and what matters of their
     partitions' other incarnations."""
 

@@ -16,7 +16,7 @@ from connect_core.errors import TargetChanged, Unreachable
 from connect_core.rocketmq import Acknowledged, Client, ClientOptions, NoAnswer, Queue, SendUnknown, StoreStatus
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.system_names import BARRIER_TOPIC
-from connect_core.rocketmq.wire.batch_entries import Entry, decode_entries
+from connect_core.rocketmq.wire.batch_entries import BatchEntry, decode_entries
 from connect_core.rocketmq.wire.properties import UNIQUE_KEY, decode, kept_in_copies
 from connect_core.rocketmq.wire.stored_message import unpacked
 from connect_core.sdk.records import Lineage, whole_records
@@ -24,7 +24,7 @@ from connect_core.sdk.sink import Writer
 from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.connecting import check_registered
-from connect_core.systems.rocketmq.native_library import NativeProducer, Place, drop_unsent
+from connect_core.systems.rocketmq.native_library import NativeProducer, QueuePlace, drop_unsent
 from connect_core.systems.rocketmq.parcels import Parcel
 
 RECORDS = 32
@@ -74,7 +74,7 @@ class NativeAppender(QueueAppender):
     def _where(self) -> str:
         return str(self.queue)
 
-    def _send(self, entry: Entry) -> None:
+    def _send(self, entry: BatchEntry) -> None:
         if self._over:
             raise self._unknown()
         offset = self._producer.send(self._place, entry.body, own_properties(entry))
@@ -106,14 +106,14 @@ class NativeAppender(QueueAppender):
         )
 
 
-def _entries(parcel: Parcel) -> Iterator[Entry]:
+def _entries(parcel: Parcel) -> Iterator[BatchEntry]:
     """Its messages with plain bodies: the library would not say how they are packed."""
     message = parcel.message
-    for entry in [message] if isinstance(message, Entry) else decode_entries(message.body):
+    for entry in [message] if isinstance(message, BatchEntry) else decode_entries(message.body):
         yield entry._replace(body=unpacked(entry.body, parcel.packing, decompress))
 
 
-def own_properties(entry: Entry) -> Iterator[tuple[str, str]]:
+def own_properties(entry: BatchEntry) -> Iterator[tuple[str, str]]:
     """What is given to the library: it makes a message id of its own, and a broker obeys properties of a single message
     that mean nothing in a batch (DELAY, TRAN_MSG and the like)."""
     pairs = decode(entry.properties).items()
@@ -153,9 +153,9 @@ class NativeProducers:
         drop_unsent(_port(client, broker), self._options.send_timeout_s)
 
 
-def _place(client: Client, queue: Queue) -> Place:
+def _place(client: Client, queue: Queue) -> QueuePlace:
     queues = client.topics.write_queues(queue.topic)
-    return Place(queue.topic, queues.index(queue), len(queues))
+    return QueuePlace(queue.topic, queues.index(queue), len(queues))
 
 
 def _port(client: Client, broker: str) -> int:

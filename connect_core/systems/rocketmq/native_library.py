@@ -37,7 +37,7 @@ _NOBODY_S_TOPIC = b""
 _instances = count()
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """A queue, as the library is told: the `number`-th of a topic that must have `queues` of them."""
 
     topic: str
@@ -97,7 +97,7 @@ class NativeProducer:
         self._options = options
         self._ffi = _loaded()
         self._dll = self._ffi.dll
-        self._place = Place("", 0, 0)
+        self._place = QueuePlace("", 0, 0)
         self._choose = self._ffi.QUEUE_SELECTOR_CALLBACK(self._chosen)
         self._argument = ctypes.c_int(0)  # the library wants one
         self._producer = self._dll.CreateProducer(PRODUCER_GROUP.encode())
@@ -119,7 +119,7 @@ class NativeProducer:
             access, secret = known.access_key.encode(), known.secret_key.encode()
             dll.SetProducerSessionCredentials(self._producer, access, secret, b"")
 
-    def send(self, place: Place, body: bytes, properties: Iterable[tuple[str, str]]) -> int | None:
+    def send(self, place: QueuePlace, body: bytes, properties: Iterable[tuple[str, str]]) -> int | None:
         """The offset at which the message is stored; None when nobody knows whether it is. Never tried again here."""
         self._place = place
         message = self._dll.CreateMessage(place.topic.encode())

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.rocketmq import Batch, Entry
+from connect_core.rocketmq import Batch, BatchEntry
 from connect_core.rocketmq.wire.batch_entries import decode_entries
 from connect_core.sdk.records import value_lengths, without_nulls
 from connect_core.systems.rocketmq.encoding import batch_of, encode_entries
-from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Marker
+from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, MessageMarker
 
 BATCH_RECORDS = 1_000
 BATCH_BYTES = 768 * 1024
@@ -39,7 +39,7 @@ class Parcel(NamedTuple):
     `begin` say of what it was made."""
 
     rows: int
-    message: Batch | Entry
+    message: Batch | BatchEntry
     packing: int
     load: Load | None = None
     begin: int = 0
@@ -70,7 +70,7 @@ class Load(NamedTuple):
     places: Numbers | None = None
 
     @classmethod
-    def of(cls, records: pa.RecordBatch, marker: Marker, most_bytes: int) -> Load:
+    def of(cls, records: pa.RecordBatch, marker: MessageMarker, most_bytes: int) -> Load:
         flags, sizes = records.column("flag"), message_bytes(records)
         bodies, packing = _stored(records)
         if packing is not None and _alternates(packing, sizes):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from connect_core.sdk.kits.log_marks import Elsewhere, Marks, grouped
 from connect_core.sdk.records import Lineage
 from connect_core.systems.rocketmq.columns import Columns
-from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END, MessageRecogniser, Torn
 
 Numbers = NDArray[np.int64]
 FEW = 64
@@ -29,10 +29,10 @@ _COLON, _ZERO = ord(":"), ord("0")
 
 
 class ColumnRecogniser:
-    """As `Recogniser`, for columns."""
+    """As `MessageRecogniser`, for columns."""
 
     def __init__(self, lineages: Iterable[Lineage]) -> None:
-        self._one_by_one = Recogniser(lineages)
+        self._one_by_one = MessageRecogniser(lineages)
 
     def read(self, columns: Columns) -> Iterator[Marks | Elsewhere | Torn]:
         """What is of ours, in order, and what was torn, whosever it is."""

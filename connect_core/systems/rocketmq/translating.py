@@ -52,7 +52,7 @@ CopiesAt = Callable[[Queue, int], Sequence[Copied]]
 
 
 @dataclass(frozen=True)
-class Translated:
+class TranslatedOffset:
     """Where a group stands in one source queue (None: nowhere yet), and the offset of the target that means the same.
     `behind`: the group has consumed so many messages that are not in the target yet, and will see them again."""
 
@@ -90,7 +90,7 @@ class Translator:
         meant = [one for one in there if any(fnmatchcase(one, pattern) for pattern in patterns)]
         return [*named, *(one for one in meant if one not in named and not one.startswith(_OUR_GROUPS))]
 
-    def translated(self, group: str) -> list[Translated]:
+    def translated(self, group: str) -> list[TranslatedOffset]:
         """For each queue of the topics in which the group has an offset. Raises Retriable when the target cannot be
         read through in time."""
         copies = [
@@ -109,7 +109,7 @@ class Translator:
                 )
         lineages = {copy.lineage for _, copy in copies}
         return [
-            Translated(
+            TranslatedOffset(
                 copy.queue,
                 committed,
                 copy.target,
@@ -149,9 +149,9 @@ def between(source: Json, sink: Json, queues: Sequence[Queue], copies_at: Copies
         yield Translator(origin, target, queues, copies_at)
 
 
-def group_offsets(found: Sequence[Translated]) -> list[GroupOffset]:
+def group_offsets(found: Sequence[TranslatedOffset]) -> list[GroupOffset]:
     """For each target queue. Queues of which the group has no offset begin at their first copy."""
-    wanted: dict[Queue, list[Translated]] = {}
+    wanted: dict[Queue, list[TranslatedOffset]] = {}
     for one in found:
         wanted.setdefault(one.target, []).append(one)
     return [

@@ -18,7 +18,7 @@ from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.spans import Span
 from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.appending import QueueAppender
-from connect_core.systems.rocketmq.marking import Marker
+from connect_core.systems.rocketmq.marking import MessageMarker
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, batch_sizes, message_bytes
 from connect_core.systems.rocketmq.routing import Router
 
@@ -37,7 +37,7 @@ class QueueWriter:
         self.appender = appender
         self._send_timeout_s = send_timeout_s
         self._most_bytes = most_bytes
-        self._marker = Marker(lineage)
+        self._marker = MessageMarker(lineage)
 
     @property
     def on_refused(self) -> OnRefused | None:
@@ -94,7 +94,7 @@ class SpreadWriter:
         self._opened = opened
         self._send_timeout_s = send_timeout_s
         self._most_bytes = most_bytes
-        self._marker = Marker(lineage)
+        self._marker = MessageMarker(lineage)
         self._appenders: dict[Queue, QueueAppender] = {}
         self.on_refused: OnRefused | None = None
         """See `sdk.sink.Refusable`."""

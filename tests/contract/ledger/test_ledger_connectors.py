@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.exc import StatementError
 
 from connect_core.errors import ConfigError, Retriable
-from connect_core.ledger import Applied, Ledger, Standing
+from connect_core.ledger import Applied, ConnectorStanding, Ledger
 
 
 def test_a_new_connector_gets_a_random_uid_and_runs(ledger: Ledger) -> None:
@@ -183,12 +183,12 @@ def test_a_name_made_twice_at_once_is_one_connector(ledger: Ledger) -> None:
 
 def test_the_standing_of_a_connector_follows_every_change(ledger: Ledger) -> None:
     uid = ledger.apply("orders", {"tasks": 2}, who="ann").connector.uid
-    assert ledger.standing(uid) == Standing("running", 1, False, 0)
+    assert ledger.standing(uid) == ConnectorStanding("running", 1, False, 0)
     ledger.assign(uid, [], 2)
     ledger.apply("orders", {"tasks": 3}, who="ann")
     ledger.set_target_state(uid, "paused", who="ann")
-    assert ledger.standing(uid) == Standing("paused", 2, False, 1)
+    assert ledger.standing(uid) == ConnectorStanding("paused", 2, False, 1)
     ledger.delete(uid, who="ann")
-    assert ledger.standing(uid) == Standing("stopped", 2, True, 1)
+    assert ledger.standing(uid) == ConnectorStanding("stopped", 2, True, 1)
     with pytest.raises(ConfigError, match="no connector"):
         ledger.standing("nobody")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.sdk.testing.log_sources import LogCase, LogSourceContract
-from connect_core.sdk.testing.memory_sources import InboxServer, LogServer, MemoryInbox, MemoryLog
+from connect_core.sdk.testing.log_sources import LogSourceCase, LogSourceContract
+from connect_core.sdk.testing.memory_sources import InboxServer, LogServer, MemoryInbox, MemorySourceLog
 from connect_core.sdk.testing.received import ReceivedCase, ReceivedContract
 
 
-class Log(LogCase):
+class Log(LogSourceCase):
     sparse = False
 
     def __init__(self, page: int = 17) -> None:
         self.server = LogServer(None, page=page)
 
-    def source(self) -> MemoryLog:
-        return MemoryLog(self.server, sparse=self.sparse)
+    def source(self) -> MemorySourceLog:
+        return MemorySourceLog(self.server, sparse=self.sparse)
 
     def append(self, values: list[bytes]) -> None:
         self.server.append(values)

@@ -10,7 +10,7 @@ from connect_core import stack
 from connect_core.stack.lifecycle import READY_LIMIT_S
 from connect_core.stack.parts import Site
 from connect_core.stack.processes import start
-from connect_core.stack.record import Part, save
+from connect_core.stack.record import StackPart, save
 from connect_core.stack.spark_connect import SparkConnect
 from tests.faults.kit import processes
 
@@ -44,7 +44,7 @@ class Engine:
         master = f"local[{self.slots}]"
         settings.write_text(settings.read_text().replace(master, f"local[{self.slots},{self.tries}]"))
         process = start(kind.launch(place))
-        part = Part(stack.ENGINE, process, place.ports, kind.version(place), kind.facts(place), time.time())
+        part = StackPart(stack.ENGINE, process, place.ports, kind.version(place), kind.facts(place), time.time())
         save(stack.Stack(self.home, options, {stack.ENGINE: part}))
         processes.wait_for(lambda: kind.is_ready(place, ""), "a server that answers", READY_LIMIT_S)
 

@@ -20,7 +20,7 @@ from connect_core import ledger, stack
 from connect_core.errors import ConfigError, Refused
 from connect_core.ledger import Ledger
 from connect_core.orchestration import names
-from connect_core.orchestration.rest import Airflow, Run
+from connect_core.orchestration.rest import Airflow, DagRun
 from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
@@ -167,8 +167,8 @@ def name() -> str:
     return f"orders-{uuid.uuid4().hex[:8]}"
 
 
-def finished(client: Airflow, dag_id: str, run_id: str) -> Run:
-    def over() -> Run | None:
+def finished(client: Airflow, dag_id: str, run_id: str) -> DagRun:
+    def over() -> DagRun | None:
         run = client.run(dag_id, run_id)
         return run if run.ended_at else None
 

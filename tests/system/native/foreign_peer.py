@@ -81,10 +81,10 @@ def _shown(message: Any, held: bytes) -> dict[str, Any]:
 
 def misled(name_servers: str, topic: str) -> None:
     from connect_core.rocketmq import ClientOptions
-    from connect_core.systems.rocketmq.native_library import NativeProducer, Place
+    from connect_core.systems.rocketmq.native_library import NativeProducer, QueuePlace
 
     producer = NativeProducer(ClientOptions((name_servers,)))
-    print(producer.send(Place(topic, 0, 3), b"nowhere", ()), producer.send(Place(topic, 1, 2), b"there", ()))
+    print(producer.send(QueuePlace(topic, 0, 3), b"nowhere", ()), producer.send(QueuePlace(topic, 1, 2), b"there", ()))
     producer.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from connect_core import stack
 from connect_core.airflow.secrets import EngineOfTheStack
 from connect_core.stack.processes import Process
-from connect_core.stack.record import Part, save
+from connect_core.stack.record import StackPart, save
 
 PROCESS = Process(4711, 123456, "boot")
 
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def engine_on(home: Path, port: int) -> None:
-    part = Part(stack.ENGINE, PROCESS, {"grpc": port}, "4", {"token_file": "engine.token"}, 0.0)
+    part = StackPart(stack.ENGINE, PROCESS, {"grpc": port}, "4", {"token_file": "engine.token"}, 0.0)
     save(stack.Stack(home, stack.Options()).having(part))
 
 

@@ -18,7 +18,7 @@ from connect_core.replication.backfill.request import Request
 from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.window import Window
 from connect_core.service import scheduled
-from connect_core.service.scheduled import Attempt, Moved, reconcile, replicate
+from connect_core.service.scheduled import Moved, TaskAttempt, reconcile, replicate
 
 OF = "backfill.logs manual__1"
 LOGS = ("a.log", "b.log")
@@ -41,16 +41,16 @@ def ledger(tmp_path: Path, empty_ledger: Path, monkeypatch: pytest.MonkeyPatch) 
     with Ledger.open(f"sqlite:///{home}/ledger.db") as opened:
         opened.apply("logs", {"version": 1, "name": "logs", "tasks": 2, **ends}, who="ann")
         for task in (0, 1):
-            moved(task, Attempt("logs", task, "replicate.logs manual__1"))
+            moved(task, TaskAttempt("logs", task, "replicate.logs manual__1"))
         yield opened
 
 
-def asked(task: int, logs: Iterable[str] = LOGS) -> Attempt:
+def asked(task: int, logs: Iterable[str] = LOGS) -> TaskAttempt:
     wanted = tuple(f"{Path('logs', name).absolute()}:0-900" for name in logs)
-    return Attempt("logs", task, OF, request=Request(ranges=wanted, sink=("path=again-{task}",), id="again"))
+    return TaskAttempt("logs", task, OF, request=Request(ranges=wanted, sink=("path=again-{task}",), id="again"))
 
 
-def moved(task: int, attempt: Attempt | None = None, halted: str = "") -> Moved | None:
+def moved(task: int, attempt: TaskAttempt | None = None, halted: str = "") -> Moved | None:
     listener = RunListener(lambda line: None, lambda progress: None)
     return replicate(attempt or asked(task), lambda: "", lambda: halted, listener)
 
@@ -92,7 +92,7 @@ def test_the_only_task_of_a_dag_passes_over_the_sum_when_nothing_was_there_to_mo
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only = replicate_operator(monkeypatch, LOGS)
-    monkeypatch.setattr(operators, "attempt_from", lambda *_: Attempt("logs", 0, "replicate.logs manual__2"))
+    monkeypatch.setattr(operators, "attempt_from", lambda *_: TaskAttempt("logs", 0, "replicate.logs manual__2"))
     with pytest.raises(DownstreamTasksSkipped):
         only()
 
@@ -110,8 +110,8 @@ def test_a_dag_whose_tasks_have_no_part_of_a_backfill_has_not_done_it(
 
 def test_what_a_lost_attempt_has_settled_is_reconciled(ledger: Ledger) -> None:
     """The next attempt of the same run of Airflow finds nothing more to move."""
-    assert moved(0, Attempt("logs", 0, "replicate.logs manual__1")) == Moved(0, finished=True, empty=False)
-    assert moved(0, Attempt("logs", 0, "replicate.logs manual__2")) == Moved(0, finished=True, empty=True)
+    assert moved(0, TaskAttempt("logs", 0, "replicate.logs manual__1")) == Moved(0, finished=True, empty=False)
+    assert moved(0, TaskAttempt("logs", 0, "replicate.logs manual__2")) == Moved(0, finished=True, empty=True)
 
 
 def test_a_task_that_gets_nowhere_is_not_started_again_at_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,9 @@ def test_a_part_s_processor_time_holds_children_that_have_ended(tmp_path: Path) 
 def _stack(home: Path, pid: int) -> stack.Stack:
     process = processes.of(pid)
     assert process is not None
-    return stack.Stack(home, stack.Options(), {stack.SCHEDULER: record.Part(stack.SCHEDULER, process, {}, "", {}, 0)})
+    return stack.Stack(
+        home, stack.Options(), {stack.SCHEDULER: record.StackPart(stack.SCHEDULER, process, {}, "", {}, 0)}
+    )
 
 
 def test_shares_are_cores_kept_busy_the_busiest_first() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from connect_core import stack
 from connect_core.stack import airflow, airflow_settings, ports, processes
-from connect_core.stack.record import Part, save, want
+from connect_core.stack.record import StackPart, save, want
 from tests.unit.cli.conftest import Waybill
 
 Asked = list[tuple[str, ...]]
@@ -29,7 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Asked:
         if stack.API_SERVER in found[-1]:
             airflow_settings.password(home)
             facts = {"user": "admin", "password_file": "airflow/passwords.json"}
-            running = running.having(Part(stack.API_SERVER, this, {"http": 8099}, "3", facts, 0.0))
+            running = running.having(StackPart(stack.API_SERVER, this, {"http": 8099}, "3", facts, 0.0))
             save(running)
         return running
 
@@ -92,7 +92,7 @@ def test_engine_status_prints_the_address_and_where_the_token_is(waybill: Waybil
     this = processes.of(os.getpid())
     assert this is not None
     port = ports.free()
-    part = Part(stack.ENGINE, this, {"grpc": port}, "4", {"token_file": "engine.token"}, 0.0)
+    part = StackPart(stack.ENGINE, this, {"grpc": port}, "4", {"token_file": "engine.token"}, 0.0)
     save(stack.Stack(home, stack.Options()).having(part))
     address = f"sc://localhost:{port}"
     typed = waybill("engine", "status")
@@ -108,7 +108,7 @@ def test_the_doctor_says_what_to_do_with_a_part_that_does_not_answer(waybill: Wa
     (folder / ".waybill").mkdir()
     this = processes.of(os.getpid())
     assert this is not None
-    part = Part(stack.NAME_SERVER, this, {"remoting": ports.free()}, "5", {}, 0.0)
+    part = StackPart(stack.NAME_SERVER, this, {"remoting": ports.free()}, "5", {}, 0.0)
     save(stack.Stack(folder / ".waybill", stack.Options()).having(part))
     (finding,) = [one for one in waybill("doctor", "--json").json["findings"] if one["subject"] == stack.NAME_SERVER]
     assert (finding["state"], finding["what"]) == ("fault", "not answering")

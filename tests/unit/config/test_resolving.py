@@ -94,7 +94,7 @@ def test_without_a_stack_its_reference_is_unreachable(home: Path, settings: Sett
 def test_the_running_stack_says_where_its_name_server_is(home: Path, settings: Settings) -> None:
     process = Process(pid=1, started=0, boot_id="")
     ports = {"remoting": 19876}
-    server = record.Part(parts.NAME_SERVER, process, ports, "5.3.3", {}, 0.0)
+    server = record.StackPart(parts.NAME_SERVER, process, ports, "5.3.3", {}, 0.0)
     record.save(record.Stack(home, parts.Options(), {parts.NAME_SERVER: server}))
     text = TEXT.replace("name_servers: ['${env:NS}']", "connection: main")
     resolved = resolve(_checked(text, home, settings).document, home, settings, "u")

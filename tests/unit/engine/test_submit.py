@@ -29,16 +29,16 @@ print('{{"spark_home": "{home}", "version": "{version}"}}')
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., submitting.Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., submitting.SubmitPlace]:
     """A home, and an interpreter whose spark-submit does what is said."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
     monkeypatch.setenv("SECRET_OF_A_DOCUMENT", "only-in-the-environment")
 
-    def made(then: str, version: str = "4.1.3", **asked: object) -> submitting.Place:
+    def made(then: str, version: str = "4.1.3", **asked: object) -> submitting.SubmitPlace:
         program(tmp_path / "bin" / "spark-submit", SPARK_SUBMIT.format(python=sys.executable, then=then))
         python = tmp_path / "python"
         program(python, INTERPRETER.format(python=sys.executable, home=tmp_path, version=version))
-        return submitting.Place(tmp_path, Path("/java/home/bin/java"), "local[2]", python, **asked)  # type: ignore[arg-type]
+        return submitting.SubmitPlace(tmp_path, Path("/java/home/bin/java"), "local[2]", python, **asked)  # type: ignore[arg-type]
 
     return made
 
@@ -111,7 +111,9 @@ def test_an_end_without_a_word_is_a_failed_engine(tmp_path: Path, status: int, w
         submit.read_result(tmp_path / "r", status)
 
 
-def test_a_run_is_submitted_and_its_summary_returned(place: Callable[..., submitting.Place], tmp_path: Path) -> None:
+def test_a_run_is_submitted_and_its_summary_returned(
+    place: Callable[..., submitting.SubmitPlace], tmp_path: Path
+) -> None:
     there = place('open(result, "w").write(json.dumps({"summary": {"ranges": 2}}))', conf={"spark.executor.cores": "2"})
     said: list[str] = []
     assert submitting.run(there, "copy", engine="mine", accept_gaps=False, say=said.append) == {"ranges": 2}
@@ -130,7 +132,7 @@ def test_a_run_is_submitted_and_its_summary_returned(place: Callable[..., submit
     assert "a line for the log" in (tmp_path / "logs" / "submit.log").read_text()
 
 
-def test_another_spark_than_asked_for_is_refused_before_it_starts(place: Callable[..., submitting.Place]) -> None:
+def test_another_spark_than_asked_for_is_refused_before_it_starts(place: Callable[..., submitting.SubmitPlace]) -> None:
     there = place("raise SystemExit(1)", version="3.5.7", spark="4.1.3")
     said: list[str] = []
     with pytest.raises(VersionMismatch, match=r"requires Spark 4\.1\.3, but its interpreter has Spark 3\.5\.7"):
@@ -138,20 +140,20 @@ def test_another_spark_than_asked_for_is_refused_before_it_starts(place: Callabl
     assert said == []
 
 
-def test_an_interpreter_without_spark_is_a_fault_of_the_engine(place: Callable[..., submitting.Place]) -> None:
+def test_an_interpreter_without_spark_is_a_fault_of_the_engine(place: Callable[..., submitting.SubmitPlace]) -> None:
     there = place("pass")
     there.python.write_text("#!/bin/sh\nexit 0\n")
     with pytest.raises(ConfigError, match="does not run, or has no pyspark"):
         submitting.run(there, "copy", engine=None, accept_gaps=False, say=print)
 
 
-def test_an_application_that_was_killed_is_told_in_one_sentence(place: Callable[..., submitting.Place]) -> None:
+def test_an_application_that_was_killed_is_told_in_one_sentence(place: Callable[..., submitting.SubmitPlace]) -> None:
     there = place("os.kill(os.getpid(), signal.SIGKILL)")
     with pytest.raises(EngineFailed, match="spark-submit was killed by signal 9 before the run reported its result"):
         submitting.run(there, "copy", engine=None, accept_gaps=False, say=lambda line: None)
 
 
-def test_whoever_is_interrupted_leaves_no_application_behind(place: Callable[..., submitting.Place]) -> None:
+def test_whoever_is_interrupted_leaves_no_application_behind(place: Callable[..., submitting.SubmitPlace]) -> None:
     there = place("import time; time.sleep(60)")
     pids: list[int] = []
 
@@ -166,7 +168,7 @@ def test_whoever_is_interrupted_leaves_no_application_behind(place: Callable[...
 
 
 def test_the_log_is_begun_anew_when_it_has_grown_large(
-    place: Callable[..., submitting.Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Callable[..., submitting.SubmitPlace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submitting, "_LARGEST_LOG_BYTES", 20)
     there = place('open(result, "w").write(json.dumps({"summary": {}}))')

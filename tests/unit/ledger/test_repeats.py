@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.ledger.repeats import Repeats, SettledStretch, repeated
+from connect_core.ledger.repeats import Repeats, SettledCounts, repeated
 
 
-def settled(begin: int, end: int, incarnation: int = 0) -> SettledStretch:
-    return SettledStretch((incarnation, begin), (incarnation, end), end - begin, 10 * (end - begin))
+def settled(begin: int, end: int, incarnation: int = 0) -> SettledCounts:
+    return SettledCounts((incarnation, begin), (incarnation, end), end - begin, 10 * (end - begin))
 
 
 def test_receipts_that_lie_between_count_whole() -> None:

@@ -143,7 +143,9 @@ def test_each_portion_moves_a_shared_floor_from_where_the_one_before_left_it(
     assert sorted(one.range_id for some in cut for one in some) == list(range(len(made)))
     stored = Floor("", "/out", 0)
     for some in cut:
-        wanted = [moving.Wanted(one.range_id, "p", move, shared=True) for one in some for move in one.receipt.floors]  # type: ignore[union-attr]
+        wanted = [
+            moving.WantedMove(one.range_id, "p", move, shared=True) for one in some for move in one.receipt.floors
+        ]  # type: ignore[union-attr]
         [stored], misfits = moving.moved({moving.key_of(stored): stored}, wanted)
         assert not misfits
     assert stored.position == at

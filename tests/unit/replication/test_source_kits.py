@@ -11,14 +11,14 @@ from connect_core.errors import EngineFailed, OffsetGone
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.sdk.kits.arrivals import trace_of
 from connect_core.sdk.scan import Hit, ScanResult
-from connect_core.sdk.testing.memory_sources import InboxServer, LogServer, MemoryInbox, MemoryLog
+from connect_core.sdk.testing.memory_sources import InboxServer, LogServer, MemoryInbox, MemorySourceLog
 from connect_core.work import ScanTask
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 
 OTHERS = [b"other %d" % n for n in range(250)]
 
 
-class Log(MemoryLog):
+class Log(MemorySourceLog):
     def logs(self, known: Sequence[str]) -> Sequence[str]:
         return [MEMORY.key]
 

@@ -18,7 +18,7 @@ from connect_core.errors import (
     WaybillError,
 )
 from connect_core.ledger import Run
-from connect_core.replication.driver.status import Facts, Status, status_of
+from connect_core.replication.driver.status import Status, StatusFacts, status_of
 from connect_core.sdk.values import LIVE
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -37,12 +37,12 @@ def _run(name: str, state: str, began: float, error: WaybillError | None = None,
     return Run(name, "u", LIVE, task, "spark", of or None, state, _at(began), ended, failure, {})
 
 
-def _facts(*runs: Run, tasks: int = 1, held: bool = False) -> Facts:
+def _facts(*runs: Run, tasks: int = 1, held: bool = False) -> StatusFacts:
     newest = sorted(runs, key=lambda run: run.started_at, reverse=True)
-    return Facts("copy", tasks, "on", newest, held, NOW, starting_s=15.0)
+    return StatusFacts("copy", tasks, "on", newest, held, NOW, starting_s=15.0)
 
 
-def _judged(facts: Facts) -> Status:
+def _judged(facts: StatusFacts) -> Status:
     return status_of(facts)
 
 

@@ -7,7 +7,7 @@ import pytest
 from connect_core.errors import OffsetGone, WireFormatError
 from connect_core.rocketmq import Client, MissingRange, Queue
 from connect_core.rocketmq.errors import BrokerBusy, BrokerFault, NoAnswer, TopicMissing
-from connect_core.rocketmq.reading import HOLE, Slice
+from connect_core.rocketmq.reading import HOLE, QueueSlice
 from connect_core.rocketmq.testing import Handler, Link, ScriptedServer, cut, late, reply, silence
 from connect_core.rocketmq.testing_queues import MemoryQueues
 from connect_core.rocketmq.wire.commands import PullResponse, RequestCode
@@ -35,7 +35,7 @@ def _status(code: int, remark: str, next_offset: int) -> Handler:
     return reply(code, remark=remark, fields=to_fields(PullResponse(next_offset, 0, 10)))
 
 
-def _offsets(slices: list[Slice]) -> list[int]:
+def _offsets(slices: list[QueueSlice]) -> list[int]:
     return [message.queue_offset for part in slices for message in part.messages]
 
 
@@ -95,7 +95,7 @@ def test_holes_are_told(client: Client, queues: MemoryQueues) -> None:
 def test_expired_messages_are_told(client: Client, queues: MemoryQueues) -> None:
     queues.expire(TOPIC, 0, 5)
     slices = list(client.read(QUEUE, 1, 10, deadline=_soon()))
-    assert slices[0] == Slice(1, 5, [], (MissingRange(1, 5, "the offset lies before the oldest message"),))
+    assert slices[0] == QueueSlice(1, 5, [], (MissingRange(1, 5, "the offset lies before the oldest message"),))
     assert _offsets(slices) == [5, 6, 7, 8, 9]
 
 
@@ -198,7 +198,7 @@ def test_following_gives_what_comes_and_tells_of_silence(client: Client, queues:
     reader = client.follow(QUEUE, 8, deadline=_soon(), idle_timeout_s=0.05)
     slices = iter(reader)
     assert _offsets([next(part for part in slices if part.messages)]) == [8, 9]
-    assert next(slices) == Slice(10, 10, [])
+    assert next(slices) == QueueSlice(10, 10, [])
     queues.append(TOPIC, 0, b"ten")
     part = next(part for part in slices if part.messages)
     assert [message.body for message in part.messages] == [b"ten"]

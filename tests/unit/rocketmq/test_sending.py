@@ -5,7 +5,16 @@ import time
 import pytest
 
 from connect_core.errors import Unreachable
-from connect_core.rocketmq import Batch, BatchSender, Client, Entry, Queue, StoreStatus, encode_batch, encode_batches
+from connect_core.rocketmq import (
+    Batch,
+    BatchEntry,
+    BatchSender,
+    Client,
+    Queue,
+    StoreStatus,
+    encode_batch,
+    encode_batches,
+)
 from connect_core.rocketmq.errors import (
     BrokerBusy,
     ConnectionLost,
@@ -63,7 +72,7 @@ def test_acknowledgements_tell_where_the_batch_stands(sender: BatchSender, queue
 
 
 def test_a_single_message_goes_with_its_own_flag_and_properties(sender: BatchSender, queues: MemoryQueues) -> None:
-    sender.submit(Entry(7, b"alone", "größe\x01ß\x02".encode()), deadline=_soon(), sys_flag=0x101)
+    sender.submit(BatchEntry(7, b"alone", "größe\x01ß\x02".encode()), deadline=_soon(), sys_flag=0x101)
     sender.submit(ONE, deadline=_soon())
     sender.finish(deadline=_soon())
     alone, *others = queues.messages(TOPIC, 1)
@@ -75,7 +84,7 @@ def test_a_single_message_goes_with_its_own_flag_and_properties(sender: BatchSen
 def test_a_single_message_without_a_body_is_refused(sender: BatchSender) -> None:
     """A broker fails on it; in a batch it takes one."""
     with pytest.raises(ValueError, match="without a body"):
-        sender.submit(Entry(0, b"", b""), deadline=_soon())
+        sender.submit(BatchEntry(0, b"", b""), deadline=_soon())
 
 
 def test_one_batch_is_outstanding_at_most(sender: BatchSender, server: ScriptedServer) -> None:

@@ -10,8 +10,8 @@ from pyarrow import RecordBatch
 
 from connect_core import clock
 from connect_core.errors import Retriable, TargetChanged
-from connect_core.sdk.kits.log_connection import Entry, Place, Slice
-from connect_core.sdk.kits.log_marks import Damaged, Elsewhere, Mark, Recogniser, marks
+from connect_core.sdk.kits.log_connection import LogEntry, LogSlice, StoredAt
+from connect_core.sdk.kits.log_marks import Damaged, Elsewhere, Mark, MarkRecogniser, marks
 from connect_core.sdk.records import Coordinates, Lineage, Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
@@ -44,8 +44,8 @@ def scanned(sink: MemoryLog, item: OpenRange, limit_s: float = 10.0) -> ScanResu
 
 
 def read(*texts: str | None, lineage: Lineage = NAMED) -> list[Mark | Elsewhere | Damaged]:
-    entries = [Entry(position, text) for position, text in enumerate(texts)]
-    return list(Recogniser(UID, [lineage]).read(entries))
+    entries = [LogEntry(position, text) for position, text in enumerate(texts)]
+    return list(MarkRecogniser(UID, [lineage]).read(entries))
 
 
 def test_marks_are_coordinates_and_are_recognised_with_all_that_they_say() -> None:
@@ -182,7 +182,7 @@ def test_records_that_expire_while_they_are_searched_are_not_passed_over(monkeyp
     stored(log, range(20))
     reading = MemoryLog.Connection.read
 
-    def slowly(connection: MemoryLog.Connection, name: str, begin: int, end: int) -> Slice:
+    def slowly(connection: MemoryLog.Connection, name: str, begin: int, end: int) -> LogSlice:
         log.expire(5)
         return reading(connection, name, begin, end)
 
@@ -302,7 +302,7 @@ def test_a_batch_ends_between_records(monkeypatch: pytest.MonkeyPatch) -> None:
     item = OpenRange(1, wanted, sink.floors(wanted, ()))
     appending = MemoryLog.Connection.append
 
-    def append(one: MemoryLog.Connection, name: str, each: Sequence[str], batch: RecordBatch) -> Place:
+    def append(one: MemoryLog.Connection, name: str, each: Sequence[str], batch: RecordBatch) -> StoredAt:
         sizes.append(len(batch))
         return appending(one, name, each, batch)
 
@@ -321,7 +321,7 @@ def test_a_late_request_within_a_batch_is_surplus(monkeypatch: pytest.MonkeyPatc
     item = OpenRange(1, wanted, sink.floors(wanted, ()))
     appending = MemoryLog.Connection.append
 
-    def interrupted(one: MemoryLog.Connection, name: str, each: Sequence[str], batch: RecordBatch) -> Place:
+    def interrupted(one: MemoryLog.Connection, name: str, each: Sequence[str], batch: RecordBatch) -> StoredAt:
         first = appending(one, name, each[:1], batch.slice(0, 1))
         stored(log, [1])
         return first._replace(behind=appending(one, name, each[1:], batch.slice(1)).behind)

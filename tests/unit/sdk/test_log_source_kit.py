@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from connect_core.errors import ConfigError, Failure, OffsetGone, PartitionUnreachable, Refused, Retriable, Unreachable
-from connect_core.sdk.kits.log_positions import Mark
+from connect_core.sdk.kits.log_positions import SourceMark
 from connect_core.sdk.kits.log_source import Ends, Fetched, LogSource
 from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.testing.driving import Follower, limit, range_of
-from connect_core.sdk.testing.memory_sources import LogServer, MemoryLog
+from connect_core.sdk.testing.memory_sources import LogServer, MemorySourceLog
 from connect_core.sdk.values import OPEN_END, ORIGIN, Bounds, Position, Range, SourceBatch
 
 LOG = Partition("log")
@@ -33,7 +33,7 @@ def planned(source: LogSource) -> Range:
 def test_holes_of_a_sparse_log_are_counted() -> None:
     log = server(page=10)
     log.drop(0, 9, 10, 11, 30, 49)
-    source = MemoryLog(log, sparse=True)
+    source = MemorySourceLog(log, sparse=True)
     batches = list(source.read(planned(source), limit()))
     assert [hole for batch in batches for hole in batch.holes] == [(0, 1), (9, 12), (30, 31), (49, 50)]
     assert sum(batch.absent_before(50) + len(batch.records) for batch in batches) == 50
@@ -43,14 +43,14 @@ def test_holes_of_a_sparse_log_are_counted() -> None:
 def test_a_batch_of_a_sparse_log_has_a_bound_before_a_hole() -> None:
     log = server()
     log.drop(3, 4)
-    source = MemoryLog(log, sparse=True)
+    source = MemorySourceLog(log, sparse=True)
     (batch,) = source.read(replace(planned(source), max_records=3), limit())
     assert (len(batch.records), batch.next_offset, batch.holes) == (3, 5, ((3, 5),))
 
 
 def test_what_expires_under_a_range_of_a_sparse_log_is_no_hole() -> None:
     kept = server()
-    source = MemoryLog(kept, sparse=True)
+    source = MemorySourceLog(kept, sparse=True)
     wanted = planned(source)
     fetch = source.fetch
 
@@ -66,7 +66,7 @@ def test_what_expires_under_a_range_of_a_sparse_log_is_no_hole() -> None:
 def test_a_record_that_is_missing_is_a_gap() -> None:
     log = server()
     log.drop(20, 21)
-    source = MemoryLog(log)
+    source = MemorySourceLog(log)
     read: list[SourceBatch] = []
     with pytest.raises(OffsetGone):
         read += source.read(planned(source), limit())
@@ -82,7 +82,7 @@ def test_a_record_that_is_missing_is_a_gap() -> None:
 
 def test_a_log_with_another_name_is_another_log_whatever_is_in_it() -> None:
     log = server(name="a")
-    follower = Follower(MemoryLog(log))
+    follower = Follower(MemorySourceLog(log))
     assert follower.run() == VALUES
     log.renew("b")
     log.append(VALUES)
@@ -91,7 +91,7 @@ def test_a_log_with_another_name_is_another_log_whatever_is_in_it() -> None:
 
 
 def test_the_name_of_a_log_travels_with_its_records() -> None:
-    source = MemoryLog(server(name="a name that is too long for coordinates, and has: colons"))
+    source = MemorySourceLog(server(name="a name that is too long for coordinates, and has: colons"))
     wanted = planned(source)
     assert len(wanted.origin) == 16
     next(source.read(wanted, limit()))
@@ -100,7 +100,7 @@ def test_the_name_of_a_log_travels_with_its_records() -> None:
 
 def test_a_server_that_gives_no_name_any_more_is_believed() -> None:
     log = server(name="a")
-    follower = Follower(MemoryLog(log))
+    follower = Follower(MemorySourceLog(log))
     assert follower.run() == VALUES
     log.name = ""
     assert follower.run() == []
@@ -119,7 +119,7 @@ def test_a_server_that_gives_no_name_any_more_is_believed() -> None:
     ],
 )
 def test_a_mark_tells_records_apart(other: Record) -> None:
-    assert Mark.of(1, other) != Mark.of(1, Record(b""))
+    assert SourceMark.of(1, other) != SourceMark.of(1, Record(b""))
 
 
 class Several(LogSource):
@@ -198,7 +198,7 @@ def test_a_log_is_asked_for_a_time_only_where_it_knows_one() -> None:
 
 
 def test_records_that_were_there_and_are_not_given_are_tried_again() -> None:
-    source = MemoryLog(server())
+    source = MemorySourceLog(server())
     wanted = planned(source)
     source.fetch = lambda log, begin, end: Fetched([], begin)  # type: ignore[method-assign]
     with pytest.raises(Retriable, match="gives no record 0"):

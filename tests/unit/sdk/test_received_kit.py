@@ -11,7 +11,7 @@ import pytest
 from connect_core.errors import Failure, PartitionUnreachable, Unreachable
 from connect_core.sdk.kits.arrivals import (
     Arrivals,
-    Entry,
+    ArrivedRecord,
     Message,
     entries_in,
     evidence_of,
@@ -30,7 +30,7 @@ def message(key: str, *, again: bool = False) -> Message:
     return Message(Record(key.encode()), key, again)
 
 
-def arrivals(*entries: Entry, unique: bool = True, begin: int = 10, window: int = 5) -> Arrivals:
+def arrivals(*entries: ArrivedRecord, unique: bool = True, begin: int = 10, window: int = 5) -> Arrivals:
     return Arrivals(begin, entries, unique=unique, window=window)
 
 
@@ -38,7 +38,7 @@ def values(batch: SourceBatch) -> list[bytes]:
     return batch.records.column("value").to_pylist()  # type: ignore[no-any-return]
 
 
-A = Entry(3, trace_of("a"))
+A = ArrivedRecord(3, trace_of("a"))
 
 
 def test_a_key_that_is_known_is_dropped_and_its_number_is_a_hole() -> None:
@@ -83,19 +83,19 @@ def test_what_is_settled_is_what_was_written_before_the_end() -> None:
     come.due()
     come.confirmed()
     kept = entries_in(come.evidence(11))
-    assert kept == [A, Entry(10, trace_of("b"), sent=True, confirmed=True)]
+    assert kept == [A, ArrivedRecord(10, trace_of("b"), sent=True, confirmed=True)]
 
 
 def test_of_what_is_confirmed_the_newest_are_remembered_and_of_the_others_all() -> None:
-    confirmed = [Entry(number, trace_of(f"c{number}"), True, True) for number in range(0, 20, 2)]
-    others = [Entry(number, trace_of(f"o{number}")) for number in range(1, 20, 2)]
+    confirmed = [ArrivedRecord(number, trace_of(f"c{number}"), True, True) for number in range(0, 20, 2)]
+    others = [ArrivedRecord(number, trace_of(f"o{number}")) for number in range(1, 20, 2)]
     kept = entries_in(evidence_of([*others, *confirmed], window=3))
     assert [one.arrival for one in kept if one.confirmed] == [14, 16, 18]
     assert [one.arrival for one in kept if not one.confirmed] == [*range(1, 20, 2)]
 
 
 def test_what_a_server_has_forgotten_counts_as_not_acknowledged_again() -> None:
-    confirmed = [Entry(number, trace_of(f"c{number}"), True, True) for number in range(9)]
+    confirmed = [ArrivedRecord(number, trace_of(f"c{number}"), True, True) for number in range(9)]
     come = arrivals(*confirmed, window=2)
     come.take([message("new"), message("c0")])
     kept = entries_in(come.evidence(12))
@@ -120,7 +120,7 @@ def test_a_position_that_a_person_has_set_knows_no_message() -> None:
     ],
 )
 def test_a_key_that_is_not_unique_drops_what_surely_comes_again(
-    entry: Entry, again: bool, delivered: int, doubtful: int
+    entry: ArrivedRecord, again: bool, delivered: int, doubtful: int
 ) -> None:
     batch = arrivals(entry, unique=False).take([message("a", again=again)])
     assert (len(values(batch)), len(batch.doubtful)) == (delivered, doubtful)
@@ -195,7 +195,7 @@ def test_a_connection_that_breaks_while_it_acknowledges_ends_the_quantum_after_i
     source.acknowledge(wanted, batch.next_offset)
     with pytest.raises(Unreachable):
         next(batches)
-    assert entries_in(source.evidence(wanted, 1)) == [Entry(0, trace_of("x"), sent=True)]
+    assert entries_in(source.evidence(wanted, 1)) == [ArrivedRecord(0, trace_of("x"), sent=True)]
 
 
 def test_a_quantum_ends_when_the_server_may_send_no_more() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from connect_core.errors import DataError, Failure
 from connect_core.ledger import Ledger
-from connect_core.service.scheduled import Attempt, engine_of, lost_attempts, reconcile, what_it_moves
+from connect_core.service.scheduled import TaskAttempt, engine_of, lost_attempts, reconcile, what_it_moves
 from tests.unit.replication.test_backfill import begin
 from tests.unit.replication.world import World
 
@@ -28,7 +28,7 @@ def test_the_receipts_of_all_attempts_are_added_up(world: World) -> None:
     with pytest.raises(Exception, match="killed"):
         world.run()
     world.run()
-    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+    told = reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, OF))
     assert (told["read"], told["delivered"] + told["deduplicated"]) == (200, 200)
     assert told["deduplicated"] == 20
     assert len(told["runs"]) == 2
@@ -36,7 +36,9 @@ def test_the_receipts_of_all_attempts_are_added_up(world: World) -> None:
 
 def test_the_runs_of_others_do_not_count(world: World) -> None:
     world.run()
-    assert reconcile(world.ledger, world.connector, Attempt("orders", 0, "replicate.orders manual__2"))["ranges"] == 0
+    assert (
+        reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, "replicate.orders manual__2"))["ranges"] == 0
+    )
 
 
 def test_a_receipt_that_does_not_adjoin_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +47,7 @@ def test_a_receipt_that_does_not_adjoin_is_told(world: World, monkeypatch: pytes
     torn = [replace(whole, receipt=replace(whole.receipt, begin=begin, end=begin + 99)) for begin in (100, 0)]
     monkeypatch.setattr(world.ledger, "ranges_of_run", lambda *_, **__: torn)
     with pytest.raises(DataError, match="a receipt ends at 99, the next begins at 100"):
-        reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+        reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, OF))
 
 
 def test_what_other_runs_have_moved_between_two_attempts_is_no_fault_of_theirs(world: World) -> None:
@@ -55,7 +57,7 @@ def test_what_other_runs_have_moved_between_two_attempts_is_no_fault_of_theirs(w
         world.source.bodies += [b"more"] * 50
         world.attempt_of = of
         world.run()
-    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+    told = reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, OF))
     assert (told["ranges"], told["read"]) == (2, 250)
 
 
@@ -65,7 +67,7 @@ def test_a_receipt_whose_identity_does_not_hold_is_told(world: World, monkeypatc
     wrong = [replace(one, receipt=replace(one.receipt, delivered=one.receipt.delivered - 1)) for one in settled]
     monkeypatch.setattr(world.ledger, "ranges_of_run", lambda *_, **__: wrong)
     with pytest.raises(DataError, match=r"emitted 200 != delivered 199"):
-        reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+        reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, OF))
 
 
 def test_a_receipt_that_does_not_cover_its_range_is_told(world: World) -> None:
@@ -75,7 +77,7 @@ def test_a_receipt_that_does_not_cover_its_range_is_told(world: World) -> None:
     with world.ledger._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE ranges SET covered = 199")
     with pytest.raises(DataError, match="199 positions are accounted for, not the 200 from 0 to 200"):
-        reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+        reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, OF))
 
 
 def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
@@ -84,7 +86,7 @@ def test_lost_attempts_are_told_with_what_became_of_them(world: World) -> None:
     failed = ledger.begin_run(uid, "live", task=0, engine="spark", attempt_of=OF)
     ledger.begin_run(uid, "live", task=1, engine="spark", attempt_of=OF)
     ledger.end_run(failed, state="failed", failure=Failure("Unreachable", "the broker is away"), summary={})
-    told = list(lost_attempts(ledger, world.connector, Attempt("orders", 0, OF)))
+    told = list(lost_attempts(ledger, world.connector, TaskAttempt("orders", 0, OF)))
     assert len(told) == 2
     assert told[0].startswith(f"attempt {silent}")
     assert told[0].endswith("was lost: its process was killed, or is being replaced")
@@ -122,7 +124,7 @@ def test_a_submitted_run_has_the_engine_of_its_document(
 
 def test_the_parts_of_a_backfill_need_not_adjoin(world: World) -> None:
     begin(world, (0, 20), (40, 60)).run(attempt_of=OF)
-    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+    told = reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, OF))
     assert (told["ranges"], told["read"]) == (2, 40)
 
 
@@ -132,5 +134,5 @@ def test_a_gap_between_two_receipts_is_no_fault_of_theirs(world: World) -> None:
     world.source.oldest = 230
     world.accept_gaps = True
     world.run()
-    told = reconcile(world.ledger, world.connector, Attempt("orders", 0, OF))
+    told = reconcile(world.ledger, world.connector, TaskAttempt("orders", 0, OF))
     assert (told["gaps"], told["read"]) == (1, 220)

@@ -10,7 +10,7 @@ import pytest
 from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue
 from connect_core.spark.options import COLUMNS, ReadOptions, WriteOptions, checked, parse_bounds
-from connect_core.spark.ranges import Wanted
+from connect_core.spark.ranges import ReadRange
 
 CLUSTER = {"name_servers": "127.0.0.1:9876; [::1]:9877"}
 
@@ -48,9 +48,9 @@ def test_times_have_a_zone() -> None:
 
 def test_bounds_are_json() -> None:
     assert parse_bounds('{"orders/broker-a/0": [100, 200], "a/b/c/1": [null, 5], "orders/x/2": [5, null]}') == (
-        Wanted(Queue("orders", "broker-a", 0), 100, 200),
-        Wanted(Queue("a", "b/c", 1), None, 5),
-        Wanted(Queue("orders", "x", 2), 5, None),
+        ReadRange(Queue("orders", "broker-a", 0), 100, 200),
+        ReadRange(Queue("a", "b/c", 1), None, 5),
+        ReadRange(Queue("orders", "x", 2), 5, None),
     )
 
 

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.rocketmq import Queue, QueueBounds
-from connect_core.spark.ranges import Piece, Wanted, pieces
+from connect_core.spark.ranges import ReadPiece, ReadRange, pieces
 
 QUEUE = Queue("orders", "broker-a", 0)
 OFFSETS = st.integers(0, 60)
 
 
 def cut(begin: int | None, end: int | None, seen: tuple[int, int], most: int = 1_000) -> list[tuple[int, int, str]]:
-    found = pieces(Wanted(QUEUE, begin, end), QueueBounds(*seen, 0), most)
+    found = pieces(ReadRange(QUEUE, begin, end), QueueBounds(*seen, 0), most)
     return [(piece.begin, piece.end, piece.lost) for piece in found]
 
 
@@ -48,10 +48,10 @@ def test_an_end_that_is_far_away_makes_no_more_pieces() -> None:
 @given(OFFSETS, OFFSETS, OFFSETS, OFFSETS, st.integers(1, 9))
 def test_every_wanted_offset_is_in_one_piece(first: int, second: int, third: int, fourth: int, most: int) -> None:
     (begin, end), (oldest, newest) = sorted((first, second)), sorted((third, fourth))
-    found = list(pieces(Wanted(QUEUE, begin, end), QueueBounds(oldest, newest, 0), most))
+    found = list(pieces(ReadRange(QUEUE, begin, end), QueueBounds(oldest, newest, 0), most))
     assert [offset for piece in found for offset in range(piece.begin, piece.end)] == list(range(begin, end))
     for piece in found:
         there = oldest <= piece.begin and piece.end <= newest
-        assert piece == Piece(QUEUE, piece.begin, piece.end, piece.lost)
+        assert piece == ReadPiece(QUEUE, piece.begin, piece.end, piece.lost)
         assert piece.lost or (there and piece.end - piece.begin <= most)
         assert not (piece.lost and begin < end and there)

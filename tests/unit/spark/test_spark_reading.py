@@ -15,7 +15,7 @@ from connect_core.rocketmq.testing_queues import MemoryQueues
 from connect_core.rocketmq.wire.commands import OffsetResponse, RequestCode, ResponseCode
 from connect_core.rocketmq.wire.fields import to_fields
 from connect_core.spark.options import ReadOptions, checked
-from connect_core.spark.ranges import Piece
+from connect_core.spark.ranges import ReadPiece
 from connect_core.spark.reading import planned, read
 
 QUEUE = Queue("orders", BROKER_NAME, 0)
@@ -38,7 +38,7 @@ class Broker:
     def read(
         self, begin: int, end: int, on_data_loss: str = "fail", lost: str = "", **more: str
     ) -> list[dict[str, Any]]:
-        batches = read(self.options(on_data_loss, **more), Piece(QUEUE, begin, end, lost))
+        batches = read(self.options(on_data_loss, **more), ReadPiece(QUEUE, begin, end, lost))
         return [row for batch in batches for row in batch.to_pylist()]
 
     def read_on(self, begin: int, end: int) -> tuple[list[int], list[tuple[int, int, str]]]:
@@ -129,10 +129,10 @@ def test_bounds_below_the_oldest_message_are_refused_or_told_before_anything_is_
     with pytest.raises(OffsetGone, match=rf"{QUEUE} from 10 to 20 \({cause}\).*on_data_loss"):
         planned(broker.options(topics="", bounds=bounds))
     assert planned(broker.options("skip", topics="", bounds=bounds)) == [
-        Piece(QUEUE, 10, 20, cause),
-        Piece(QUEUE, 20, 30),
+        ReadPiece(QUEUE, 10, 20, cause),
+        ReadPiece(QUEUE, 20, 30),
     ]
-    assert planned(broker.options(range_records="40")) == [Piece(QUEUE, 20, 60), Piece(QUEUE, 60, 100)]
+    assert planned(broker.options(range_records="40")) == [ReadPiece(QUEUE, 20, 60), ReadPiece(QUEUE, 60, 100)]
 
 
 def test_a_time_of_which_older_messages_may_be_gone_is_refused_or_told(broker: Broker) -> None:
@@ -145,8 +145,8 @@ def test_a_time_of_which_older_messages_may_be_gone_is_refused_or_told(broker: B
         planned(broker.options(**moment))
     doubt, there = planned(broker.options("skip", **moment))
     assert (doubt.begin, doubt.end, bool(doubt.lost)) == (0, 20, True)
-    assert there == Piece(QUEUE, 20, 100)
+    assert there == ReadPiece(QUEUE, 20, 100)
     statistics(broker, 0, 100)
     broker.queues.expire("orders", 0, 0)
     broker.server.on(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, reply(fields=to_fields(OffsetResponse(0))))
-    assert planned(broker.options(**moment)) == [Piece(QUEUE, 0, 100)]
+    assert planned(broker.options(**moment)) == [ReadPiece(QUEUE, 0, 100)]

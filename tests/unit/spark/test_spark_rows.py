@@ -10,7 +10,7 @@ import pytest
 from connect_core.errors import ConfigError
 from connect_core.rocketmq import Queue, StoredMessage
 from connect_core.spark.options import ReadOptions, checked
-from connect_core.spark.ranges import Piece
+from connect_core.spark.ranges import ReadPiece
 from connect_core.spark.rows import Rows, check_schema, ddl
 from connect_core.systems.rocketmq.columns import columns_of_messages
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
@@ -88,11 +88,11 @@ def test_a_header_that_is_no_text_is_a_damaged_message() -> None:
 
 def test_a_gap_is_a_row_that_says_so() -> None:
     rows = Rows(QUEUE, options("offset,value,queue", on_data_loss="skip"))
-    (told,) = rows.gap(Piece(QUEUE, 3, 9, "deleted")).to_pylist()
+    (told,) = rows.gap(ReadPiece(QUEUE, 3, 9, "deleted")).to_pylist()
     gap = {"begin": 3, "end": 9, "cause": "deleted"}
     assert told == {"offset": 3, "value": None, "queue": "orders/broker-a/0", "gap": gap}
     message = decoded([stored(7, b"body")], "offset,value,queue", on_data_loss="skip")
-    assert message.schema == rows.gap(Piece(QUEUE, 3, 9, "deleted")).schema
+    assert message.schema == rows.gap(ReadPiece(QUEUE, 3, 9, "deleted")).schema
     assert message.column("gap").to_pylist() == [None]
     assert ddl(options("offset", on_data_loss="skip")).endswith("`gap` struct<begin:bigint,end:bigint,cause:string>")
 

@@ -10,13 +10,13 @@ from sqlalchemy import make_url
 from connect_core.errors import Unreachable
 from connect_core.stack import API_SERVER, BROKER, ENGINE, NAME_SERVER, POSTGRESQL, Options, Stack, load
 from connect_core.stack.processes import Process
-from connect_core.stack.record import Part, save
+from connect_core.stack.record import StackPart, save
 
 PROCESS = Process(4711, 123456, "boot")
 
 
-def part(name: str, ports: dict[str, int], facts: dict[str, str]) -> Part:
-    return Part(name, PROCESS, ports, "1.0", facts, 1795267018.5, 2)
+def part(name: str, ports: dict[str, int], facts: dict[str, str]) -> StackPart:
+    return StackPart(name, PROCESS, ports, "1.0", facts, 1795267018.5, 2)
 
 
 def stack_in(home: Path) -> Stack:

@@ -10,7 +10,7 @@ import pytest
 from connect_core.stack import BROKER, POSTGRESQL, SCHEDULER, TRIGGERER, Options, Stack, processes
 from connect_core.stack.airflow_database import Waiting
 from connect_core.stack.processes import Process
-from connect_core.stack.record import Part
+from connect_core.stack.record import StackPart
 from connect_core.stack.starting import Look, Patience
 from connect_core.stack.supervisor import BackOff, to_start
 
@@ -48,7 +48,7 @@ def stack_with(**alive: bool) -> Stack:
     assert here is not None
     gone = Process(here.pid, here.started - 1, here.boot_id)
     names = {name.replace("_", "-"): here if lives else gone for name, lives in alive.items()}
-    parts = {name: Part(name, process, {}, "1", {}, 0.0) for name, process in names.items()}
+    parts = {name: StackPart(name, process, {}, "1", {}, 0.0) for name, process in names.items()}
     return Stack(Path("/nowhere"), Options(), parts)
 
 

@@ -10,23 +10,23 @@ from connect_core.rocketmq.wire.batch_entries import (
     MAX_ENTRIES,
     MAX_PROPERTIES_BYTES,
     Batch,
-    Entry,
+    BatchEntry,
     decode_entries,
     encode_batch,
     encode_batches,
 )
 from tests.unit.rocketmq.vectors import BATCH_ENTRY
 
-ENTRIES = st.lists(st.builds(Entry, st.integers(-(2**31), 2**31 - 1), st.binary(), st.binary()), max_size=20)
+ENTRIES = st.lists(st.builds(BatchEntry, st.integers(-(2**31), 2**31 - 1), st.binary(), st.binary()), max_size=20)
 
 
 def test_vector_both_ways() -> None:
     assert encode_batch([b"hi"], [b"TAGS\x01a\x02"], [5]) == Batch(1, BATCH_ENTRY)
-    assert decode_entries(BATCH_ENTRY) == [Entry(5, b"hi", b"TAGS\x01a\x02")]
+    assert decode_entries(BATCH_ENTRY) == [BatchEntry(5, b"hi", b"TAGS\x01a\x02")]
 
 
 @given(ENTRIES)
-def test_round_trip(entries: list[Entry]) -> None:
+def test_round_trip(entries: list[BatchEntry]) -> None:
     batch = encode_batch(
         [entry.body for entry in entries],
         [entry.properties for entry in entries],
@@ -38,7 +38,7 @@ def test_round_trip(entries: list[Entry]) -> None:
 
 @pytest.mark.parametrize("length", [2047, 2048, MAX_PROPERTIES_BYTES])
 def test_long_properties(length: int) -> None:
-    assert decode_entries(encode_batch([b"x"], [b"p" * length]).body) == [Entry(0, b"x", b"p" * length)]
+    assert decode_entries(encode_batch([b"x"], [b"p" * length]).body) == [BatchEntry(0, b"x", b"p" * length)]
 
 
 def test_properties_that_would_damage_the_queue() -> None:

@@ -5,7 +5,7 @@ import pytest
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq.wire.frame import Framer
 from connect_core.rocketmq.wire.header import ONE_WAY_FLAG, RESPONSE_FLAG, Command, decode, encode
-from connect_core.rocketmq.wire.session import Reply, ServerRequest, Session, answer
+from connect_core.rocketmq.wire.session import Reply, ServerRequest, WireSession, answer
 
 
 def _reply(opaque: int, body: bytes = b"") -> bytes:
@@ -18,7 +18,7 @@ def _sent(data: bytes) -> Command:
 
 
 def test_requests_have_different_opaques() -> None:
-    session = Session()
+    session = WireSession()
     sent = [session.request(Command(30, opaque=5, fields={"topic": "t"})) for _ in range(3)]
     assert len({opaque for opaque, _ in sent}) == 3
     for opaque, data in sent:
@@ -26,7 +26,7 @@ def test_requests_have_different_opaques() -> None:
 
 
 def test_replies_out_of_order_and_in_pieces() -> None:
-    session = Session()
+    session = WireSession()
     opaques = [session.request(Command(30))[0] for _ in range(3)]
     stream = b"".join(_reply(opaque, str(opaque).encode()) for opaque in reversed(opaques))
     events = [event for byte in stream for event in session.receive(bytes([byte]))]
@@ -35,7 +35,7 @@ def test_replies_out_of_order_and_in_pieces() -> None:
 
 
 def test_server_requests_are_told_apart_from_replies_with_the_same_opaque() -> None:
-    session = Session()
+    session = WireSession()
     opaque, _ = session.request(Command(30))
     push = Command(40, opaque, ONE_WAY_FLAG, fields={"consumerGroup": "g"})
     events = session.receive(encode(push) + _reply(opaque))
@@ -43,7 +43,7 @@ def test_server_requests_are_told_apart_from_replies_with_the_same_opaque() -> N
 
 
 def test_reply_nobody_waits_for_is_dropped() -> None:
-    session = Session()
+    session = WireSession()
     kept, forgotten = (session.request(Command(30))[0] for _ in range(2))
     session.forget(forgotten)
     events = session.receive(_reply(forgotten) + _reply(999) + _reply(kept) + _reply(kept))
@@ -51,7 +51,7 @@ def test_reply_nobody_waits_for_is_dropped() -> None:
 
 
 def test_an_opaque_that_is_waited_for_is_not_given_out_again() -> None:
-    session = Session()
+    session = WireSession()
     first, _ = session.request(Command(30))
     session._last_opaque = 2**31 - 1
     following = [session.request(Command(30))[0] for _ in range(2)]
@@ -60,7 +60,7 @@ def test_an_opaque_that_is_waited_for_is_not_given_out_again() -> None:
 
 
 def test_large_reply_through_room() -> None:
-    session = Session()
+    session = WireSession()
     opaque, _ = session.request(Command(11))
     data = _reply(opaque, b"x" * 100_000)
     assert session.receive(data[:1000]) == []
@@ -78,4 +78,4 @@ def test_answer_to_the_server() -> None:
 
 def test_nonsense() -> None:
     with pytest.raises(WireFormatError):
-        Session().receive(b"HTTP/1.1 400 Bad Request")
+        WireSession().receive(b"HTTP/1.1 400 Bad Request")

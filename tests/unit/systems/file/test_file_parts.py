@@ -16,7 +16,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.values import Gap, Position
 from connect_core.systems.file.options import FileSourceOptions
-from connect_core.systems.file.parts import Part, split_points
+from connect_core.systems.file.parts import FilePart, split_points
 from connect_core.systems.file.source import FileSource
 
 
@@ -190,7 +190,7 @@ def give_its_inode(follower: Follower, log: Path) -> None:
     which begins as their file did."""
     ino = log.stat().st_ino
     for partition, position in list(follower.positions.items()):
-        part = Part.of(partition)
+        part = FilePart.of(partition)
         assert part is not None
         assert position is not None
         del follower.positions[partition]
@@ -324,6 +324,6 @@ def test_a_file_that_is_read_in_parts_is_not_read_whole_later(log: Path) -> None
 
 def test_keys_come_back(log: Path) -> None:
     for partition in follow(log).source.partitions([]):
-        part = Part.of(partition)
+        part = FilePart.of(partition)
         assert part is not None
         assert part.partition() == partition

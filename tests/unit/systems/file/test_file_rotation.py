@@ -265,7 +265,7 @@ def test_a_file_of_another_file_system_is_another_one(log: Path, begun: Follower
     assert seen is not None
     with identity.OpenFile(str(log)) as file:
         file.dev += change == "snapshot"
-        assert file.verdict(seen) is not identity.Verdict.SAME
+        assert file.verdict(seen) is not identity.FileVerdict.SAME
 
 
 def birth_of(log: Path) -> int:

@@ -16,7 +16,7 @@ from connect_core.sdk.scan import Prefix, ScanResult
 from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import ORIGIN, Bounds, Delivered, Floor, OpenRange, Range
 from connect_core.systems.mqtt import progress
-from connect_core.systems.mqtt.progress import Progress
+from connect_core.systems.mqtt.progress import MqttProgress
 
 PARTITION = Partition("p")
 BROKER = "h:1883"
@@ -33,7 +33,7 @@ class World:
     often each record came there."""
 
     group: int
-    kept: Progress | None = None
+    kept: MqttProgress | None = None
     delivered: dict[int, int] = field(default_factory=dict)
     floor: Floor = FIRST
     settled: int = 0
@@ -77,7 +77,7 @@ class World:
             possible_duplicates=progress.repeated(self.kept, item.range, settled),
         )
 
-    def _settle(self, item: OpenRange, begun: Progress, at: Progress, end: int) -> None:
+    def _settle(self, item: OpenRange, begun: MqttProgress, at: MqttProgress, end: int) -> None:
         written = at.count - begun.count
         delivered = Delivered(written, 0, {BROKER: at.count}, {}, evidence={"unsure": list(at.unsure)})
         found = item.found or ScanResult()
@@ -101,7 +101,7 @@ ATTEMPTS = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 10), st.boolean
 def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(
     group: int, attempts: list[tuple[int, int, bool]]
 ) -> None:
-    world = World(group, kept=Progress(0, 0, 0, group=group))
+    world = World(group, kept=MqttProgress(0, 0, 0, group=group))
     deaths = 0
     for records, sent, settles in attempts:
         world.attempt(records, sent=sent, settles=settles)
@@ -119,7 +119,7 @@ def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(
 def test_a_broker_that_has_lost_its_progress_costs_repeats_and_nothing_else(
     group: int, attempts: list[tuple[int, int, bool]]
 ) -> None:
-    world = World(group, kept=Progress(0, 0, 0, group=group))
+    world = World(group, kept=MqttProgress(0, 0, 0, group=group))
     for records, sent, settles in attempts:
         world.attempt(records, sent=sent, settles=settles)
     world.kept = None
@@ -130,7 +130,7 @@ def test_a_broker_that_has_lost_its_progress_costs_repeats_and_nothing_else(
 
 @given(st.integers(1, 10), st.integers(0, 40), st.integers(1, 40))
 def test_a_ledger_that_was_restored_finds_what_it_has_forgotten(group: int, known: int, more: int) -> None:
-    world = World(group, kept=Progress(0, 0, 0, group=group))
+    world = World(group, kept=MqttProgress(0, 0, 0, group=group))
     world.attempt(known, sent=0, settles=True)
     floor, settled = world.floor, world.settled
     world.attempt(more, sent=0, settles=True)
@@ -144,11 +144,11 @@ def test_a_ledger_that_was_restored_finds_what_it_has_forgotten(group: int, know
 def test_a_restored_ledger_that_nobody_has_noticed_stops_before_anything_is_sent() -> None:
     item = OpenRange(1, planned(5), (Floor(PARTITION.id, BROKER, 5),))
     with pytest.raises(TargetChanged, match="3 records more than the ledger knows"):
-        progress.begun(Progress(0, 0, 8, count=8), item, 5, 10, 1)
+        progress.begun(MqttProgress(0, 0, 8, count=8), item, 5, 10, 1)
 
 
 def test_an_offset_that_a_person_has_set_back_is_delivered_again() -> None:
-    kept = Progress(0, 0, 50, count=50, group=10)
+    kept = MqttProgress(0, 0, 50, count=50, group=10)
     item = OpenRange(1, planned(20), (Floor(PARTITION.id, BROKER, 50),))
     begun = progress.begun(kept, item, 50, 10, 2)
     assert (begun.since, begun.position, begun.count, begun.unsure) == (20, 20, 50, ())
@@ -157,14 +157,14 @@ def test_an_offset_that_a_person_has_set_back_is_delivered_again() -> None:
 
 def test_progress_of_a_stretch_behind_the_range_says_nothing_about_it() -> None:
     """Somebody gave an open range up and set the offset back."""
-    kept = Progress(0, 40, 70, count=70, repeats=2, group=10)
+    kept = MqttProgress(0, 40, 70, count=70, repeats=2, group=10)
     assert progress.covered(kept, planned(10), 40, 10) == Prefix(10, 0, 10)
     assert progress.repeated(kept, planned(10), 40) == 32
 
 
 def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() -> None:
     """A ledger that was restored may count the files of a log otherwise."""
-    kept = Progress(0, 0, 70, count=70, group=10, origin="uIRDT3zr")
+    kept = MqttProgress(0, 0, 70, count=70, group=10, origin="uIRDT3zr")
     item = replace(planned(0), evidence={ORIGIN: "kmgdJxoj"})
     assert progress.covered(kept, item, 20, 10) == Prefix(0, 0, 10)
     assert progress.repeated(kept, item, 20) == 50
@@ -173,25 +173,25 @@ def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() 
 
 
 def test_progress_of_before_there_were_names_is_read() -> None:
-    given = json.loads(Progress(0, 0, 7, count=7).encode())
+    given = json.loads(MqttProgress(0, 0, 7, count=7).encode())
     del given["origin"]
-    assert Progress.decode(json.dumps(given).encode(), "topic") == Progress(0, 0, 7, count=7)
+    assert MqttProgress.decode(json.dumps(given).encode(), "topic") == MqttProgress(0, 0, 7, count=7)
 
 
 def test_each_dead_attempt_is_counted() -> None:
-    at = Progress(0, 0, 100, count=100, unsure=(5, 3))
-    assert at.advanced(4, 104) == Progress(0, 0, 104, count=104, unsure=(1,), repeats=7)
+    at = MqttProgress(0, 0, 100, count=100, unsure=(5, 3))
+    assert at.advanced(4, 104) == MqttProgress(0, 0, 104, count=104, unsure=(1,), repeats=7)
 
 
 def test_what_is_kept_comes_back() -> None:
-    at = Progress(1, 2, 3, 4, (5, 6), 7, 8, 9)
-    assert Progress.decode(at.encode(), "t") == at
+    at = MqttProgress(1, 2, 3, 4, (5, 6), 7, 8, 9)
+    assert MqttProgress.decode(at.encode(), "t") == at
 
 
 @pytest.mark.parametrize("payload", [b"", b"on", b"[]", b"{}", b'{"position": 1}'])
 def test_what_somebody_else_has_published_there_is_not_taken_for_progress(payload: bytes) -> None:
     with pytest.raises(TargetChanged, match="not the progress of a connector"):
-        Progress.decode(payload, "waybill/u/p")
+        MqttProgress.decode(payload, "waybill/u/p")
 
 
 def test_backfills_have_a_topic_of_their_own() -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from connect_core.systems.mqtt.packets import Packet
 from connect_core.systems.mqtt.reception import Arrival, Reception
-from connect_core.systems.mqtt.standing import Standing
+from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import (
     KEPT,
-    Entry,
+    PacketVerdict,
     Unconfirmed,
-    Verdict,
+    UnconfirmedRecord,
     doubtful,
     is_doubtful,
     left_by,
@@ -39,7 +39,7 @@ class Bridge:
     target: list[tuple[int, int, int]] = field(default_factory=list)
     """Number of arrival, trace, message."""
     position: int = 0
-    standing: Standing = field(default_factory=lambda: Standing(("t",)))
+    standing: SessionStanding = field(default_factory=lambda: SessionStanding(("t",)))
     settled: int = 0
     """How much of the target."""
     repeats: int = 0
@@ -91,8 +91,8 @@ class Bridge:
         """The end of a quantum: position and evidence together, through the form in which they are stored. `end` is
         where what is in the target ends, if that is not all that came."""
         self.position, self.settled = self.reception.next if end is None else end, len(self.target)
-        standing = Standing(("t",), self.reception.entries(self.position), self.reception.counts_up)
-        self.standing = Standing.of(standing.evidence())
+        standing = SessionStanding(("t",), self.reception.entries(self.position), self.reception.counts_up)
+        self.standing = SessionStanding.of(standing.evidence())
         self.repeats += self.doubts
         self.connect()
 
@@ -112,7 +112,7 @@ class Bridge:
         self.settled = len(self.target)
         self.repeats += sum(is_doubtful(trace) for _, trace in found)
         entries = left_by(self.standing.entries, found)
-        self.standing = Standing(("t",), tuple(entries), self.standing.counts_up)
+        self.standing = SessionStanding(("t",), tuple(entries), self.standing.counts_up)
         self.connect()
 
 
@@ -158,7 +158,7 @@ def perform(bridge: Bridge, actions: list[tuple[str, int]], say: bytes | None) -
 def test_a_broker_that_counts_up_delivers_each_message_once(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
 ) -> None:
-    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=Standing(("t",), counts_up=True))
+    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=SessionStanding(("t",), counts_up=True))
     published = perform(bridge, actions, say)
     assert sorted(message for _, _, message in bridge.target) == list(range(published))
     assert bridge.repeats == 0
@@ -196,7 +196,7 @@ def packet(packet_id: int, payload: bytes = b"x", *, qos: int = 1, dup: bool = F
 
 def test_acknowledgements_go_in_the_order_of_arrival() -> None:
     again = trace_of(3, b"t", b"x")
-    reception = Reception(10, Unconfirmed([Entry(4, again)]), 100)
+    reception = Reception(10, Unconfirmed([UnconfirmedRecord(4, again)]), 100)
     records = reception.take([packet(1), packet(0, qos=0), packet(3, dup=True), packet(4)])
     assert [one.number for one in records] == [10, 11, 13]
     assert (reception.next, reception.due(), reception.unacknowledged()) == (14, [], 3)
@@ -235,16 +235,16 @@ def test_an_answer_confirms_what_was_sent_before_its_ping() -> None:
 def test_the_verdicts(counts_up: bool) -> None:
     trace, other = trace_of(5, b"t", b"x"), trace_of(5, b"t", b"y")
 
-    def judged(entry: Entry, seen: int, *, dup: bool) -> Verdict:
+    def judged(entry: UnconfirmedRecord, seen: int, *, dup: bool) -> PacketVerdict:
         return Unconfirmed([entry], counts_up=counts_up).judge(seen, dup=dup)
 
-    assert judged(Entry(1, trace), trace, dup=True) is Verdict.AGAIN
-    assert judged(Entry(1, doubtful(trace)), trace, dup=True) is Verdict.AGAIN
-    assert judged(Entry(1, trace), trace, dup=False) is Verdict.NEW
-    assert judged(Entry(1, trace), other, dup=True) is Verdict.NEW
-    sent = judged(Entry(1, trace, sent=True), trace, dup=True)
-    assert sent is (Verdict.AGAIN if counts_up else Verdict.DOUBTFUL)
-    assert judged(Entry(1, trace), trace_of(6, b"t", b"x"), dup=True) is Verdict.NEW
+    assert judged(UnconfirmedRecord(1, trace), trace, dup=True) is PacketVerdict.AGAIN
+    assert judged(UnconfirmedRecord(1, doubtful(trace)), trace, dup=True) is PacketVerdict.AGAIN
+    assert judged(UnconfirmedRecord(1, trace), trace, dup=False) is PacketVerdict.NEW
+    assert judged(UnconfirmedRecord(1, trace), other, dup=True) is PacketVerdict.NEW
+    sent = judged(UnconfirmedRecord(1, trace, sent=True), trace, dup=True)
+    assert sent is (PacketVerdict.AGAIN if counts_up else PacketVerdict.DOUBTFUL)
+    assert judged(UnconfirmedRecord(1, trace), trace_of(6, b"t", b"x"), dup=True) is PacketVerdict.NEW
 
 
 def test_an_id_beyond_what_can_be_under_way_shows_that_ids_count_up() -> None:
@@ -258,7 +258,7 @@ def test_an_id_beyond_what_can_be_under_way_shows_that_ids_count_up() -> None:
 def test_ids_come_round_again() -> None:
     """More than 65,535 packets in one session."""
     broker = BrokerModel(counts_up=True, window=WINDOW, last_id=65_530)
-    bridge = Bridge(broker, tells=True, standing=Standing(("t",), counts_up=True))
+    bridge = Bridge(broker, tells=True, standing=SessionStanding(("t",), counts_up=True))
     assert perform(bridge, [("publish", 9), ("receive", 7), ("die", 0)], b"the same") == 9
     assert [message for _, _, message in bridge.target] == list(range(9))
 
@@ -271,11 +271,14 @@ def test_a_trace_holds_an_id_and_tells_contents_apart() -> None:
 
 
 def test_a_standing_is_stored_as_it_is() -> None:
-    entries = (Entry(7, trace_of(1, b"t", b"x"), sent=True), Entry(9, doubtful(trace_of(2, b"t", b"")), sent=False))
-    entries = (*entries, Entry(11, trace_of(3, b"t", b"y"), sent=True, confirmed=True))
-    for standing in (Standing(), Standing(("a/#", "b"), entries, counts_up=True)):
-        assert Standing.of(standing.evidence()) == standing
-    assert Standing.of({}) == Standing()
+    entries = (
+        UnconfirmedRecord(7, trace_of(1, b"t", b"x"), sent=True),
+        UnconfirmedRecord(9, doubtful(trace_of(2, b"t", b"")), sent=False),
+    )
+    entries = (*entries, UnconfirmedRecord(11, trace_of(3, b"t", b"y"), sent=True, confirmed=True))
+    for standing in (SessionStanding(), SessionStanding(("a/#", "b"), entries, counts_up=True)):
+        assert SessionStanding.of(standing.evidence()) == standing
+    assert SessionStanding.of({}) == SessionStanding()
 
 
 def test_an_arrival_of_qos_0_has_no_trace() -> None:
@@ -298,16 +301,16 @@ def test_of_a_broker_that_counts_up_the_last_entries_are_kept() -> None:
 
 
 def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
-    unconfirmed = Unconfirmed([Entry(9, trace_of(500, b"t", b"x"), sent=True)], counts_up=True)
-    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True) is Verdict.DOUBTFUL
-    assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True) is Verdict.NEW
-    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False) is Verdict.NEW
+    unconfirmed = Unconfirmed([UnconfirmedRecord(9, trace_of(500, b"t", b"x"), sent=True)], counts_up=True)
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True) is PacketVerdict.DOUBTFUL
+    assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True) is PacketVerdict.NEW
+    assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False) is PacketVerdict.NEW
 
 
 @pytest.mark.parametrize("counts_up", [True, False])
 def test_what_has_not_come_again_may_be_with_another_member(counts_up: bool) -> None:
     """Of a shared subscription: two of three come again, a new one behind them; the third counts, once."""
-    entries = [Entry(n, trace_of(n, b"t", b"x")) for n in (1, 2, 3)]
+    entries = [UnconfirmedRecord(n, trace_of(n, b"t", b"x")) for n in (1, 2, 3)]
     reception = Reception(10, Unconfirmed(entries, counts_up=counts_up), 100)
     reception.take([packet(1, dup=True), packet(2, dup=True)])
     assert not reception.new_seen
@@ -318,7 +321,7 @@ def test_what_has_not_come_again_may_be_with_another_member(counts_up: bool) -> 
 
 def test_entries_do_not_heap_up() -> None:
     """A broker that answers no ping in time leaves entries; the next connection shows that they were acknowledged."""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[UnconfirmedRecord, ...] = ()
     for quantum in range(20):
         begin = quantum * 100
         reception = Reception(begin, Unconfirmed(entries), 1000)
@@ -330,7 +333,7 @@ def test_entries_do_not_heap_up() -> None:
 
 
 def test_an_id_given_anew_in_a_shared_subscription_does_not_show_that_its_acknowledgement_arrived() -> None:
-    entries = [Entry(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(3)]
+    entries = [UnconfirmedRecord(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(3)]
     reception = Reception(3, Unconfirmed(entries), WINDOW, shares=True)
     reception.take([Packet(b"t", b"x", 1, packet_id) for packet_id in (1, 2, 3)])
     assert (reception.not_come_again(), reception.not_come_again()) == (3, 0)
@@ -350,7 +353,7 @@ def test_an_id_that_comes_twice_over_one_connection_is_not_taken_for_the_first()
 
 def test_of_ids_that_count_up_what_comes_behind_something_new_is_not_sent_again() -> None:
     """However many come again before that: a broker may have fallen behind by more than half of all ids."""
-    entries = [Entry(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(50_000)]
+    entries = [UnconfirmedRecord(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(50_000)]
     reception = Reception(50_000, Unconfirmed(entries, counts_up=True), WINDOW)
     assert reception.take([packet(number + 1, dup=True) for number in range(100, 50_000)]) == []
     come = reception.take([packet(50_001, dup=True), packet(7, dup=True), packet(8)])
@@ -359,7 +362,7 @@ def test_of_ids_that_count_up_what_comes_behind_something_new_is_not_sent_again(
 
 def test_after_an_attempt_that_died_as_much_is_known_as_there_are_ids() -> None:
     found = [(number, trace_of(number % 65_535 + 1, b"t", b"x")) for number in range(100_000)]
-    left = left_by([Entry(-1, trace_of(9, b"t", b"x"))], found)
+    left = left_by([UnconfirmedRecord(-1, trace_of(9, b"t", b"x"))], found)
     assert (len(left), left[0].arrival, left[-1].arrival) == (65_535, 34_465, 99_999)
     reception = Reception(100_000, Unconfirmed(left, counts_up=True), WINDOW)
     assert reception.take([packet_of(trace) for _, trace in found[40_000:]]) == []

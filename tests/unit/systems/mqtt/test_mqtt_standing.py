@@ -10,17 +10,17 @@ from connect_core.errors import ConfigError
 from connect_core.systems.mqtt.dropping import noticed
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
-from connect_core.systems.mqtt.standing import Standing
-from connect_core.systems.mqtt.unconfirmed import Entry
+from connect_core.systems.mqtt.standing import SessionStanding
+from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord
 
-STANDING = Standing(("a",), (Entry(3, 5, True, False),), True, True, 7)
+STANDING = SessionStanding(("a",), (UnconfirmedRecord(3, 5, True, False),), True, True, 7)
 
 
 def test_evidence_keeps_everything() -> None:
-    assert Standing.of(STANDING.evidence()) == STANDING
-    assert Standing.of({}) == Standing()
-    assert Standing.of({"subscribed": ["a"]}) == Standing(("a",)), "of an older version"
-    assert STANDING.without_session() == Standing(counts_up=True, dropped=7)
+    assert SessionStanding.of(STANDING.evidence()) == STANDING
+    assert SessionStanding.of({}) == SessionStanding()
+    assert SessionStanding.of({"subscribed": ["a"]}) == SessionStanding(("a",)), "of an older version"
+    assert STANDING.without_session() == SessionStanding(counts_up=True, dropped=7)
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ def test_what_a_broker_has_dropped_is_told_when_the_count_grows(
     before: int | None, dropped: int | None, more: str
 ) -> None:
     """One that went back began anew, with the broker."""
-    standing, told = noticed(Standing(("a",), dropped=before), dropped)
+    standing, told = noticed(SessionStanding(("a",), dropped=before), dropped)
     assert standing.dropped == (before if dropped is None else dropped)
     assert (more in told) if more else not told
 
 
 def test_nothing_is_told_of_a_session_that_has_not_begun() -> None:
-    assert noticed(Standing(dropped=1), 5) == (Standing(dropped=5), "")
+    assert noticed(SessionStanding(dropped=1), 5) == (SessionStanding(dropped=5), "")
 
 
 def options(**more: object) -> MqttSourceOptions:

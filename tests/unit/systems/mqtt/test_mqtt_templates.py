@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.systems.mqtt.templates import Named, Template, Unfit
+from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 
 RECORD = Named("orders", "new", "7", {"MQTT_TOPIC": "devices/7/state", "site": "berlin"})
 BARE = Named(None, None, None, {})
@@ -22,12 +22,12 @@ BARE = Named(None, None, None, {})
     ],
 )
 def test_a_topic_is_made_of_a_record(template: str, topic: str) -> None:
-    assert Template.parse(template).fill(RECORD) == topic
+    assert TopicTemplate.parse(template).fill(RECORD) == topic
 
 
 @pytest.mark.parametrize("template", ["{key}", "a/{tags}", "{header:x|topic}/b"])
 def test_a_record_without_what_its_topic_is_made_of_is_unfit(template: str) -> None:
-    unfit = Template.parse(template).fill(BARE)
+    unfit = TopicTemplate.parse(template).fill(BARE)
     assert isinstance(unfit, Unfit)
     assert unfit.kind == "NoTopic"
     assert "has no" in unfit.message
@@ -38,7 +38,7 @@ def test_a_record_without_what_its_topic_is_made_of_is_unfit(template: str) -> N
     [("a+", "wildcard"), ("#", "wildcard"), ("a\0b", "NUL"), ("$SYS/x", "broker's own"), ("x" * 65_536, "65535 bytes")],
 )
 def test_a_value_that_makes_no_topic_is_unfit_and_not_told(value: str, why: str) -> None:
-    unfit = Template.parse("{key}").fill(BARE._replace(key=value))
+    unfit = TopicTemplate.parse("{key}").fill(BARE._replace(key=value))
     assert isinstance(unfit, Unfit)
     assert unfit.kind == "IllegalTopic"
     assert why in unfit.message
@@ -50,9 +50,9 @@ def test_a_value_that_makes_no_topic_is_unfit_and_not_told(value: str, why: str)
 )
 def test_what_can_be_no_template_is_a_fault(template: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        Template.parse(template)
+        TopicTemplate.parse(template)
 
 
 def test_whether_every_record_has_the_same_topic() -> None:
-    assert Template.parse("a/b").fixed
-    assert not Template.parse("a/{key}").fixed
+    assert TopicTemplate.parse("a/b").fixed
+    assert not TopicTemplate.parse("a/{key}").fixed

@@ -11,10 +11,10 @@ import pytest
 
 from connect_core.errors import DataError, TooManyRejects
 from connect_core.sdk.testing.driving import limit, records
-from connect_core.systems.mqtt.progress import Progress
+from connect_core.systems.mqtt.progress import MqttProgress
 from connect_core.systems.mqtt.publications import Composer, Publication
 from connect_core.systems.mqtt.refusals import RefusedPublish
-from connect_core.systems.mqtt.templates import Template
+from connect_core.systems.mqtt.templates import TopicTemplate
 from connect_core.systems.mqtt.writing import PublishWriter
 
 OURS = "waybill/u/p"
@@ -28,7 +28,7 @@ class Broker:
     refused: frozenset[bytes] = frozenset()
     of_one: bool = True
     taken: list[bytes] = field(default_factory=list)
-    kept: list[Progress] = field(default_factory=list)
+    kept: list[MqttProgress] = field(default_factory=list)
     waiting: deque[tuple[Publication, int, pa.RecordBatch | None]] = field(default_factory=deque)
     where: str = "broker"
     most_bytes: int = 1_000
@@ -48,7 +48,7 @@ class Broker:
         if one.payload in self.refused:
             raise RefusedPublish(offset, DataError("it is refused"), row if self.of_one else None)
         if one.topic == OURS:
-            self.kept.append(Progress.decode(one.payload, one.topic))
+            self.kept.append(MqttProgress.decode(one.payload, one.topic))
         else:
             self.taken.append(one.payload)
 
@@ -61,8 +61,8 @@ class Broker:
 
 
 def writer_to(broker: Broker) -> PublishWriter:
-    composer = Composer(Template("", ("t",)), reserved="waybill/", qos=1, retain=False)
-    return PublishWriter(broker, composer, "broker", OURS, Progress(0, 0, 0, group=GROUP))  # type: ignore[arg-type]
+    composer = Composer(TopicTemplate("", ("t",)), reserved="waybill/", qos=1, retain=False)
+    return PublishWriter(broker, composer, "broker", OURS, MqttProgress(0, 0, 0, group=GROUP))  # type: ignore[arg-type]
 
 
 def written(broker: Broker, payloads: list[bytes], tolerated: int = 100) -> tuple[PublishWriter, list[int], int]:

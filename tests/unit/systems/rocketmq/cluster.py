@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from connect_core.errors import Unreachable
-from connect_core.rocketmq import Client, PullResult, PullStatus, Queue, QueueBounds, Slice, StoredMessage, StoredSlice
+from connect_core.rocketmq import (
+    Client,
+    PullResult,
+    PullStatus,
+    Queue,
+    QueueBounds,
+    QueueSlice,
+    StoredMessage,
+    StoredSlice,
+)
 from connect_core.rocketmq.wire.stored_message import encode_message
 
 
@@ -33,10 +42,10 @@ class _Reader:
         self._messages = messages
         self._slices = slices
 
-    def __iter__(self) -> Iterator[Slice]:
+    def __iter__(self) -> Iterator[QueueSlice]:
         for message in self._messages[: self._slices]:
             begin, self.position = self.position, message.queue_offset + 1
-            yield Slice(begin, self.position, [message])
+            yield QueueSlice(begin, self.position, [message])
 
     def stored(self) -> Iterator[StoredSlice]:
         for part in self:

@@ -10,7 +10,7 @@ import pytest
 
 from connect_core.clock import now_ns
 from connect_core.errors import OffsetGone, Retriable
-from connect_core.rocketmq import Acknowledged, Queue, Slice, StoreStatus
+from connect_core.rocketmq import Acknowledged, Queue, QueueSlice, StoreStatus
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.values import Limit
 from connect_core.systems.rocketmq.appending import QueueAppender
@@ -28,7 +28,7 @@ class _Behind:
     def __init__(self, position: int) -> None:
         self.position = position
 
-    def __iter__(self) -> Iterator[Slice]:
+    def __iter__(self) -> Iterator[QueueSlice]:
         raise OffsetGone("The queue ends before the offset that is to be read")
 
 

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.rocketmq import Entry, StoredMessage
+from connect_core.rocketmq import BatchEntry, StoredMessage
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import decode_entries, encode_batch
 from connect_core.rocketmq.wire.stored_message import INNER_BATCH, MAGIC_V2, NEED_UNWRAP, encode_message
@@ -25,7 +25,7 @@ from connect_core.systems.rocketmq.attributes import attribute_columns
 from connect_core.systems.rocketmq.columns import FEW, columns_of
 from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.invalid import invalid_rows
-from connect_core.systems.rocketmq.marking import Marker
+from connect_core.systems.rocketmq.marking import MessageMarker
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, Parcel
 from connect_core.systems.rocketmq.sink import RocketMQSink
@@ -51,14 +51,14 @@ def read(messages: Sequence[StoredMessage]) -> pa.RecordBatch:
 
 def parcels(rows: pa.RecordBatch, most_bytes: int = FOUR_MIB) -> list[Parcel]:
     assert invalid_rows(rows, most_bytes) == []
-    return list(Load.of(rows, Marker(LINEAGE), most_bytes).parcels())
+    return list(Load.of(rows, MessageMarker(LINEAGE), most_bytes).parcels())
 
 
 def copies(messages: Sequence[StoredMessage]) -> list[StoredMessage]:
     """As a broker stores what is sent of these messages."""
     made: list[StoredMessage] = []
     for parcel in parcels(read(messages)):
-        entries = [parcel.message] if isinstance(parcel.message, Entry) else decode_entries(parcel.message.body)
+        entries = [parcel.message] if isinstance(parcel.message, BatchEntry) else decode_entries(parcel.message.body)
         for entry in entries:
             copy = stored(len(made), entry.body, entry.properties, sys_flag=parcel.packing)
             made.append(copy._replace(flag=entry.flag, born_timestamp_ms=9_000_000_000_000))
@@ -113,7 +113,7 @@ def test_ids_are_those_that_are_found_one_by_one(parts: list[tuple[bytes, ...]])
 def test_the_first_output_of_a_record_has_its_id() -> None:
     outputs = {"offset": [7, 7, 8], "ordinal": [0, 1, None], "outputs": [2, 2, None]}
     rows = records([b"a", b"b", b"c"], **outputs, message_id=[b"ONE", b"ONE", b"TWO"])
-    ids = [properties.decode(text)["UNIQ_KEY"] for text in Marker(LINEAGE).properties(rows).to_pylist()]
+    ids = [properties.decode(text)["UNIQ_KEY"] for text in MessageMarker(LINEAGE).properties(rows).to_pylist()]
     assert (ids[0], ids[2]) == ("ONE", "TWO")
     assert re.fullmatch("[0-9A-F]{32}", ids[1])
 
@@ -188,7 +188,7 @@ def test_a_body_that_is_too_large_when_it_is_plain_stays_packed() -> None:
 def test_rows_taken_by_queue_keep_their_form() -> None:
     forms = [0, 0x1, 0, 0x1]
     rows = read([stored(n, PACKED.get(bits, b"%d" % n), sys_flag=bits) for n, bits in enumerate(forms)])
-    load = Load.of(rows, Marker(LINEAGE), FOUR_MIB)
+    load = Load.of(rows, MessageMarker(LINEAGE), FOUR_MIB)
     made = [list(load.take(np.array(chosen)).parcels()) for chosen in ([0, 2], [1, 3])]
     assert [[(parcel.rows, parcel.packing) for parcel in each] for each in made] == [[(2, 0)], [(2, 1)]]
 
@@ -206,7 +206,7 @@ def test_a_body_is_the_same_bytes(body: bytes) -> None:
 def test_the_largest_body_goes_alone_and_one_byte_more_is_refused() -> None:
     rows = records([b"a", b"x" * FOUR_MIB, b"b"], headers=[None, b"k\x01v\x02", None], flag=[1, 2, 3])
     small, large, last = parcels(rows)
-    assert isinstance(large.message, Entry)
+    assert isinstance(large.message, BatchEntry)
     assert (large.message.flag, len(large.message.body)) == (2, FOUR_MIB)
     assert properties.decode(large.message.properties)["k"] == "v"
     assert (small.rows, large.rows, last.rows) == (1, 1, 1)

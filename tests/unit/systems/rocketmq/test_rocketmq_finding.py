@@ -18,7 +18,7 @@ from connect_core.sdk.testing.driving import UID, range_of, records
 from connect_core.sdk.values import ORIGIN, Attempt, Bounds, Floor, OpenRange
 from connect_core.systems.rocketmq import finding
 from connect_core.systems.rocketmq.finding import OnUnknown, scan
-from connect_core.systems.rocketmq.marking import Marker
+from connect_core.systems.rocketmq.marking import MessageMarker
 from connect_core.systems.rocketmq.routing import with_rules
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
@@ -275,7 +275,7 @@ def torn_at(message: StoredMessage, left: int) -> StoredMessage:
 
 
 def own_properties(mine: Lineage, position: int, offset: int) -> StoredMessage:
-    [text] = Marker(mine).properties(records([b"x"], first_offset=offset)).to_pylist()
+    [text] = MessageMarker(mine).properties(records([b"x"], first_offset=offset)).to_pylist()
     return stored(position, b"x", text)
 
 

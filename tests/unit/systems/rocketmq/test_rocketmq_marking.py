@@ -11,14 +11,14 @@ from connect_core.rocketmq.wire import properties
 from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Coordinates, Lineage, encode_headers
 from connect_core.sdk.testing.driving import records
-from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, Marker, Recogniser, ours
+from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, MessageMarker, MessageRecogniser, ours
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)
 
 
 def marks(lineage: Lineage, rows: pa.RecordBatch) -> list[bytes]:
-    texts: list[bytes] = Marker(lineage).properties(rows).to_pylist()
+    texts: list[bytes] = MessageMarker(lineage).properties(rows).to_pylist()
     return texts
 
 
@@ -133,7 +133,7 @@ def test_other_incarnations_of_a_partition_are_seen() -> None:
     others = [log._replace(incarnation=1, origin="0_eRAcJZ"), later._replace(partition_id="0" * 16)]
     seen = [*others, later, later._replace(origin=""), log._replace(incarnation=1)]
     messages = [marked(n, one, 5) for n, one in enumerate(seen)]
-    assert list(Recogniser([log]).read(messages)) == [
+    assert list(MessageRecogniser([log]).read(messages)) == [
         Elsewhere(log, 5, 2, same=False),
         Elsewhere(log, 5, 3, same=False),
         Elsewhere(log, 5, 4, same=True),

@@ -20,12 +20,12 @@ from connect_core.config.written import Written
 from connect_core.errors import OffsetGone, TargetChanged
 from connect_core.rocketmq import NoAnswer, Queue, SendUnknown, StoredMessage, encode_batch
 from connect_core.rocketmq.wire import properties
-from connect_core.rocketmq.wire.batch_entries import Entry
+from connect_core.rocketmq.wire.batch_entries import BatchEntry
 from connect_core.rocketmq.wire.stored_message import COMPRESSED, MAGIC_V1
 from connect_core.sdk.records import RECORD_SCHEMA, Lineage
 from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.native import RECORDS, NativeAppender, Slices, own_properties, unsendable
-from connect_core.systems.rocketmq.native_library import NativeProducer, Place, drop_unsent, missing
+from connect_core.systems.rocketmq.native_library import NativeProducer, QueuePlace, drop_unsent, missing
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.parcels import Parcel
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
@@ -43,7 +43,7 @@ def records(*rows: dict[str, object]) -> pa.RecordBatch:
 def test_it_is_given_the_user_s_properties_and_ours_but_nothing_that_a_broker_obeys() -> None:
     kept = {"größe": "ü", "KEYS": "a b", "__SHARDINGKEY": "s", "WAYBILL": "u:live:p:0:1:0"}
     left_out = {"UNIQ_KEY": "its own", "DELAY": "3", "TRAN_MSG": "true", "TIMER_DELIVER_MS": "1", "WAIT": "false"}
-    entry = Entry(0, b"body", properties.encode({**kept, **left_out}))
+    entry = BatchEntry(0, b"body", properties.encode({**kept, **left_out}))
     assert dict(own_properties(entry)) == kept
 
 
@@ -131,10 +131,10 @@ class Producer:
     """Says what it is told to: an offset a message, or None."""
 
     answers: list[int | None]
-    places: list[Place] = field(default_factory=list)
+    places: list[QueuePlace] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
 
-    def send(self, place: Place, body: bytes, properties: object) -> int | None:
+    def send(self, place: QueuePlace, body: bytes, properties: object) -> int | None:
         self.places.append(place)
         self.bodies.append(body)
         return self.answers.pop(0)
@@ -157,14 +157,14 @@ def test_packed_bodies_go_plain() -> None:
     sending, producer = appender(OURS, 5, 6)
     packed = COMPRESSED | 3 << 8  # zlib
     sending.send(parcel([zlib.compress(b"plain")], [OURS], packed), FOREVER)
-    sending.send(Parcel(1, Entry(0, zlib.compress(b"large"), OURS), packed), FOREVER)
+    sending.send(Parcel(1, BatchEntry(0, zlib.compress(b"large"), OURS), packed), FOREVER)
     assert producer.bodies == [b"plain", b"large"]
 
 
 def test_messages_go_to_the_place_of_the_queue_and_are_counted_where_they_are_stored() -> None:
     sending, producer = appender(OURS, 5, 6, 9)
     sending.send(parcel([b"1", b"2", b"3"], [OURS] * 3), FOREVER)
-    assert producer.places == [Place("t", 1, 3)] * 3
+    assert producer.places == [QueuePlace("t", 1, 3)] * 3
     assert sending.written() == [(5, 7), (9, 10)]
     assert (sending.records, sending.expected) == (3, 10)
 

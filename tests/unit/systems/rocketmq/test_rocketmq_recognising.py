@@ -12,7 +12,7 @@ from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.testing.driving import records
 from connect_core.systems.rocketmq.columns import columns_of_messages
-from connect_core.systems.rocketmq.marking import Marker, Recogniser, Torn
+from connect_core.systems.rocketmq.marking import MessageMarker, MessageRecogniser, Torn
 from connect_core.systems.rocketmq.recognising import FEW, ColumnRecogniser, Marks, _alike
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
@@ -25,13 +25,13 @@ FOREIGN = b"KEYS\x01k\x02"
 
 def strings(lineage: Lineage, first: int, count: int, **columns: list[object]) -> list[bytes]:
     rows = records([b"x"] * count, first, **columns)
-    made: list[bytes] = Marker(lineage).properties(rows).to_pylist()
+    made: list[bytes] = MessageMarker(lineage).properties(rows).to_pylist()
     return made
 
 
 def one_by_one(properties: Sequence[bytes]) -> list[Mark | Elsewhere | Torn]:
     messages = [stored(100 + n, b"x", text) for n, text in enumerate(properties)]
-    return list(Recogniser([OURS, OTHER]).read(messages))
+    return list(MessageRecogniser([OURS, OTHER]).read(messages))
 
 
 def together(properties: Sequence[bytes]) -> list[Mark | Elsewhere | Torn]:
@@ -47,7 +47,7 @@ def together(properties: Sequence[bytes]) -> list[Mark | Elsewhere | Torn]:
 
 def takes_the_fast_way(properties: Sequence[bytes]) -> bool:
     columns = columns_of_messages([stored(n, b"x", text) for n, text in enumerate(properties)])
-    return _alike(columns.properties, Recogniser([OURS, OTHER]).needle) is not None
+    return _alike(columns.properties, MessageRecogniser([OURS, OTHER]).needle) is not None
 
 
 N = 3 * FEW

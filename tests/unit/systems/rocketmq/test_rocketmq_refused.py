@@ -12,12 +12,12 @@ import pytest
 
 from connect_core.errors import TooManyRejects
 from connect_core.rocketmq import Acknowledged, Batch, MessageIllegal, Queue, StoreStatus
-from connect_core.rocketmq.wire.batch_entries import Entry, decode_entries
+from connect_core.rocketmq.wire.batch_entries import BatchEntry, decode_entries
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.sink import Refusable
 from connect_core.sdk.testing.driving import limit, records
 from connect_core.systems.rocketmq.appending import QueueAppender
-from connect_core.systems.rocketmq.marking import Marker
+from connect_core.systems.rocketmq.marking import MessageMarker
 from connect_core.systems.rocketmq.parcels import Load
 from connect_core.systems.rocketmq.writing import QueueWriter
 
@@ -36,7 +36,7 @@ class Strict:
     requests: int = 0
     under_way: list[bytes] = field(default_factory=list)
 
-    def submit(self, message: Batch | Entry, *, deadline: float, sys_flag: int) -> Acknowledged | None:
+    def submit(self, message: Batch | BatchEntry, *, deadline: float, sys_flag: int) -> Acknowledged | None:
         acknowledged = self.finish(deadline=deadline)
         bodies = [one.body for one in decode_entries(message.body)] if isinstance(message, Batch) else [message.body]
         if self.too_long.intersection(bodies):
@@ -111,6 +111,6 @@ def test_where_nobody_takes_it_the_refusal_is_raised() -> None:
 
 def test_a_parcel_of_some_of_the_rows_knows_its_records() -> None:
     rows = records([b"%d" % n for n in range(10)])
-    [parcel] = Load.of(rows, Marker(LINEAGE), MOST).take(np.array([1, 4, 8])).parcels()
+    [parcel] = Load.of(rows, MessageMarker(LINEAGE), MOST).take(np.array([1, 4, 8])).parcels()
     first, second = parcel.halves()
     assert [one.record().column("offset").to_pylist() for one in (first, second, second.halves()[1])] == [[1], [4], [8]]

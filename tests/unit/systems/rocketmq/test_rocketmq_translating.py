@@ -15,7 +15,7 @@ from connect_core.systems.rocketmq.translating import (
     Copied,
     GroupOffset,
     Stretch,
-    Translated,
+    TranslatedOffset,
     first_copy,
     group_offsets,
     written,
@@ -27,8 +27,8 @@ from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
 A, B, C = (Queue("out", "b", number) for number in range(3))
 
 
-def at(number: int, target: Queue, offset: int, behind: int = 0) -> Translated:
-    return Translated(Queue("in", "b", number), 10, target, offset, behind)
+def at(number: int, target: Queue, offset: int, behind: int = 0) -> TranslatedOffset:
+    return TranslatedOffset(Queue("in", "b", number), 10, target, offset, behind)
 
 
 def test_a_queue_of_its_own_is_exact() -> None:
