@@ -192,7 +192,7 @@ def test_a_connector_that_had_moved_nothing_yet(
     if way == "out":
         target = journey.site.folder / "out" / "lines.log"
         before = target.read_bytes()
-        assert "knows nothing of what stands in this file" in journey.site.waybill("run", journey.name, code=5)
+        assert "does not know the content of this file" in journey.site.waybill("run", journey.name, code=5)
         assert target.read_bytes() == before
         target.rename(target.with_name("lines.before"))
     assert made_up_for(journey, row) == EXACT

@@ -55,7 +55,7 @@ NOT_YET = (
 """Files and folders that still have some of them."""
 
 _PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-_PHRASES = re.compile(rf"\b({'|'.join(map(re.escape, PLAINER))})\b(?!-| for\b| still\b)", re.IGNORECASE)
+_PHRASES = re.compile(rf"(?<!-)\b({'|'.join(map(re.escape, PLAINER))})\b(?!-| for\b| still\b)", re.IGNORECASE)
 
 
 def texts(module: Path) -> Iterator[tuple[int, str]]:

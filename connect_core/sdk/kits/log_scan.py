@@ -207,7 +207,7 @@ def _doubt(floor: str) -> str:
 def _unknowable(sought: Sought) -> Failure:
     wanted = sought.item.range
     unknowable = TargetChanged(
-        "Records have expired before anybody looked which of an open range are there",
+        "Records expired before Waybill checked which of an open range had arrived",
         where=f"{sought.floor}, range of {wanted.partition.key} from {wanted.begin}",
         next_step=f"Find out which arrived, then give the range up: {wanted.give_up}",
     )

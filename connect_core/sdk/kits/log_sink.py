@@ -185,7 +185,7 @@ class LogSink(OneTarget, ABC):
 
     def _log_gone(self, log: str) -> Failure:
         gone = TargetChanged(
-            "The log that this partition goes to is not there any more",
+            "The log that this partition goes to is gone",
             where=self._floor_name(log),
             next_step="Restore it from a backup of its own, with what was delivered to it",
         )

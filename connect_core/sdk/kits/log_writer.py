@@ -95,7 +95,7 @@ class LogWriter:
     def _append(self, records: pa.RecordBatch, limit: Limit) -> None:
         self._check_known()
         if limit.left_s() <= self._append_s:
-            raise Retriable("No time was left to learn what becomes of another batch", where=self._floor)
+            raise Retriable("No time was left to learn the outcome of another batch", where=self._floor)
         each = marks(self._lineage, records)
         self._unknown = True
         try:
@@ -165,6 +165,6 @@ class LogWriter:
             raise Retriable(
                 "No time was left to read what others wrote between our batches",
                 where=f"{self._floor}, position {begin}",
-                next_step="The next attempt looks at all of it; give this log fewer writers",
+                next_step="The next attempt checks all of it; give this log fewer writers",
             )
         return count

@@ -44,8 +44,8 @@ _ROWS_AT_ONCE, _PIECES_AT_ONCE = 65_536, 1_024
 _BYTES_AT_ONCE = 512 * 1024
 """Of a queue so much is looked at together: brokers may give few messages in an answer."""
 _NO_ROWS = np.empty((0, 5), dtype=np.int64)
-_AGAIN = "Or let it be delivered again, and be told how many of its records may be there twice: on_unknown: redeliver"
-_OUT_OF_ORDER = "Later ones of it are left, so that delivering it again would change its order"
+_AGAIN = "Or have it delivered again, with possible duplicates counted in its receipt: on_unknown: redeliver"
+_OUT_OF_ORDER = "Later messages of the range are left, so delivering it again would change their order"
 
 
 @dataclass
@@ -311,7 +311,7 @@ def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
 def _unknowable(target: str, one: _Sought, or_else: str) -> Failure:
     wanted = one.item.range
     unknowable = TargetChanged(
-        "Messages were deleted by retention before anybody looked which of an open range are there",
+        "Messages were deleted by retention before Waybill checked which of an open range had arrived",
         where=f"{target}, range of {wanted.partition.key} from {wanted.begin}",
         next_step=f"Find out which arrived, then give the range up: {wanted.give_up}. {or_else}",
     )

@@ -282,17 +282,17 @@ class RocketMQSinkOptions(ClusterOptions):
     create: bool = Field(default=True, description="Create the topic when it is missing", examples=[False])
     on_replaced: Literal["fail", "continue"] = Field(
         default="fail",
-        description="When a queue does not hold what was delivered to it, because its topic was made again or its "
+        description="When a queue does not hold what was delivered to it, because its topic was created again or its "
         "broker lost messages: stop, or continue in the queue as it is now (what it lost is not delivered again). When "
-        "the topic does not have the queue of a partition any more: stop this partition, or give it another queue",
+        "the topic no longer has the queue of a partition: stop this partition, or give it another queue",
         examples=["continue"],
         json_schema_extra={"policy": True},
     )
     on_unknown: Literal["fail", "redeliver"] = Field(
         default="fail",
-        description="When retention has deleted, before anybody looked, what an attempt that was stopped may have "
-        "delivered: stop, or deliver the open range again (its receipt tells in `possible_duplicates` how many of its "
-        "records may be there twice)",
+        description="When retention has deleted, before the next attempt looked, what a stopped attempt may have "
+        "delivered: stop, or deliver the open range again (its receipt counts in `possible_duplicates` how many of its "
+        "records may be in the target twice)",
         examples=["redeliver"],
         json_schema_extra={"policy": True},
     )
