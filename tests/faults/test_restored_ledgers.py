@@ -111,7 +111,7 @@ def _choices() -> list[object]:
 def test_what_was_delivered_since_the_backup_is_not_sent_again(
     journey: Journey, backup: Backup, told: bool, row: FaultRow
 ) -> None:
-    by = "told with `waybill db restored`" if told else "noticed by what the home remembers"
+    by = "reported with `waybill db restored`" if told else "noticed by what the home remembers"
     row.describe(f"ledger restored from a backup, {by}", where=journey.where, database=database_of(journey.site))
     run_until_done(journey)
     backup.keep()
