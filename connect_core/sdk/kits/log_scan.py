@@ -167,7 +167,11 @@ def _scan_log(connection: Connection, log: str, searches: Sequence[_Search], end
                 one.take(found)
         reached = part.behind
     if connection.begin(log) > begin:
-        raise Retriable("Records expired while the log was searched", where=searches[0].sought.floor)
+        raise Retriable(
+            "Records expired while the log was searched",
+            where=searches[0].sought.floor,
+            next_step="The next attempt searches it again",
+        )
     return reached
 
 

@@ -62,7 +62,11 @@ class LogSink(OneTarget, ABC):
         with self.connect() as connection:
             logs = list(connection.logs())
             if not logs:
-                raise ConfigError("The target has no log to append to", where=self.target)
+                raise ConfigError(
+                    "The target has no log to append to",
+                    where=self.target,
+                    next_step="Create the target, or correct its name",
+                )
             mine = [floor for floor in floors if self._log_of(floor.target) is not None]
             self._check_kept(connection, [one for one in mine if self._log_of(one.target) in logs])
         homes = self._homes(mine)

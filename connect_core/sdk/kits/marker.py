@@ -128,7 +128,11 @@ def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
 def check_owner(marker: Marker | None, attempt: Attempt, wanted: Range) -> None:
     """Raises Fenced when another attempt has taken over."""
     if marker is None or marker.owner != attempt.id:
-        raise Fenced("Another attempt has taken over in the target", where=_where(wanted))
+        raise Fenced(
+            "Another attempt has taken over in the target",
+            where=_where(wanted),
+            next_step="Nothing more is written here; the newer attempt continues",
+        )
 
 
 def _reaches(marker: Marker, wanted: Range) -> bool:
