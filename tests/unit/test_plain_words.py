@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from connect_core import errors
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PLAINER = {
@@ -57,6 +59,12 @@ PLAINER = {
 }
 """Of each phrase what to write instead."""
 
+ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+NAMES = ("brokerAddrs ", "extFields", "initdb ", "offsetTable ", "pip ", "prctl ", "pyspark ", "spark-submit ")
+"""Programs and fields keep their own case."""
+FAULTS = ("connect_core/config/connections.py", "connect_core/config/endpoints.py")
+"""Their errors become faults of a document, which follow the path of a field."""
+
 _PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _PHRASES = re.compile(rf"(?<!-)\b({'|'.join(map(re.escape, PLAINER))})\b(?!-| for\b| still\b)", re.IGNORECASE)
 
@@ -96,6 +104,29 @@ def everything() -> dict[str, tuple[tuple[int, str], ...]]:
 
 def test_what_a_person_reads_is_plain() -> None:
     assert [fault for where, numbered in everything().items() for fault in unplain(where, numbered)] == []
+
+
+def beginnings(module: Path) -> Iterator[tuple[int, str]]:
+    """Line and first words of each error of our tree that `module` makes, and of its next step, as far as written."""
+    calls = (node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call))
+    for call in calls:
+        if isinstance(call.func, ast.Name) and call.func.id in ERRORS:
+            given = [*call.args[:1], *(one.value for one in call.keywords if one.arg in ("what", "next_step"))]
+            for text in given:
+                first = text.values[0] if isinstance(text, ast.JoinedStr) else text
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield call.lineno, first.value
+
+
+def test_an_error_and_its_next_step_begin_with_a_capital_letter() -> None:
+    small = [
+        f"{name}:{line}: {text}"
+        for file in sorted((ROOT / "connect_core").rglob("*.py"))
+        if (name := str(file.relative_to(ROOT))) not in FAULTS
+        for line, text in beginnings(file)
+        if text[:1].islower() and not text.startswith(NAMES)
+    ]
+    assert small == []
 
 
 def test_the_plainer_form_is_named() -> None:
