@@ -74,7 +74,11 @@ def check_paths(
     Raises one ConfigError with the faults of all of them."""
     written, faults = read_paths(list(paths))
     if not written and not faults:
-        raise ConfigError("There is no document", where=", ".join(map(str, paths)))
+        raise ConfigError(
+            "There is no document",
+            where=", ".join(map(str, paths)),
+            next_step="Name a document, or a folder that holds some",
+        )
     examined = [_examined(item, home, settings) for item in written]
     for item in examined:
         faults += [_in(item.written, fault) for fault in item.faults]

@@ -98,7 +98,7 @@ def engine_named(name: str, home: Path | None) -> EngineOptions:
     if name in KINDS:
         return EngineOptions(kind=name)
     known = {*KINDS, *(found.stem for found in folder.glob("*.yaml"))}
-    raise ConfigError(f'there is no engine "{name}" in {folder}' + nearest(name, known))
+    raise ConfigError(f'There is no engine "{name}" in {folder}' + nearest(name, known))
 
 
 def engine_for(document: dict[str, Any], settings: Settings, home: Path | None, flag: str = "") -> EngineOptions:

@@ -112,14 +112,20 @@ def _file(reference: str) -> str:
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"A secret's file cannot be read: {error.strerror}", where=where) from None
+        raise ConfigError(
+            f"A secret's file cannot be read: {error.strerror}",
+            where=where,
+            next_step="Check its path and its permissions where workers run",
+        ) from None
     except UnicodeDecodeError:
-        raise ConfigError("A secret's file is not UTF-8 text", where=where) from None
+        raise ConfigError("A secret's file is not UTF-8 text", where=where, next_step="Save it as UTF-8") from None
     if not key:
         return text.removesuffix("\n")
     entries = _entries(text)
     if key not in entries:
-        raise ConfigError("A secret's file has no such key", where=where)
+        raise ConfigError(
+            "A secret's file has no such key", where=where, next_step="Add the key to it, or correct the reference"
+        )
     return entries[key]
 
 

@@ -66,11 +66,11 @@ def read_file(path: Path) -> list[Written]:
         size = path.stat().st_size
         text = path.read_text(encoding="utf-8") if size <= MAX_FILE_BYTES else ""
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        raise ConfigError(f"The file cannot be read: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError:
-        raise ConfigError("is not UTF-8 text", where=str(path)) from None
+        raise ConfigError("The file is not UTF-8 text", where=str(path)) from None
     if size > MAX_FILE_BYTES:
-        raise ConfigError(f"is larger than {MAX_FILE_BYTES} bytes: not a document", where=str(path))
+        raise ConfigError(f"The file is larger than {MAX_FILE_BYTES} bytes: not a document", where=str(path))
     return read_text(text, where=str(path), suffix=path.suffix, file=path)
 
 
@@ -83,9 +83,9 @@ def read_text(text: str, *, where: str, suffix: str = ".yaml", file: Path | None
             return [_properties(text, where, file)]
         return list(_yaml(text, where, file))
     except RecursionError:
-        raise ConfigError("is nested too deeply", where=where) from None
+        raise ConfigError("The document is nested too deeply", where=where) from None
     except _Broken as error:
-        raise ConfigError("cannot be read", where=where, faults=(Fault("", str(error)),)) from None
+        raise ConfigError("The document cannot be read", where=where, faults=(Fault("", str(error)),)) from None
 
 
 class _Broken(Exception):

@@ -102,7 +102,7 @@ class _Story:
             self._turn("pause")
         with self.screen.step("Both sides compared"):
             if faults := self._verdict(moved, devices, listener):
-                raise DataError("the two sides differ: " + "; ".join(faults), where=str(self.names.folder))
+                raise DataError("The two sides differ: " + "; ".join(faults), where=str(self.names.folder))
         self._say_goodbye()
 
     # ----------------------------------------------------------------------------------------------------------- steps

@@ -95,7 +95,11 @@ def _lives(driver: Driver) -> bool:
 
 
 def _gone(driver: Driver) -> Fenced:
-    return Fenced("The driver that planned this work has ended", where=f"pid {driver.pid}")
+    return Fenced(
+        "The driver that planned this work has ended",
+        where=f"pid {driver.pid}",
+        next_step="The next run plans it again",
+    )
 
 
 def _started(pid: int) -> int:

@@ -41,6 +41,7 @@ _SEARCH_GRACE_S = 30.0
 _START_S = 120.0
 """So long a process may take to start: on a crowded machine loading its modules takes many seconds."""
 
+_LOOKED_UP = "The next attempt checks the target for written records"
 _SHOWN_LINES = 5
 
 _log = logging.getLogger(__name__)
@@ -129,7 +130,7 @@ class _Child:
             error = EngineFailed(
                 f"A lane's process {_ending(status)}" + _told(lines),
                 where=f"pid {self.process.pid}",
-                next_step="The next attempt checks the target for written records",
+                next_step=_LOOKED_UP,
             )
             raise kept(error, "\n".join(lines), self.log)
 
@@ -138,7 +139,9 @@ class _Child:
         length = int.from_bytes(self.output.read(LENGTH_BYTES), "big")
         answer = self.output.read()
         if not answer or len(answer) != length:
-            raise EngineFailed("A lane's process ended without an answer", where=f"pid {self.process.pid}")
+            raise EngineFailed(
+                "A lane's process ended without an answer", where=f"pid {self.process.pid}", next_step=_LOOKED_UP
+            )
         return answer
 
     def _printed(self) -> list[str]:
@@ -168,11 +171,14 @@ class _Children:
                 ready = child.line.recv(len(READY))
             except TimeoutError:
                 raise EngineFailed(
-                    f"A lane's process was not ready within {_START_S:g} s", next_step="The machine is too busy"
+                    f"A lane's process was not ready within {_START_S:g} s",
+                    next_step="The machine is too busy; the next attempt tries again",
                 ) from None
             if not ready:
                 child.check()
-                raise EngineFailed("A lane's process ended without reporting", where=f"pid {child.process.pid}")
+                raise EngineFailed(
+                    "A lane's process ended without reporting", where=f"pid {child.process.pid}", next_step=_LOOKED_UP
+                )
             child.line.settimeout(None)
 
     def answers(self, requests: Sequence[bytes], limit_s: float) -> list[bytes]:
@@ -194,7 +200,9 @@ class _Children:
         while running:
             ended = poll.poll(max(until - time.monotonic(), 0) * 1000)
             if not ended:
-                raise EngineFailed(f"{len(running)} lanes still ran after their deadline and were ended")
+                raise EngineFailed(
+                    f"{len(running)} lanes still ran after their deadline and were ended", next_step=_LOOKED_UP
+                )
             for descriptor, _ in ended:
                 poll.unregister(descriptor)
                 running.pop(descriptor).check()

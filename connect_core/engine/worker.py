@@ -80,14 +80,16 @@ def _admit(lane: Lane, attempt_number: int) -> None:
         )
     if lane.boot_id != boot_id():
         raise Retriable(
-            "The lane was planned on another boot or host, so that its deadline means nothing here", where=where
+            "The lane was planned on another boot or host, so that its deadline means nothing here",
+            where=where,
+            next_step="The next attempt plans it again",
         )
     late_s = (now_ns() - lane.deadline_ns) / 1e9
     if late_s >= 0:
         raise Retriable(
             f"The lane started {late_s:.1f} s after its deadline",
             where=where,
-            next_step="The engine has too few slots, or was busy or asleep",
+            next_step="The next attempt plans it again; the engine had too few slots, or was busy or asleep",
         )
 
 

@@ -173,7 +173,7 @@ def _told(engine: Engine) -> Iterator[None]:
 
 def _failure(failed: DBAPIError, url: URL) -> Retriable:
     if _pgcode(failed.orig) in _PASSING or "database is locked" in str(failed.orig):
-        return Retriable(f"The ledger was busy: {_words(failed)}", where=shown(url))
+        return Retriable(f"The ledger was busy: {_words(failed)}", where=shown(url), next_step="Try again")
     if _pgcode(failed.orig) == _READ_ONLY:
         advice = "Point WAYBILL_DATABASE_URL at the primary, or check why the server is read-only (a full disk?)"
         return Unreachable(f"The ledger accepts no writes: {_words(failed)}", where=shown(url), next_step=advice)

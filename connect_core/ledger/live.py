@@ -66,7 +66,7 @@ class LiveRanges(Transactions):
 
 def _cannot_change(range_id: int) -> DataError:
     return DataError(
-        f"Range {range_id} is not open any more, or has changed: it has an end, or was adopted",
+        f"Range {range_id} is no longer open, or has changed: it has an end, or was adopted",
         next_step="Read the open ranges again",
     )
 

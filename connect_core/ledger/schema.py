@@ -76,10 +76,10 @@ def require_file(url: URL) -> None:
 
 def _sentence(version: str | None) -> str:
     if version is None:
-        return "the database holds no ledger yet: run `waybill db upgrade`"
+        return "The database holds no ledger yet: run `waybill db upgrade`"
     if version > VERSION:
-        return f"the ledger's schema is {version}, ahead of this code ({VERSION}): use a newer waybill"
-    return f"the ledger's schema is {version}, behind this code ({VERSION}): run `waybill db upgrade`"
+        return f"The ledger's schema is {version}, ahead of this code ({VERSION}): use a newer waybill"
+    return f"The ledger's schema is {version}, behind this code ({VERSION}): run `waybill db upgrade`"
 
 
 def _mismatch(version: str | None, url: URL) -> ConfigError:

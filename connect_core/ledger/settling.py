@@ -109,7 +109,9 @@ def _checked(connection: Connection, uid: str, epoch: int, receipts: Mapping[int
     rows = [row for row in _rows(connection, receipts) if row.uid == uid]
     missing = sorted(receipts.keys() - {row.id for row in rows})
     if missing:
-        raise DataError(f"No range {missing[0]} was planned", where=f"connector {uid}")
+        raise DataError(
+            f"No range {missing[0]} was planned", where=f"connector {uid}", next_step="Read the open ranges again"
+        )
     for_closing = [row for row in rows if not _is_stored(row, epoch, receipts[row.id])]
     for row in for_closing:
         faults = _faults(row, receipts[row.id])

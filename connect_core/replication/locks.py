@@ -97,7 +97,9 @@ def _share(path: str) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise Fenced("The run that planned this work has ended", where=path) from None
+        raise Fenced(
+            "The run that planned this work has ended", where=path, next_step="The next run plans it again"
+        ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         alive = os.fstat(descriptor).st_nlink > 0  # unlinked between our open and our lock: ended as well
@@ -105,7 +107,11 @@ def _share(path: str) -> int:
         alive = False
     if not alive:
         os.close(descriptor)
-        raise Fenced("A newer run is taking over from the one that planned this work", where=path)
+        raise Fenced(
+            "A newer run is taking over from the one that planned this work",
+            where=path,
+            next_step="Nothing was written here; the newer run continues",
+        )
     return descriptor
 
 

@@ -116,7 +116,7 @@ class Coordinates(NamedTuple):
             number, _, origin = incarnation.partition(".")
             return cls(Lineage(uid, stream, partition, int(number), origin), int(offset), int(ordinal))
         except ValueError:
-            raise WireFormatError(f"not a {COORDINATES_PROPERTY} property: {text[:80]!r}") from None
+            raise WireFormatError(f"Not a {COORDINATES_PROPERTY} property: {text[:80]!r}") from None
 
 
 def ordinals(records: pa.RecordBatch) -> NDArray[np.int64] | None:

@@ -16,8 +16,8 @@ def translate(opened: Opened, name: str, group: str, *, apply: bool = False) -> 
         found = both.translate(group)
         if not found.places:
             raise ConfigError(
-                f"the group {group} has no offset in any queue that {name} reads",
-                next_step="Look at its name; a group that never consumed may begin at the target as a new one",
+                f"The group {group} has no offset in any queue that {name} reads",
+                next_step="Check its name; a group that never consumed may start at the target as a new one",
             )
         if apply:
             both.write(group, found.moves)

@@ -141,7 +141,7 @@ def _assignment(opened: Opened, connector: Connector) -> Assignment:
 def _partition(assignment: Assignment, key: str) -> Partition:
     known = {partition.key: partition for partition in assignment.shares}
     if key not in known:
-        raise ConfigError(f'there is no partition "{key}"' + nearest(key, known))
+        raise ConfigError(f'There is no partition "{key}"' + nearest(key, known))
     return known[key]
 
 

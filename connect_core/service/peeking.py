@@ -54,4 +54,4 @@ def _in_topic(side: Side, topic: str, last: int) -> list[Json]:
 
 def _cannot_look(side: Side, able: list[Plugin]) -> ConfigError:
     names = " and ".join(one.name for one in sorted(able, key=lambda one: one.title))
-    return ConfigError(f"peek cannot look into {side.system}", next_step=f"It looks into {names}")
+    return ConfigError(f"`waybill peek` cannot look into {side.system}", next_step=f"It looks into {names}")

@@ -53,7 +53,7 @@ def _newest(source: Side, last: int) -> pa.RecordBatch:
     """With offsets that tell the rows of several queues apart."""
     plugin = SYSTEMS[source.system]
     if plugin.peek_source is None or plugin.source_options is None:
-        raise ConfigError(f"the records of {source.system} cannot be looked at without taking them", next_step=_BY_HAND)
+        raise ConfigError(f"Records of {source.system} cannot be shown without taking them from it", next_step=_BY_HAND)
     table = plugin.peek_source(checked(plugin.source_options, revealed(source)), last)
     columns = [
         pa.array(range(len(table)), pa.int64()) if name == "offset" else table.column(name).combine_chunks()

@@ -186,6 +186,6 @@ def checked(model: type[Model], options: Mapping[str, str]) -> Model:
     except ValidationError as error:
         raise ConfigError(
             "These options of the data source rocketmq are wrong",
-            next_step="docs/spark-data-source.md has all of them",
+            next_step="See all of them in docs/spark-data-source.md",
             faults=tuple(model_faults(error, model)),
         ) from None

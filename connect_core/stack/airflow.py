@@ -146,7 +146,7 @@ def look_at_tasks(home: Path) -> starting.Look:
     """Whether what the recorded scheduler has queued is started. Raises Unreachable when that cannot be seen."""
     recorded = record.load(home)
     if recorded is None:
-        raise Unreachable("No part of the stack is running", where=str(home))
+        raise Unreachable("No part of the stack is running", where=str(home), next_step="Run `waybill dev up`")
     pid = recorded.part(SCHEDULER).process.pid
     return starting.look(postgresql.url(home, airflow_settings.DATABASE), pid)
 

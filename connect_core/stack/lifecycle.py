@@ -320,7 +320,7 @@ class _Start:
 
     def _stop_when_given_up(self, kind: Kind) -> None:
         if self._given_up.is_set():
-            raise Unreachable(f"The start of {kind.name} was interrupted")
+            raise Unreachable(f"The start of {kind.name} was interrupted", next_step="Run `waybill dev up` again")
 
     def _forget(self, part: StackPart) -> None:
         """Puts the record back to what it was: a part that died stays in it for the supervisor, a new one does not."""

@@ -44,8 +44,8 @@ class TlsFiles(NamedTuple):
             named = [path for path in self if path]
             missing = [path for path in named if not Path(path).is_file()]
             raise ConfigError(
-                f"there is no file {missing[0]}" if missing else f"a certificate or its key cannot be used: {error}",
+                f"There is no file {missing[0]}" if missing else f"A certificate or its key cannot be used: {error}",
                 where=", ".join(named),
-                next_step="tls_ca, tls_certificate and tls_key name PEM files that this host has",
+                next_step="Set tls_ca, tls_certificate and tls_key to PEM files of this host",
             ) from None
         return context

@@ -43,11 +43,11 @@ class Table:
     def page(self, seed: int, seconds: float) -> str:
         """The page as Markdown."""
         head = (
-            "# What was broken, and what became of it\n\n"
-            "Written by `make faults`: real brokers, Spark, databases and processes on one machine. Lost and"
-            " repeated are counted record by record, the target against the source, beside what the receipts say;"
-            " seconds run from the fault to the next settled receipt; commands start from a process that has its"
-            " modules loaded, tasks of Airflow as they always do.\n\n"
+            "# What was broken, and what happened\n\n"
+            "Written by `make faults`: real brokers, Spark, databases and processes on one machine. Lost, repeated and"
+            " reordered records are counted one by one, the target against the source; duplicates are what the receipts"
+            " say. Seconds run from the fault to the next settled receipt. Commands start from a process that has its"
+            " modules loaded, tasks of Airflow in the usual way.\n\n"
             f"{datetime.date.today().isoformat()}, commit {_commit()}, seed {seed}, {len(self.rows)} faults in"
             f" {seconds / 60:.0f} min, {len(self.failed)} failed.\n\n"
         )

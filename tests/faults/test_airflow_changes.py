@@ -61,7 +61,7 @@ def test_stopped_and_resumed_in_mid_run(journey: GrowingFiles, row: FaultRow) ->
 def test_deleted_and_made_anew_in_mid_run(own_airflow: Path, journey: GrowingFiles, row: FaultRow) -> None:
     """The first one's topic keeps what was delivered, a beginning of each file, and its history stays; the second one
     begins at the beginning and takes nothing of the first, though its name is the same."""
-    row.describe("deleted in mid-run, made anew under the same name", where=INWARD, database="PostgreSQL")
+    row.describe("deleted in mid-run, created again under the same name", where=INWARD, database="PostgreSQL")
     journey.begin()
     journey.in_mid_range()
     with Ledger.open(journey.site.database_url) as opened:

@@ -138,7 +138,7 @@ def test_a_backfill_killed_beside_a_live_run(
     site = site_on(database)
     journey, asked = WAYS[way](site, java_reader)
     row.describe(
-        f"SIGKILL of a backfill's driver at {step}, beside a live run that goes on",
+        f"SIGKILL of a backfill's driver at {step}, beside a live run that continues",
         where=journey.where,
         database=database_of(site),
     )
@@ -259,7 +259,7 @@ def test_tasks_finish_what_is_open_in_one_file_one_after_the_other(
 )
 def test_a_connector_that_is_changed_under_its_backfill(bare_site: Site, row: FaultRow, change: str) -> None:
     """A backfill keeps the document that it began with; it ends with its connector."""
-    row.describe(f"connector {change} while a backfill of it stands still", **WHERE)
+    row.describe(f"connector: {change}, while a backfill of it is stopped", **WHERE)
     files = Files(bare_site)
     driver, pid = stopped_backfill(bare_site, "copy", "settled", "--range", "log-0.log:-", "--engine", "inline")
     row.strikes()

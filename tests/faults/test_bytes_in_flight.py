@@ -86,7 +86,7 @@ def test_a_request_that_arrives_after_the_look_is_repeated_and_told_as_surplus(
 ) -> None:
     """The stated condition. The sink finds the batch by the jump of the offsets that its own batches get."""
     row.fault = (
-        f"send held back, its sender {'killed' if killed else 'gives up'}; forwarded behind the next attempt's look"
+        f"send held back, its sender {'killed' if killed else 'gives up'}; forwarded after the next attempt has looked"
     )
     row.condition = HELD
     held = hold(proxy, journey, killed)

@@ -69,7 +69,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "replaced": (replaced, "The file is another one than that of which"),
     "moved away": (moved_away, "The file is gone"),
     "cut": (cut, "The file has 1000 bytes, fewer than the"),
-    "written over": (written_over, "does not hold any more what was settled before byte"),
+    "written over": (written_over, "no longer holds what was settled before byte"),
 }
 
 

@@ -240,8 +240,8 @@ def set_aside_by_a_person(copying: Copying, begin: int) -> None:
 
 MOMENTS = {
     "between two runs": between_two_runs,
-    "while the run stands still after `planned`": behind_its_plan,
-    "while its worker stands still between two batches": while_it_is_read,
+    "while the run is stopped after `planned`": behind_its_plan,
+    "while its worker is stopped between two batches": while_it_is_read,
     "after its worker was killed": after_a_kill,
 }
 
@@ -398,7 +398,8 @@ def test_a_window_over_more_files_than_descriptors(bare_site: Site, row: FaultRo
 def test_a_log_that_was_cut(bare_site: Site, row: FaultRow) -> None:
     """Nobody can tell what is left from lines that were written anew: it is read again, as a file of its own."""
     row.describe("log cut to half of what was read of it", **WHERE)
-    row.condition = "what is left of a file that was cut is read again, as a new file, once a person lets the run go on"
+    row.condition = "what is left of a file that was cut is read again, as a new file, once a person lets the run "
+    "continue"
     copying = feed(bare_site)
     begin = copying.committed()
     left = copying.log.read_bytes()[: begin // 2].rpartition(b"\n")[0] + b"\n"

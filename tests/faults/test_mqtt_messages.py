@@ -82,7 +82,7 @@ def test_rocketmq_is_gone_while_devices_go_on(
 ) -> None:
     """The MQTT broker keeps what comes meanwhile."""
     broker: MqttBroker = request.getfixturevalue(kind)
-    row.describe("SIGKILL of the RocketMQ broker in mid-run, back after 20 s; devices go on")
+    row.describe("SIGKILL of the RocketMQ broker in mid-run, back after 20 s; devices continue")
     row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
     inlet = begun(site_on("SQLite"), broker)
     inlet.publish(FIRST)
@@ -136,7 +136,7 @@ def test_unusual_messages_survive_a_kill(
     there, wanted = Counter(site.messages()), Counter(payload for _, payload in said)
     told = sum(one["possible_duplicates"] for one in inlet.receipts())
     row.lost, row.repeated, row.reordered = (wanted - there).total(), (there - wanted).total(), 0
-    row.condition = f"told: {told} possible duplicates" if row.repeated else ""
+    row.condition = f"reported: {told} possible duplicates" if row.repeated else ""
     assert row.lost == 0
     assert row.repeated <= (0 if broker.kind == "Mosquitto" else told)
     inlet.close()

@@ -89,7 +89,7 @@ class Outlet:
         row.reordered = sum(one > other for one, other in pairwise(firsts))
         row.duplicates = sum(one["duplicates"] for one in receipts)
         if row.repeated:
-            row.condition = f"told: {told} possible duplicates"
+            row.condition = f"reported: {told} possible duplicates"
         assert (row.lost, row.reordered) == (0, 0)
         assert row.repeated <= told, f"{row.repeated} repeated, {told} told"
         assert row.repeated <= GROUP * self.deaths
@@ -309,7 +309,7 @@ def test_empty_messages_among_others_on_a_line_that_is_cut(
     told = sum(one["possible_duplicates"] for one in outlet.receipts())
     row.lost, row.repeated = COUNT - len(followed), len(heard) - 2 * COUNT
     row.reordered = row.duplicates = 0
-    row.condition = f"told: {told} possible duplicates" if row.repeated else ""
+    row.condition = f"reported: {told} possible duplicates" if row.repeated else ""
     assert row.lost == 0
     assert row.repeated <= told <= GROUP
 
@@ -355,7 +355,7 @@ def _clear(broker: MqttBroker, topic_filter: str) -> None:
 def test_a_restored_ledger_goes_on_behind_what_the_broker_has(
     broker: MqttBroker, site_on: MakeSite, listener: Listener, topic: str, row: FaultRow
 ) -> None:
-    site = begun(row, site_on("SQLite"), broker, "the ledger is restored from a backup, and nobody has noticed")
+    site = begun(row, site_on("SQLite"), broker, "the ledger is restored from a backup, and this was not noticed")
     outlet = Outlet(site, broker, listener, topic)
     outlet.run()
     stored = site.home / "ledger.db"
@@ -410,7 +410,7 @@ def test_from_rocketmq_through_spark(
         times = Counter(listener.payloads(COUNT, quiet_s=1.0))
     told = sum(one["possible_duplicates"] for one in site.json("receipts", NAME)["receipts"])
     row.lost, row.repeated, row.reordered = COUNT - len(times), sum(times.values()) - len(times), 0
-    row.condition = f"told: {told} possible duplicates"
+    row.condition = f"reported: {told} possible duplicates"
     assert row.lost == 0
     assert 0 < row.repeated <= told <= GROUP
 
@@ -441,6 +441,6 @@ def test_from_mqtt_to_mqtt(
     times = Counter(listener.payloads(COUNT, quiet_s=1.0))
     told = sum(one["possible_duplicates"] for one in site.json("receipts", NAME)["receipts"])
     row.lost, row.repeated, row.reordered = COUNT - len(times), sum(times.values()) - len(times), 0
-    row.condition = f"told: {told} possible duplicates"
+    row.condition = f"reported: {told} possible duplicates"
     assert row.lost == 0
     assert 2 * GROUP < row.repeated <= told

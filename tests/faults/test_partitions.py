@@ -233,9 +233,9 @@ def test_a_queue_that_is_closed_when_it_was_read_has_ended(queues: Queues, row: 
     row.strikes()
     queues.keep(3)
     queues.send(b"second", 3)
-    assert "is not there any more" in stderr_of(queues, "run", "queues", "--engine", "inline")
+    assert "is gone; it was read to" in stderr_of(queues, "run", "queues", "--engine", "inline")
     row.moves_again()
-    assert "is not there any more" not in stderr_of(queues, "run", "queues", "--engine", "inline")
+    assert "is gone; it was read to" not in stderr_of(queues, "run", "queues", "--engine", "inline")
     [ended] = queues.site.json("connectors", "show", "queues")["aside"]
     assert (ended["state"], ended["reason"]) == ("ended", "closed")
     queues.keep(4)

@@ -111,7 +111,7 @@ def _choices() -> list[object]:
 def test_what_was_delivered_since_the_backup_is_not_sent_again(
     journey: Journey, backup: Backup, told: bool, row: FaultRow
 ) -> None:
-    by = "told with `waybill db restored`" if told else "noticed by what the home remembers"
+    by = "reported with `waybill db restored`" if told else "noticed by what the home remembers"
     row.describe(f"ledger restored from a backup, {by}", where=journey.where, database=database_of(journey.site))
     run_until_done(journey)
     backup.keep()
@@ -192,7 +192,7 @@ def test_a_connector_that_had_moved_nothing_yet(
     if way == "out":
         target = journey.site.folder / "out" / "lines.log"
         before = target.read_bytes()
-        assert "knows nothing of what stands in this file" in journey.site.waybill("run", journey.name, code=5)
+        assert "does not know the content of this file" in journey.site.waybill("run", journey.name, code=5)
         assert target.read_bytes() == before
         target.rename(target.with_name("lines.before"))
     assert made_up_for(journey, row) == EXACT

@@ -88,7 +88,7 @@ def test_a_target_that_forgets_what_nobody_has_looked_at_stops_the_run_until_it_
     may have had it: the receipt says how many records they may get twice."""
     journey = across(database)
     row.describe("target expired what a killed worker had delivered: exit code 5", where=journey.where)
-    row.database, row.condition = database, "on_unknown: redeliver, possible_duplicates told"
+    row.database, row.condition = database, "on_unknown: redeliver, possible_duplicates counted"
     worker_killed(journey, row, passes=1)
     forgotten = journey.target()
     row.strikes()

@@ -264,7 +264,7 @@ def test_a_message_of_mqtt_that_was_written_in_part_comes_again(
     row.repeated = sum(found.total() - len(found) for found in there)
     row.reordered, row.duplicates = 0, sum(one["duplicates"] for one in receipts)
     told_of = sum(one["possible_duplicates"] for one in receipts)
-    row.condition = f"told: {told_of} possible duplicates" if row.repeated else ""
+    row.condition = f"reported: {told_of} possible duplicates" if row.repeated else ""
     assert (row.lost, row.duplicates) == (0, 0)
     assert row.repeated <= told_of
     assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == sum(found.total() for found in there)

@@ -51,7 +51,7 @@ def test_a_slow_target_is_filled_whatever_is_killed(
     seeded: random.Random,
 ) -> None:
     """A quantum is much shorter than what is planned: each closes its range where it got to."""
-    row.describe(f"{kills} kills of whoever comes to a step, target takes {A_SECOND} records a second")
+    row.describe(f"{kills} kills of the process that reaches a chosen step, target takes {A_SECOND} records a second")
     row.where, row.database = Inward.where, database
     proxy.seconds_a_record = 1 / A_SECOND
     site = site_on(database)

@@ -36,7 +36,7 @@ class Given:
     bad: bool = False
 
 
-_EXPIRED = "%what was delivered there since that backup, and is not there any more, is delivered again"
+_EXPIRED = "%what was delivered there since that backup, and is gone now, is delivered again"
 
 
 @dataclass(frozen=True)

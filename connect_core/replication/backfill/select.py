@@ -111,7 +111,10 @@ def by_receipts(bounds: Sequence[PartitionBounds], settled: Iterable[SettledRang
         Part(one.partition, one.incarnation, one.receipt.begin, one.receipt.end, one.evidence) for one in settled
     )
     if strange := sorted({part.partition.key for part in parts if part.partition not in now}):
-        raise ConfigError(f"The source no longer reads {', '.join(strange)}")
+        raise ConfigError(
+            f"The source no longer reads {', '.join(strange)}",
+            next_step="Add these to the source again, or choose ranges of what it reads",
+        )
     lost = [part for part in parts if not part.evidence and part.incarnation != now[part.partition]]
     gone = tuple(f"{part.partition.key} from {part.begin} to {part.end} (it was replaced since)" for part in lost)
     return Selection(tuple(part for part in parts if part not in lost), gone=gone)

@@ -149,6 +149,6 @@ def _same_target(context: RunContext, resolved: Resolved) -> list[str]:
     if resolved.sink != context.resolved.sink:
         return []
     return [
-        "it writes to the target of the live stream: records that both move are there twice, on purpose; their"
+        "it writes to the target of the live stream: records that both move are in the target twice, on purpose; their"
         " coordinates name the stream"
     ]

@@ -51,7 +51,7 @@ def _with_doubt(task: TaskContext, there: Bounds) -> Bounds:
     if there.failure or there.pushes or not there.begin or not task.was_restored():
         return there
     reason = (
-        "the ledger was restored from a backup that does not know this partition: nobody can tell whether the"
+        "the ledger was restored from a backup that does not know this partition: it is unknown whether the"
         f" records before {there.begin:,} were delivered"
     )
     return replace(there, gaps=(Gap(there.incarnation, 0, there.begin, reason, warns=True), *there.gaps))

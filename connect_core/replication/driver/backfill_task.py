@@ -14,7 +14,7 @@ def require_resumable(context: RunContext) -> None:
     ledger, uid = context.ledger, context.connector.uid
     stored = ledger.backfill(uid, context.stream)
     if stored is None or stored.state == "cancelled" or ledger.standing(uid).deleted:
-        why = "was cancelled" if stored and stored.state == "cancelled" else "is not there any more"
+        why = "was cancelled" if stored and stored.state == "cancelled" else "no longer exists"
         raise ConfigError(
             f"{context.stream} {why}",
             where=f"connector {context.connector.name}",

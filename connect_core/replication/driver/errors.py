@@ -12,7 +12,7 @@ from connect_core.sdk.values import LIVE, Gap
 
 
 def target_taken(other: TargetWriter, where: str) -> ConfigError:
-    who, advice = f"connector {other.connector}", f"delete connector {other.connector} when it is not used any more"
+    who, advice = f"connector {other.connector}", f"delete connector {other.connector} when it is no longer used"
     if other.stream != LIVE:
         who, advice = f"{other.stream} of {who}", f"waybill backfills cancel {other.connector} {other.stream}"
     return ConfigError(

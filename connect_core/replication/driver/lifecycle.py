@@ -88,7 +88,7 @@ class Lifecycle:
         new = {one: failure for one, failure in failures.items() if one not in self.aside}
         self.aside |= new
         self._keep({one: _quarantined(failure) for one, failure in new.items()})
-        self._say([f"{one.key} is put aside, the others go on: {failure.as_error()}" for one, failure in new.items()])
+        self._say([f"{one.key} is put aside, others continue: {failure.as_error()}" for one, failure in new.items()])
 
     def going_on(self, items: Sequence[OpenRange]) -> list[OpenRange]:
         """Those whose partition was not put aside."""

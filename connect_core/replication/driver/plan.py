@@ -103,7 +103,7 @@ def _with_expired(task: TaskContext, wanted: Range, floors: Sequence[Floor]) -> 
         return wanted
     reason = (
         f"the ledger was restored from a backup, and the oldest messages of {expired[0]} are gone: what was"
-        " delivered there since that backup, and is not there any more, is delivered again"
+        " delivered there since that backup, and is gone now, is delivered again"
     )
     told = Gap(wanted.incarnation, wanted.begin, wanted.begin, reason, warns=True)
     return replace(wanted, gaps=(*wanted.gaps, told))

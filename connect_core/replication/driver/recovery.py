@@ -38,7 +38,11 @@ def inherited(task: TaskContext) -> list[OpenRange]:
         return []
     held = {lease.id for lease in task.held.leases}
     if not {target_lease_id(key) for key in task.pinned_target_leases(left)} <= held:
-        raise Retriable("A range was planned while its lease was taken over", where=task.where())
+        raise Retriable(
+            "A range was planned while its lease was taken over",
+            where=task.where(),
+            next_step="The next attempt takes it over",
+        )
     left = _with_their_pipelines(task, left)
     if not left:
         return []

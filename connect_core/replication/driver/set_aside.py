@@ -25,7 +25,7 @@ def left(receipts: Iterable[Receipt]) -> list[dict[str, Any]]:
 def left_sentence(left: dict[str, Any]) -> str:
     return (
         f"{left['bytes']:,} bytes that no receipt covers are at the end of {left['file']}, the previous target:"
-        " lines of them that were written again are there twice (possible duplicates)"
+        " lines of them that were written again are in both files (possible duplicates)"
     )
 
 

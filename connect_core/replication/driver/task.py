@@ -159,7 +159,7 @@ class TaskRun(TaskContext):
         if staying and standing.revision != self.revision:
             return "its document has changed"
         if standing.version > self.assignment.version:
-            return "its partitions were shared out anew"
+            return "its partitions were rebalanced"
         if standing.target_state == "stopped" or (self.stream == LIVE and standing.target_state != "running"):
             return standing.target_state
         return self.context.halted()
@@ -192,8 +192,8 @@ class TaskRun(TaskContext):
     def _tell_what_was_noticed(self, items: Sequence[OpenRange]) -> None:
         for item in items:
             for gap in (one for one in item.range.gaps if not one.loses):
-                seen = f"what was seen of it, to {gap.begin:,}, was read; what came later nobody saw"
-                ended = f"is not there any more; {seen}"
+                read = f"it was read to its last known end, {gap.begin:,}"
+                ended = f"is gone; {read}; whether more came later cannot be known"
                 self.context.listener.log(
                     f"{item.range.partition.key} {f'at {gap.begin:,}: {gap.reason}' if gap.warns else ended}"
                 )

@@ -124,9 +124,17 @@ class _Fence:
             if last.marker == marker:  # of a try before, whose answer was lost
                 break
             if last.marker != self._seen:
-                raise Fenced("Another attempt has taken over in the target", where=f"{self._target}, {self._name}")
+                raise Fenced(
+                    "Another attempt has taken over in the target",
+                    where=f"{self._target}, {self._name}",
+                    next_step="Nothing more is written here; the newer attempt continues",
+                )
             if clock.monotonic() >= deadline:
-                raise Retriable("Other commits came first until no time was left", where=self._target)
+                raise Retriable(
+                    "Other commits came first until no time was left",
+                    where=self._target,
+                    next_step="The next attempt checks the target and tries again; give this target fewer writers",
+                )
             try:
                 self._connection.commit(staged, self._name, marker, last.commit)
                 break

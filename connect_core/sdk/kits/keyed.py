@@ -124,7 +124,11 @@ class _Writer:
         """The rows that are to be sent again."""
         answers = self._connection.put(self._ids(records), self._versions(records).tolist(), records)
         if len(answers) != len(records):
-            raise Retriable(f"The target has answered {len(answers)} of {len(records)} rows", where=self._target)
+            raise Retriable(
+                f"The target has answered {len(answers)} of {len(records)} rows",
+                where=self._target,
+                next_step="The next attempt sends these rows again",
+            )
         stored = [row for row, answer in enumerate(answers) if answer.stored]
         self._rows += len(stored)
         self._bytes += int(value_lengths(records.column("value"))[stored].sum())

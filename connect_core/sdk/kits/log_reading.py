@@ -67,6 +67,7 @@ class LogReader:
         return Retriable(
             f"The source gives no record {self.place:,}, and had records up to {self.wanted.end:,} before",
             where=f"partition {self.log}",
+            next_step="The next run checks what the source still has",
         )
 
     def evidence(self, end: int) -> Json:

@@ -82,7 +82,11 @@ def _scan_log(connection: LogConnection, log: str, searches: Sequence[RangeSearc
                 give(found, lineages)
         reached = part.behind
     if connection.begin(log) > begin:
-        raise Retriable("Records expired while the log was searched", where=searches[0].floor)
+        raise Retriable(
+            "Records expired while the log was searched",
+            where=searches[0].floor,
+            next_step="The next attempt searches it again",
+        )
     return reached
 
 
@@ -102,7 +106,7 @@ def _with_spread(result: ScanResult, searched: Sequence[Searched]) -> ScanResult
 def _unknowable(search: RangeSearch) -> Failure:
     wanted = search.item.range
     unknowable = TargetChanged(
-        "Records have expired before anybody looked which of an open range are there",
+        "Records expired before Waybill checked which of an open range had arrived",
         where=f"{search.floor}, range of {wanted.partition.key} from {wanted.begin}",
         next_step=f"Find out which arrived, then give the range up: {wanted.give_up}",
     )

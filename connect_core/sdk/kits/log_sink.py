@@ -70,7 +70,11 @@ class LogSink(OneTarget, ABC):
         with self.connect() as connection:
             logs = list(connection.logs())
             if not logs:
-                raise ConfigError("The target has no log to append to", where=self.target)
+                raise ConfigError(
+                    "The target has no log to append to",
+                    where=self.target,
+                    next_step="Create the target, or correct its name",
+                )
             mine = [floor for floor in floors if self._log_of(floor.target) is not None]
             self._check_kept(connection, [one for one in mine if self._log_of(one.target) in logs])
         homes = self._homes(mine)
@@ -195,7 +199,7 @@ class LogSink(OneTarget, ABC):
 
     def _log_gone(self, log: str) -> Failure:
         gone = TargetChanged(
-            "The log that this partition goes to is not there any more",
+            "The log that this partition goes to is gone",
             where=self._floor_name(log),
             next_step="Restore it from a backup of its own, with what was delivered to it",
         )

@@ -95,7 +95,11 @@ class LogWriter:
     def _append(self, records: pa.RecordBatch, limit: Limit) -> None:
         self._check_known()
         if limit.left_s() <= self._append_s:
-            raise Retriable("No time was left to learn what becomes of another batch", where=self._floor)
+            raise Retriable(
+                "No time was left to learn the outcome of another batch",
+                where=self._floor,
+                next_step="The next attempt writes the rest",
+            )
         each = marks(self._lineage, records)
         self._unknown = True
         try:
@@ -120,7 +124,11 @@ class LogWriter:
 
     def _check_known(self) -> None:
         if self._unknown:
-            raise Retriable("The outcome of the last batch is unknown", where=self._floor)
+            raise Retriable(
+                "The outcome of the last batch is unknown",
+                where=self._floor,
+                next_step="The next attempt checks the target for its records",
+            )
 
     def _count(self, place: StoredAt, each: Sequence[str], records: pa.RecordBatch) -> None:
         if place.first < self._expected:
@@ -165,6 +173,6 @@ class LogWriter:
             raise Retriable(
                 "No time was left to read what others wrote between our batches",
                 where=f"{self._floor}, position {begin}",
-                next_step="The next attempt looks at all of it; give this log fewer writers",
+                next_step="The next attempt checks all of it; give this log fewer writers",
             )
         return count

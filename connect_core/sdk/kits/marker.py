@@ -96,10 +96,10 @@ def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt
     check_kept(marker, wanted, settled)
     if marker is not None and marker.count > settled and not item.inherited and item.found is None:
         raise TargetChanged(
-            f"The target holds {marker.count - settled:,} rows more than the ledger knows of: it was restored from a "
-            "backup, or another program writes under this connector's id",
+            f"The target holds {marker.count - settled:,} rows more than the ledger knows of: the ledger was restored "
+            "from a backup, or another program writes under this connector's id",
             where=_where(wanted),
-            next_step="After a restore say so: waybill db restored. The next run then looks before it writes",
+            next_step="After a restore run `waybill db restored`: the next run then looks before it writes",
         )
     seen = there(marker, wanted, settled)
     return Marker(
@@ -128,7 +128,11 @@ def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
 def check_owner(marker: Marker | None, attempt: Attempt, wanted: Range) -> None:
     """Raises Fenced when another attempt has taken over."""
     if marker is None or marker.owner != attempt.id:
-        raise Fenced("Another attempt has taken over in the target", where=_where(wanted))
+        raise Fenced(
+            "Another attempt has taken over in the target",
+            where=_where(wanted),
+            next_step="Nothing more is written here; the newer attempt continues",
+        )
 
 
 def _reaches(marker: Marker, wanted: Range) -> bool:

@@ -108,6 +108,7 @@ class PolledSource(ABC):
                 raise Retriable(
                     f"The source gives no record {place:,}, and had records up to {wanted.end:,} before",
                     where=f"partition {wanted.partition.key}",
+                    next_step="The next run checks what the source still has",
                 )
             batch = self._batch(page, wanted, most=left)
             yield batch

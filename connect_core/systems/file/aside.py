@@ -126,7 +126,7 @@ class _Move:
             f"{self._whole - left:,} of {self._whole:,} bytes that no receipt covers were moved to {self._beside.path},"
             f" {left:,} are left, and the time of this lane is over",
             where=self._path,
-            next_step="The next run goes on with them: run it again",
+            next_step="Run it again: the next run continues with them",
         )
 
 

@@ -79,5 +79,5 @@ def require_lines(file: OpenFile, *, binary: bool) -> None:
 _OTHER_FILES = "Unpack it, or narrow the pattern so that it is not named; `binary: true` reads any bytes"
 _WITHOUT_PADDING = (
     "Nothing of it was read. Make a copy without them (tr -d '\\000' < LOG > COPY), let the path name that and not the"
-    " log; or set `binary: true`: then the line in which they stand is delivered with them"
+    " log; or set `binary: true`: then the line that holds them is delivered with them"
 )

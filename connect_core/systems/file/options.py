@@ -93,8 +93,8 @@ class FileSinkOptions(BaseModel):
     )
     on_replaced: Literal["fail", "continue"] = Field(
         default="fail",
-        description="When the file is not the one that was written, or is shorter: stop, or begin the file that is "
-        "there now at its start (what stands in it is set aside)",
+        description="When the file is not the one that was written, or is shorter: stop, or write the file that is "
+        "there now from its start (its present content is set aside)",
         examples=["continue"],
         json_schema_extra={"policy": True},
     )

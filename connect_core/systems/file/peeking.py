@@ -36,7 +36,7 @@ def last_lines(path: Path, last: int) -> list[bytes]:
             begin = file.seek(max(0, size - _TAIL_BYTES))
             text = file.read()
     except OSError as error:
-        raise Unreachable(f"the file cannot be read: {error.strerror}", where=str(path)) from None
+        raise Unreachable(f"The file cannot be read: {error.strerror}", where=str(path)) from None
     lines = text.split(b"\n")
     lines = lines[1 if begin else 0 : -1 if text.endswith(b"\n") else None]
     return lines[-last:]

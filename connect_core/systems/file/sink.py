@@ -68,9 +68,10 @@ class FileSink:
         standing = [floor for floor in known if floor.target == pins["target"]]
         if restored and not standing and pins["first"]["position"]:
             raise TargetChanged(
-                "The ledger was restored from a backup, and knows nothing of what stands in this file",
+                "The ledger was restored from a backup, and does not know the content of this file",
                 where=pins["path"],
-                next_step="Lines of it may be ours. Move it away to have them written again, or choose another path",
+                next_step="It may hold lines of this connector. Move it away to have them written again, or choose "
+                "another path",
             )
         if not standing:
             return (Floor("", pins["target"], **pins["first"]),)
@@ -155,7 +156,7 @@ def _check_line_end(path: str, now: TargetPlace) -> None:
         file.seek(now.position - 1)
         if file.read(1) != b"\n":
             raise TargetChanged(
-                "The file that is there does not end with a line feed, so its last line would run into ours",
+                "The existing file does not end with a line feed, so its last line would run into the first new one",
                 where=path,
                 next_step="End it with a line feed, or choose another path",
             )

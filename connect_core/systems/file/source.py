@@ -79,7 +79,7 @@ class FileSource:
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
-            "a file does not say when its lines were written",
+            "A file does not say when its lines were written",
             where=self._options.path,
             next_step="Choose bytes instead: --range PARTITION:BEGIN-END; `waybill plan` shows both",
         )
@@ -169,7 +169,7 @@ class FileSource:
                     yield moved
                     return
         raise Retriable(
-            "The file is not the one that was planned any more",
+            "The file is no longer the one that was planned",
             where=f"{path}, byte {begin}",
             next_step="The next plan looks at what is there now",
         )

@@ -19,11 +19,11 @@ from connect_core.systems.file.failures import file_error, telling
 from connect_core.systems.file.identity import TAIL_BYTES, OpenFile, open_if_there
 
 REPLACED_ADVICE = (
-    "Find out who changed it. To go on in the former file, put it back; to begin the one that is there now at its "
-    "start, set on_replaced: continue"
+    "Find out who changed it. To continue in the former file, put it back; to write the file that is there now from "
+    "its start, set on_replaced: continue"
 )
 _BEGUN_ANEW_ADVICE = (
-    "The next run begins the file that is there then at its start (on_replaced: continue), and writes again what has "
+    "The next run writes the file that is there then from its start (on_replaced: continue), and writes again what has "
     "no receipt"
 )
 _WRITTEN_AGAIN_ADVICE = (
@@ -88,7 +88,7 @@ class TargetPlace:
         if file.size() < self.offset:
             return f"The file has {file.size()} bytes, fewer than the {self.offset} that were {done}"
         if file.tail(self.offset, self.tail_bytes) != self.tail:
-            return f"The file does not hold any more what was {done} before byte {self.offset}"
+            return f"The file no longer holds what was {done} before byte {self.offset}"
         return None
 
 
@@ -137,7 +137,7 @@ class _Wrote:
         """Where the file holds something else; None when it holds what was written."""
         for offset, data in ((self._offset, self._first), (self._end - len(self._last), self._last)):
             if file.bytes_at(offset, len(data)) != data:
-                return f"The file does not hold any more what was written from byte {offset} on"
+                return f"The file no longer holds what was written from byte {offset} on"
         return None
 
 

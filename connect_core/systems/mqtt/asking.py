@@ -11,7 +11,7 @@ from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
 
-_OF_ITSELF = "; what the broker repeats of itself, as HiveMQ CE does when members come and go, is not counted"
+_OF_ITSELF = "; what the broker repeats by itself, as HiveMQ CE does when members come and go, is not counted"
 
 
 def seen_by(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
@@ -50,11 +50,12 @@ def _said(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
     elif counts_up:
         yield (
             True,
-            f"it counts packet ids up{f' ({facts.version})' if facts.version else ''}: as exactly once as the sink",
+            f"it assigns increasing packet ids{f' ({facts.version})' if facts.version else ''}: as exactly once as the "
+            "sink",
         )
     else:
-        yield True, "how it gives out packet ids is not known: at least once, what may be repeated is counted"
+        yield True, "how it assigns packet ids is not known: at least once, possible duplicates are counted"
     if facts.dropped is None:
-        yield True, "it does not say what it drops: nobody can tell whether its queues are too small"
+        yield True, "it does not say what it drops: whether its queues are too small cannot be known"
     else:
         yield True, f"it has dropped {facts.dropped:,} messages so far; max_queued_messages 0 is without a limit"

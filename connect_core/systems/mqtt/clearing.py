@@ -31,9 +31,9 @@ def clear_below(publisher: Publisher, prefix: str, known: Collection[str]) -> li
             _clear(publisher, topic)
         left.clear()
     raise Retriable(
-        "the progress that was cleared comes again",
+        "The progress that was cleared comes again",
         where=f"{publisher.where}, {prefix}/#",
-        next_step="Look who publishes there: perhaps an attempt on another machine that is not over",
+        next_step="Find out who publishes there: perhaps an attempt on another machine still runs",
     )
 
 

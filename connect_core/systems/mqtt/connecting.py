@@ -96,9 +96,9 @@ class MqttConnection(Generic[Kind]):
             # Without keep-alive: a quantum is short, and pings of paho's own would be taken for answers to ours.
             client.connect(host, port, keepalive=0, **self._asks)
         except (OSError, ValueError) as error:
-            raise self.unreachable(f"the broker cannot be reached: {error}") from None
+            raise self.unreachable(f"The broker cannot be reached: {error}") from None
         self._set(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # no packet waits for others to go with it
-        self.until(lambda: self._connack is not None, "it does not answer a CONNECT")
+        self.until(lambda: self._connack is not None, "The broker does not answer CONNECT")
         if self._connack.is_failure:
             client.disconnect()
             raise _not_let_in(self._connack, self.where)
@@ -132,7 +132,7 @@ class MqttConnection(Generic[Kind]):
 
     def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._taken_over = self._taken_over or reason.value == _TAKEN_OVER
-        self._ended = self._ended or f"the connection has ended: {reason}"  # the first one is the reason
+        self._ended = self._ended or f"The connection has ended: {reason}"  # the first one is the reason
 
     # --------------------------------------------------------------------------------------------------------- driving
 
@@ -199,17 +199,17 @@ class MqttConnection(Generic[Kind]):
             return None
         if self._taken_over:
             return self._of_takeover(self.where)
-        return self.unreachable(self._ended or "the connection has ended")
+        return self.unreachable(self._ended or "The connection has ended")
 
     def unreachable(self, what: str) -> Unreachable:
-        return Unreachable(what, where=self.where, next_step="Look at the broker, and at host, port and tls")
+        return Unreachable(what, where=self.where, next_step="Check the broker, and host, port and tls")
 
 
 def _not_let_in(reason: Any, where: str) -> WaybillError:
     """For a CONNACK of failure."""
     kind = Refused if reason.value in _FOR_GOOD else Retriable
     return kind(
-        f"the broker refuses the connection: {reason}",
+        f"The broker refuses the connection: {reason}",
         where=where,
-        next_step="Look at user, password, protocol and what the broker lets this client id do",
+        next_step="Check user, password, protocol, and what the broker allows this client id",
     )

@@ -71,7 +71,8 @@ class Grants(NamedTuple):
         """Raises ConfigError: a session that ends earlier than its connector believes is lost without a word."""
         if lacking := list(self.faults(options)):
             raise ConfigError(
-                f"the broker {' and '.join(lacking)}",
+                f"The broker {' and '.join(lacking)}",
                 where=options.where,
-                next_step="Say in the document what it gives, and run the connector often enough; or change the broker",
+                next_step="Set in the document what it grants, and run the connector often enough; or change the "
+                "broker",
             )

@@ -22,7 +22,7 @@ def end_session(options: MqttSourceOptions, session: int, standing: SessionStand
     ours.give_up()
     Session(options, options.witness_id(session)).give_up()
     if held is None:
-        return f"session-{session} was not at the broker any more" if standing.subscribed else ""
+        return f"session-{session} was no longer at the broker" if standing.subscribed else ""
     return f"session-{session} is ended" + (
         f"; {held:,} messages that it held, or more, were not moved" if held else "; it held nothing that was not moved"
     )

@@ -41,7 +41,11 @@ class Member:
         if standing.subscribed and not kept:
             Session(options, witness_id).give_up()  # before the session, which would pass for the old one
             self.session.give_up()
-            raise Retriable("the broker has lost the session since it was looked at", where=self._where)
+            raise Retriable(
+                "The broker has lost the session since it was checked",
+                where=self._where,
+                next_step="The next run reports what was lost",
+            )
         unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=bool(standing.counts_up))
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         learns = options.packet_ids == "detect"

@@ -121,44 +121,44 @@ class MqttSourceOptions(MqttBrokerOptions):
     """Receives what is published to topics, in sessions that the broker keeps while nobody is connected."""
 
     filters: Annotated[tuple[TopicFilter, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
-        description="Topic filters, with `+` and `#`. `$share/NAME/FILTER` shares what matches out among all sessions, "
-        "at least once (MQTT 5)",
+        description="Topic filters, with `+` and `#`. `$share/NAME/FILTER` divides matching messages among all "
+        "sessions, at least once (MQTT 5)",
         examples=[["devices/+/state", "alarms/#"]],
     )
     qos: Literal[0, 1] = Field(
         default=1,
-        description="The most that is asked of the broker for each message. 1 receives QoS 2 publishes as well, each "
-        "of them once as told in docs/mqtt-source.md; 0: a message that comes while nobody is connected is lost",
+        description="The highest QoS that is asked of the broker. 1 receives QoS 2 publishes as well, each of them "
+        "once, on the conditions of docs/mqtt-source.md; 0: a message that comes while no run is connected is lost",
         examples=[0],
     )
     sessions: int = Field(
         default=1,
         ge=1,
         le=256,
-        description="At most so many sessions side by side, each a partition. Filters are shared out among them; those "
-        "that overlap stay together. Of a shared subscription all of them are members",
+        description="Maximum number of sessions; each is a partition. The filters are distributed among them; those "
+        "that overlap stay together. Every session is a member of each shared subscription",
         examples=[4],
     )
     session_expiry_s: int = Field(
         default=7 * 24 * 3600,
         ge=60,
         le=0xFFFFFFFE,
-        description="For how many seconds the broker keeps a session while nobody is connected (MQTT 5; with 3.1.1 it "
-        "is the broker's to say). Longer than any pause of the connector",
+        description="For how many seconds the broker keeps a session while no run is connected (MQTT 5; with 3.1.1 the "
+        "broker decides). Must be longer than any pause of the connector",
         examples=[86400],
     )
     receive_maximum: int = Field(
         default=4096,
         ge=1,
         le=4096,
-        description="How many messages of a session may be under way without acknowledgement (MQTT 5)",
+        description="How many messages of a session may be in flight, unacknowledged (MQTT 5)",
         examples=[1000],
     )
     packet_ids: Literal["detect", "count_up", "used_again"] = Field(
         default="detect",
-        description="How the broker gives out packet ids: `count_up` one after the other, as Mosquitto does, or "
-        "`used_again`, the lowest one that is free, as HiveMQ does. `detect` takes it to be the latter until it is "
-        "known otherwise: messages may then be delivered twice after a crash, and are counted",
+        description="How the broker assigns packet ids: `count_up`, increasing, as Mosquitto does, or `used_again`, "
+        "always the lowest free one, as HiveMQ does. `detect` assumes `used_again` until it is known otherwise: "
+        "messages may then be delivered twice after a crash, and are counted",
         examples=["count_up"],
     )
     uid: str = Field(

@@ -15,7 +15,7 @@ from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.publishing import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
-NOT_KEPT = "the broker keeps no retained messages, and how far the sink has come is kept as one"
+NOT_KEPT = "The broker keeps no retained messages, and the sink keeps its progress as one"
 
 
 def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
@@ -43,6 +43,6 @@ def missing(options: MqttSinkOptions, seen: Grants) -> Iterator[str]:
     """What the sink needs and the broker does not grant, a sentence each."""
     needed = max(options.composer.qos or 1, 1)
     if seen.most_qos < needed:
-        yield f"the broker grants QoS {seen.most_qos} at most, needed is {needed}"
+        yield f"The broker grants at most QoS {seen.most_qos}, and the sink needs {needed}"
     if seen.keeps_retained is False:
-        yield f"{NOT_KEPT}: it says that they are not available"
+        yield f"{NOT_KEPT}: the broker says that they are not available"

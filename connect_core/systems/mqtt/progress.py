@@ -52,10 +52,10 @@ class MqttProgress:
             return cls(**{**fields, "unsure": tuple(map(int, fields["unsure"]))})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
-                "the retained message there is not the progress of a connector",
+                "The retained message there is not the progress of a connector",
                 where=topic,
-                next_step="Find out who publishes to this topic. Cleared (an empty retained message), what an attempt "
-                "left open is delivered again, and counted",
+                next_step="Find out who publishes to this topic. Or clear it (an empty retained message): what an "
+                "attempt left open is then delivered again, and counted",
             ) from None
 
     def advanced(self, records: int, position: int) -> MqttProgress:
@@ -129,8 +129,8 @@ def _reaches(kept: MqttProgress, wanted: Range) -> bool:
 
 def _unknown_records(wanted: Range, count: int) -> TargetChanged:
     return TargetChanged(
-        f"the target holds {count} records more than the ledger knows of: it was restored from a backup, or somebody "
-        "else writes under this connector's id",
+        f"The target holds {count} records more than the ledger knows of: the ledger was restored from a backup, or "
+        "another program writes under this connector's id",
         where=f"partition {wanted.partition.key}, stream {wanted.stream}",
-        next_step="After a restore say so, `waybill db restored`: then the next run looks before it writes",
+        next_step="After a restore run `waybill db restored`: the next run then looks before it writes",
     )

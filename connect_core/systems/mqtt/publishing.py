@@ -142,7 +142,7 @@ class Publisher:
             one.topic, one.payload, qos, one.retain, properties=_packed(one.properties) if self._five else None
         )
         if told.rc not in (MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_AGAIN):
-            raise self._connection.lost() or self._connection.unreachable("a PUBLISH could not be sent")
+            raise self._connection.lost() or self._connection.unreachable("A PUBLISH could not be sent")
         if qos:
             self._under_way[told.mid] = _UnderWay(offset, one.topic, one.packet_bytes, row)
             self._bytes += one.packet_bytes
@@ -162,7 +162,7 @@ class Publisher:
     def finish(self, limit_s: float) -> None:
         """Waits until nothing is under way, accepted or refused. Raises Unreachable when that takes longer, and what
         has ended the connection."""
-        self._connection.until(lambda: self.under_way == 0, "it does not acknowledge", limit_s)
+        self._connection.until(lambda: self.under_way == 0, "The broker does not acknowledge", limit_s)
 
     def _on_publish(self, client: Client, data: Any, packet_id: int, reason: ReasonCode, properties: Any) -> None:
         """PUBACK, PUBCOMP, or a PUBREC that refuses; of QoS 0 that it was sent."""
@@ -196,7 +196,7 @@ class Publisher:
 
     def _asked(self, ask: Callable[[], Any], what: str) -> Any:
         packet_id = self._connection.ask(ask, what)
-        self._connection.until(lambda: packet_id in self._answers, f"it does not answer a {what}")
+        self._connection.until(lambda: packet_id in self._answers, f"The broker does not answer {what}")
         return self._answers.pop(packet_id)
 
     def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
@@ -209,7 +209,7 @@ class Publisher:
 
 def _fenced(where: str) -> Fenced:
     return Fenced(
-        "another client has connected with this client id: a newer attempt goes on with the partition",
+        "Another client has connected with this client id: a newer attempt has taken over the partition",
         where=where,
         next_step="Nothing is lost. If it comes again and again, find out who else uses this id",
     )

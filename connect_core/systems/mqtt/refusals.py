@@ -29,7 +29,10 @@ _KINDS: dict[int, tuple[type[WaybillError], str]] = {
     0x91: (Retriable, "Try again; if it stays, look at the broker's log"),
     0x95: (DataError, "Set max_packet_bytes to what the broker takes: larger records are rejected then"),
     0x97: (Retriable, "Wait, raise the broker's quota, or move less: limits.records_per_second"),
-    0x99: (DataError, "The payload is not what its format indicator says: mend the source, or filter such records out"),
+    0x99: (
+        DataError,
+        "The payload does not match its format indicator: correct the source, or filter such records out",
+    ),
     0x9A: (Refused, "Let the broker keep retained messages, or set retain: false"),
     0x9B: (Refused, "Lower qos"),
 }
@@ -37,14 +40,14 @@ _KINDS: dict[int, tuple[type[WaybillError], str]] = {
 
 def refusal(offset: int, topic: str, reason: ReasonCode, row: pa.RecordBatch | None, *, where: str) -> RefusedPublish:
     kind, advice = _KINDS.get(reason.value, (Retriable, "Look at the broker's log"))
-    what = f"the broker refuses a message for topic {topic}: {reason}"
+    what = f"The broker refuses a message for topic {topic}: {reason}"
     error = kind(what, where=f"{where}, offset {offset}", next_step=advice)
     return RefusedPublish(offset, error, row if reason.value in OF_ONE_RECORD else None)
 
 
 def no_subscription(topic: str, reason: ReasonCode, *, where: str) -> Refused:
     return Refused(
-        f"the broker does not grant a subscription to {topic}: {reason}",
+        f"The broker does not grant a subscription to {topic}: {reason}",
         where=where,
         next_step="Let this user publish and subscribe to it, or change progress_topic",
     )

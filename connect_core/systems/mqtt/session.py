@@ -129,13 +129,13 @@ class Session:
             return self.answered() or len(self._packets) >= _MOST_PACKETS
 
         self._asked[self._connection.ask(ask, what)] = judge
-        self._connection.until(enough, f"it does not answer a {what}")
+        self._connection.until(enough, f"The broker does not answer {what}")
 
     def _require_granted(self, filters: Sequence[str], reasons: Any) -> None:
         refused = [f"{one} ({reason})" for one, reason in zip(filters, reasons, strict=True) if reason.is_failure]
         if refused:
             raise Refused(
-                f"the broker does not grant {', '.join(refused)}",
+                f"The broker does not grant {', '.join(refused)}",
                 where=self._connection.where,
                 next_step="Let this user subscribe to them, or leave them out",
             )
@@ -220,9 +220,9 @@ class Session:
 
 def _of_a_stranger(where: str) -> Refused:
     return Refused(
-        "another client has connected with this session's client id",
+        "Another client has connected with this session's client id",
         where=where,
-        next_step="Find out who it is: two that take turns get each a part of the messages. Nothing is lost",
+        next_step="Find out who it is: two clients that take turns each get a part of the messages. Nothing is lost",
     )
 
 

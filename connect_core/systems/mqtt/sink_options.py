@@ -47,7 +47,7 @@ class MqttSinkOptions(MqttBrokerOptions):
     qos: Literal["record", 0, 1, 2] = Field(
         default=RECORD,
         description="Quality of service; `record`: what the header `MQTT_QOS` says, else 1; at most what the broker "
-        "grants. With 0 the broker may drop a message without a word",
+        "grants. With 0 the broker may drop a message silently",
         examples=[1],
     )
     retain: Literal["record"] | bool = Field(
@@ -86,8 +86,8 @@ class MqttSinkOptions(MqttBrokerOptions):
         default=1000,
         ge=1,
         le=32_767,
-        description="How many publishes of a partition may be under way without acknowledgement; at most the broker's "
-        "receive maximum, which 3.1.1 does not tell",
+        description="How many publishes of a partition may be in flight, unacknowledged; at most the broker's receive "
+        "maximum, which 3.1.1 does not tell",
         examples=[20],
     )
     max_packet_bytes: ByteSize = Field(

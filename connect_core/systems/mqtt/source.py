@@ -272,6 +272,6 @@ def _number(partition: Partition) -> int:
 
 def _no_history() -> ConfigError:
     return ConfigError(
-        "an MQTT broker cannot give messages again, so there is no backfill and no replay from it",
+        "An MQTT broker cannot give messages again, so there is no backfill and no replay from it",
         next_step="Replay from the target, where they are",
     )

@@ -127,9 +127,9 @@ class PublishWriter:
         silent_since, before = time.monotonic(), self._publisher.under_way
         while not condition():
             if limit.left_s() <= _MARGIN_S:
-                raise _late("no time was left to wait for the broker's acknowledgements", self._publisher)
+                raise _late("No time was left to wait for the broker's acknowledgements", self._publisher)
             if time.monotonic() - silent_since > ANSWER_S:
-                raise _late(f"the broker has acknowledged nothing for {ANSWER_S:.0f} s", self._publisher)
+                raise _late(f"The broker has acknowledged nothing for {ANSWER_S:.0f} s", self._publisher)
             try:
                 self._publisher.turn(_TURN_S)
             except RefusedPublish as refused:
@@ -164,6 +164,6 @@ def _late(what: str, publisher: Publisher) -> Retriable:
     return Retriable(
         what,
         where=publisher.where,
-        next_step="The next attempt goes on behind the last group that was kept. A slow broker: lower in_flight and "
-        "progress_every",
+        next_step="The next attempt continues after the last group that was kept. If the broker is slow, lower "
+        "in_flight and progress_every",
     )

@@ -132,7 +132,7 @@ class QueueAppender:
             raise Retriable(
                 "No time was left to check the messages between our batches",
                 where=f"{self.queue}, offset {place}",
-                next_step="The next attempt looks at all of it; give this topic fewer writers a queue",
+                next_step="The next attempt checks all of it; give each queue of this topic fewer writers",
             )
         clock.sleep(_POLL_S)
 

@@ -40,8 +40,8 @@ SEND_QUEUE_S = 0.25
 that was killed is stored or dropped by then, so that what the barrier shows is all there will be (delivery rule 4)."""
 _BYTES_AT_ONCE = 512 * 1024
 """Of a queue so much is looked at together: brokers may give few messages in an answer."""
-_AGAIN = "Or let it be delivered again, and be told how many of its records may be there twice: on_unknown: redeliver"
-_OUT_OF_ORDER = "Later ones of it are left, so that delivering it again would change its order"
+_AGAIN = "Or have it delivered again, with possible duplicates counted in its receipt: on_unknown: redeliver"
+_OUT_OF_ORDER = "Later messages of the range are left, so delivering it again would change their order"
 
 
 class _QueueSearch(RangeSearch):
@@ -202,7 +202,7 @@ def rewound(queue: Queue, expected: int, end: int) -> TargetChanged:
 def _unknowable(search: _QueueSearch) -> Failure:
     wanted = search.item.range
     unknowable = TargetChanged(
-        "Messages were deleted by retention before anybody looked which of an open range are there",
+        "Messages were deleted by retention before Waybill checked which of an open range had arrived",
         where=f"{search.floor}, range of {wanted.partition.key} from {wanted.begin}",
         next_step=f"Find out which arrived, then give the range up: {wanted.give_up}. "
         f"{_OUT_OF_ORDER if search.out_of_order else _AGAIN}",

@@ -140,7 +140,7 @@ def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue
     if queue.broker not in {one.broker for one in queues}:
         check_registered(client, [queue.broker], str(queue))
         raise TargetChanged(
-            "A queue that was written is not in the topic's route any more",
+            "A queue that was written is no longer in the topic's route",
             where=str(queue),
             next_step="Start its broker again, or give up the open ranges: waybill offsets set --abandon",
         )

@@ -85,9 +85,9 @@ class NativeAppender(QueueAppender):
 
     def _unknown(self) -> SendUnknown:
         return SendUnknown(
-            "The native client failed at a message, does not say why, and nobody knows whether it is stored",
+            "The native client failed at a message, and does not say why; it is unknown whether the message is stored",
             where=self._where,
-            next_step="The next attempt looks; when it fails again, leave client out: our own client says why",
+            next_step="The next attempt checks; if it fails again, remove client: Waybill's own client says why",
         )
 
     def _check_first(self, deadline: float) -> None:

@@ -167,7 +167,7 @@ class RocketMQSourceOptions(ClusterOptions):
         "newest; a time with its zone, the first message stored since; `group:NAME`, the offset of that consumer group "
         "(earliest in queues of which it has no offset). What the first look has seen counts: the ledger keeps it when "
         "that is a run, our own group when it is `plan` or `lag`. With `earliest` it is what is left when the first "
-        "range is planned: what expires before that is not told. A queue that its topic gets later begins at its "
+        "range is planned: what expires before that is not reported. A queue that its topic gets later begins at its "
         "first message where the same task has looked at others of the topic. A topic that a pattern means later "
         "begins like all others: take `earliest` where none of its messages may be left out. "
         "Or offsets by topic and queue; `default` says where the queues begin that have none there, `earliest` when it "
@@ -282,17 +282,17 @@ class RocketMQSinkOptions(ClusterOptions):
     create: bool = Field(default=True, description="Create the topic when it is missing", examples=[False])
     on_replaced: Literal["fail", "continue"] = Field(
         default="fail",
-        description="When a queue does not hold what was delivered to it, because its topic was made again or its "
+        description="When a queue does not hold what was delivered to it, because its topic was created again or its "
         "broker lost messages: stop, or continue in the queue as it is now (what it lost is not delivered again). When "
-        "the topic does not have the queue of a partition any more: stop this partition, or give it another queue",
+        "the topic no longer has the queue of a partition: stop this partition, or give it another queue",
         examples=["continue"],
         json_schema_extra={"policy": True},
     )
     on_unknown: Literal["fail", "redeliver"] = Field(
         default="fail",
-        description="When retention has deleted, before anybody looked, what an attempt that was stopped may have "
-        "delivered: stop, or deliver the open range again (its receipt tells in `possible_duplicates` how many of its "
-        "records may be there twice)",
+        description="When retention has deleted, before the next attempt looked, what a stopped attempt may have "
+        "delivered: stop, or deliver the open range again (its receipt counts in `possible_duplicates` how many of its "
+        "records may be in the target twice)",
         examples=["redeliver"],
         json_schema_extra={"policy": True},
     )

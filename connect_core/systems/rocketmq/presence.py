@@ -79,7 +79,7 @@ class Presence:
             raise PartitionUnreachable(
                 "The queue is not in the topic's route, though its broker has it: the route is older than the queue",
                 where=str(queue),
-                next_step="Wait until the broker has registered with the name server (30 s); the next run goes on",
+                next_step="Wait until the broker has registered with the name server (30 s); the next run continues",
             )
         return False
 
@@ -89,8 +89,7 @@ def awaited(error: TopicMissing) -> Unreachable:
     return Unreachable(
         "The topic is not there yet",
         where=error.where,
-        next_step="Waits for it: each attempt looks again. Make it, let the connector that fills it run once, or "
-        "correct the name",
+        next_step="Each attempt looks again. Create it, let the connector that fills it run once, or correct the name",
     )
 
 

@@ -81,7 +81,7 @@ class RocketMQSource:
         named = [f"{topic}/{name}" for topic, offsets in self._options.start_offsets().items() for name in offsets]
         if strange := sorted(set(named) - known):
             raise ConfigError(
-                f"there is no queue {', '.join(strange)}",
+                f"There is no queue {', '.join(strange)}",
                 where="source.rocketmq.start",
                 next_step=f"There are {', '.join(sorted(known)[:8])}{' and others' if len(known) > 8 else ''}",
             )
@@ -302,7 +302,7 @@ class RocketMQSource:
             raise Retriable(
                 "The topic was deleted while it was read",
                 where=error.where,
-                next_step="The next run tells what was not read of it",
+                next_step="The next run reports what was not read of it",
             ) from None
 
     def _last_seen(self, wanted: Range) -> Json:
@@ -383,7 +383,7 @@ def _made_anew(wanted: Range) -> Retriable:
     return Retriable(
         "The topic was created again after this range was planned",
         where=f"{wanted.partition.key}, offset {wanted.begin}",
-        next_step="Nothing was read; the next run tells what is not known of the topic that was there before",
+        next_step="Nothing was read; the next run reports what is not known of the former topic",
     )
 
 

@@ -75,17 +75,16 @@ def _check_writable_in(client: Client, topic: str, queues: Sequence[Queue]) -> N
     if not there:
         client.sender(gone[0])  # refused: the topic may not be written
     raise TargetChanged(
-        "A queue that an open range was planned for may not be written any more, or the topic has fewer of them",
+        "A queue that an open range was planned for may no longer be written, or the topic has fewer queues",
         where=str(gone[0]),
         next_step="Give the topic its queues back, or give up the open ranges: waybill offsets set --abandon",
     )
 
 
 def queue_gone(queue: Queue) -> TargetChanged:
-    """What to raise for a partition whose queue the topic does not have any more."""
+    """What to raise for a partition whose queue the topic no longer has."""
     return TargetChanged(
-        "The partition goes to this queue for good, so that its records stay in order, and the topic does not have it "
-        "any more",
+        "The partition goes to this queue for good, so that its records stay in order, and the topic no longer has it",
         where=str(queue),
         next_step="Give the topic its queues back, or let the partition be given another queue from here on "
         "(on_replaced: continue)",

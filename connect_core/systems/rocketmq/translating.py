@@ -103,9 +103,9 @@ class Translator:
         for _, copy in copies:
             if copy.target not in bounds:
                 raise Refused(
-                    "the queue is not there any more, with copies that a group may have to consume",
+                    "The queue is gone, and with it copies that a group may have to consume",
                     where=str(copy.target),
-                    next_step="Give the topic back its queues, or let the next run settle in those there are",
+                    next_step="Give the topic its queues back, or let the next run settle in those that it has",
                 )
         lineages = {copy.lineage for _, copy in copies}
         return [
@@ -169,7 +169,7 @@ def require_offline(client: Client, group: str) -> None:
     for broker in sorted(client.brokers.masters()):
         if client.groups.online(group, broker):
             raise Refused(
-                f"consumers of the group {group} are connected to the target",
+                f"Consumers of the group {group} are connected to the target",
                 where=broker,
                 next_step="Stop them; start them again when the offsets are written",
             )
@@ -215,7 +215,7 @@ def first_copy(client: Client, copy: Copied, committed: int, seen: QueueBounds, 
             behind = mark.position + 1
     if reader.position < end:
         raise Retriable(
-            f"the target could not be read through in {READ_S:g} s",
+            f"The target could not be read through in {READ_S:g} s",
             where=f"{copy.target}, offset {reader.position}",
             next_step="Try again when its broker has less to do",
         )

@@ -141,7 +141,7 @@ class Inlet:
         row.reordered = 0
         assert extra >= 0, f"{-extra} of {self.published} are lost"
         if extra:
-            row.condition = f"told: {told} possible duplicates"
+            row.condition = f"reported: {told} possible duplicates"
         if self.broker.kind == "Mosquitto":
             assert extra == 0, f"{extra} repeated"
         elif not self._shares:

@@ -234,5 +234,5 @@ def test_tls_with_an_authority_of_our_own_a_certificate_and_a_password(secured: 
         with pytest.raises(Unreachable) as refused:
             Session(options(broker, connect_timeout_s=1, **given), "secured")
         assert "s3cret" not in str(refused.value)
-    with pytest.raises(ConfigError, match="there is no file"):
+    with pytest.raises(ConfigError, match="There is no file"):
         Session(options(broker, **{**ours, "tls_ca": "/nowhere.pem"}), "secured")

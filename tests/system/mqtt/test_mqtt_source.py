@@ -257,7 +257,12 @@ def test_what_a_broker_says_before_a_connector_runs(bare_site: Site, tmp_path: P
     told = {"version": 1, "name": "probed", "source": place(broker), "sink": {"file": {"path": "out.txt"}}}
     document.write_text(yaml.safe_dump(told))
     said = bare_site.waybill("check", str(document), "--probe")
-    for words in ("MQTT 5", "counts packet ids up (mosquitto version 2", "grants d/#", "has dropped 0 messages"):
+    for words in (
+        "MQTT 5",
+        "assigns increasing packet ids (mosquitto version 2",
+        "grants d/#",
+        "has dropped 0 messages",
+    ):
         assert words in said
     broker.kill()
     told["source"]["mqtt"]["connect_timeout_s"] = 0.5  # type: ignore[index]
@@ -393,7 +398,7 @@ def test_a_member_whose_session_is_lost_is_a_gap(sqlite_site: Site, mqtt_broker:
     assert ("of itself" in said) == (mqtt_broker.kind == "HiveMQ CE")
     run(site)
     session_of(site, mqtt_broker, 1).give_up()
-    assert "the broker has lost the session" in run(site, code=1)
+    assert "The broker has lost the session" in run(site, code=1)
     for _ in range(2):
         assert "has lost the session" in run(site, code=5)
     run(site, "--accept-gaps")
@@ -416,8 +421,8 @@ def test_a_session_that_is_taken_over_is_seen_in_the_runs(bare_site: Site, hivem
     while staying.poll() is None:
         session_of(bare_site, hivemq, 0).close()
     assert ended(staying) == 6
-    assert "another client has connected" in bare_site.waybill("runs", "in", "--json")
-    assert "another client has connected" in bare_site.waybill("status")
+    assert "Another client has connected" in bare_site.waybill("runs", "in", "--json")
+    assert "Another client has connected" in bare_site.waybill("status")
 
 
 def test_backfill_is_refused(bare_site: Site, mosquitto: Mosquitto) -> None:
@@ -429,5 +434,5 @@ def test_backfill_is_refused(bare_site: Site, mosquitto: Mosquitto) -> None:
 
 def test_a_schedule_that_looks_for_changes_is_refused(bare_site: Site, mosquitto: Mosquitto) -> None:
     document = {"source": place(mosquitto), "sink": {"file": {"path": "out.txt"}}, "schedule": {"on_change": True}}
-    with pytest.raises(AssertionError, match="nobody can see whether an MQTT broker has something"):
+    with pytest.raises(AssertionError, match="an MQTT broker does not show whether it has new messages"):
         bare_site.apply("in", document)

@@ -153,10 +153,10 @@ def test_a_topic_deleted_under_a_pattern_ends_and_may_come_again(site: Site, cli
     site.waybill("run", NAME)
     client.topics.delete(gone)
     more = stored(site, stays, 2, begin=50)
-    assert "is not there any more" in both(site, "run", NAME)
+    assert "is gone; it was read to" in both(site, "run", NAME)
     assert arrived(site, f"copy-{stays}") == {place: written[stays][place] + more[place] for place in more}
     assert gaps(site) == {(f"{gone}/{place}", 50, 50, "ended") for place in written[gone]}
-    assert "is not there any more" not in both(site, "run", NAME), "it is told once"
+    assert "is gone; it was read to" not in both(site, "run", NAME), "it is told once"
 
     again = stored(site, gone, 2, count=10, begin=1000)
     site.waybill("run", NAME)
@@ -255,7 +255,7 @@ def test_a_first_run_begins_at_the_offsets_that_the_document_names(site: Site, c
         connector(site, {"topics": [source], "start": start}, {"topic": target, "queues": 3, "order": "queue"})
 
     begins({"7": 1})
-    assert f"there is no queue {source}/{place.format(7)}" in site.waybill("run", NAME, code=2)
+    assert f"There is no queue {source}/{place.format(7)}" in site.waybill("run", NAME, code=2)
     begins({"0": 41})
     assert f"{first} ends at 40, before the 41" in site.waybill("plan", NAME, code=2)
     begins({"0": 12, "1": 40}, default="latest")

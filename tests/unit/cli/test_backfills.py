@@ -83,7 +83,7 @@ def test_a_run_is_replayed_into_another_file(waybill: Waybill, copied: Path) -> 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--from", "2h"), "a file does not say when its lines were written"),
+        (("--from", "2h"), "A file does not say when its lines were written"),
         (("--range", "b.log:0-4"), "there is no partition 'b.log'; there are"),
         (("--range", ":-", "--sink", "path=out/copy.txt"), "the live stream of copy writes to file:"),
         (("--range", ":-", "--sink", "path=logs/b.log"), "is one of the files that the source reads"),

@@ -189,7 +189,7 @@ def test_peek_shows_the_end_of_a_file(waybill: Waybill, applied: Path) -> None:
 
 def test_peek_at_a_missing_target_and_without_a_stack(waybill: Waybill, applied: Path) -> None:
     missing = waybill("peek", "copy")
-    assert (missing.code, "the file cannot be read" in missing.err) == (3, True)
+    assert (missing.code, "The file cannot be read" in missing.err) == (3, True)
     away = waybill("peek", "some-topic")
     assert (away.code, "The local stack is not running" in away.err) == (3, True)
 

@@ -199,7 +199,7 @@ def test_set_before_the_first_run_asks_the_source(waybill: Waybill, applied: Pat
 def test_an_unknown_partition_is_told(waybill: Waybill, applied: Path) -> None:
     typed = waybill("offsets", "set", "copy", "b.log", "0")
     assert typed.code == 2
-    assert 'there is no partition "b.log"' in typed.err
+    assert 'There is no partition "b.log"' in typed.err
 
 
 def test_nothing_to_undo(waybill: Waybill, applied: Path) -> None:

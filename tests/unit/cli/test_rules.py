@@ -157,7 +157,7 @@ def test_what_an_mqtt_broker_has_cannot_be_looked_at_but_a_record_can_be_typed(w
     done(waybill("rules", "add", "devices", "hot", *words))
     refused = waybill("rules", "try", "devices")
     assert refused.code == 2
-    assert "cannot be looked at without taking them" in refused.err
+    assert "cannot be shown without taking them" in refused.err
     assert "--topic site/1/temp --payload" in refused.err
     typed = done(waybill("rules", "try", "devices", "--topic", "site/kiln/temp", "--payload", '{"value": 31}'))
     assert typed.out.splitlines() == [

@@ -103,6 +103,6 @@ def test_all_unreadable_files_are_told_at_once(tmp_path: Path) -> None:
     written, faults = read_paths([tmp_path / name for name in names])
     assert [one.data for one in written] == [{"a": 1}]
     told = "; ".join(map(str, faults))
-    assert "bytes.yaml: is not UTF-8 text" in told
-    assert "large.yaml: is larger than 1048576 bytes" in told
-    assert "gone.yaml: cannot be read: No such file or directory" in told
+    assert "bytes.yaml: The file is not UTF-8 text" in told
+    assert "large.yaml: The file is larger than 1048576 bytes" in told
+    assert "gone.yaml: The file cannot be read: No such file or directory" in told

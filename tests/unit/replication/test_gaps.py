@@ -91,8 +91,8 @@ def test_a_partition_that_has_ended_is_told_once_and_stops_nothing(world: World,
     for _ in range(2):
         world.run()
     assert told(world) == [Gap(0, 200, 200, "ended")]
-    assert [line for line in world.said if "not there any more" in line] == [
-        "memory is not there any more; what was seen of it, to 200, was read; what came later nobody saw"
+    assert [line for line in world.said if "is gone" in line] == [
+        "memory is gone; it was read to its last known end, 200; whether more came later cannot be known"
     ]
     assert world.ledger.positions(world.connector.uid, "live", [MEMORY])[MEMORY] == Position(1, 0)
 

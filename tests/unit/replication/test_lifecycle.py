@@ -420,7 +420,7 @@ def test_a_partition_that_has_ended_is_remembered_and_told_once(four: SeveralWor
     for _ in range(2):
         four.run()
     assert four.states() == {"b": "ended"}
-    assert sum("not there any more" in line for line in four.said) == 1
+    assert sum("is gone" in line for line in four.said) == 1
     kept = four.ledger.partition_states(four.connector.uid)[B]
     assert (kept.reason, kept.exit_code) == ("deleted", None)
     four.parts[B] = Anew([b"new"] * 3)

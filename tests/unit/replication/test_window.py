@@ -134,14 +134,14 @@ def test_a_source_that_has_something_and_gives_nothing_is_reported(world: World)
     assert len(world.engine.lanes) < 10
 
 
-@pytest.mark.parametrize("happens", ["document", "deleted", "shared out anew", "halted", "paused"])
+@pytest.mark.parametrize("happens", ["document", "deleted", "rebalanced", "halted", "paused"])
 def test_a_window_ends_at_the_next_range_boundary(world: World, happens: str) -> None:
     why: list[str] = []
     uid, ledger = world.connector.uid, world.ledger
     ways: dict[str, Callable[[], object]] = {
         "document": lambda: ledger.apply("orders", {"name": "orders", "more": 1}, who="tests"),
         "deleted": lambda: ledger.delete(uid, who="tests"),
-        "shared out anew": lambda: ledger.assign(uid, [MEMORY], 2),
+        "rebalanced": lambda: ledger.assign(uid, [MEMORY], 2),
         "halted": lambda: why.append("paused in Airflow"),
         "paused": lambda: _set(world, "paused"),
     }

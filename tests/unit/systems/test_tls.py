@@ -34,7 +34,7 @@ def test_a_key_needs_its_certificate() -> None:
 def test_a_file_that_is_missing_or_something_else_is_named(tmp_path: Path) -> None:
     other = tmp_path / "other.pem"
     other.write_text("no certificate")
-    with pytest.raises(ConfigError, match=r"there is no file /nowhere\.pem"):
+    with pytest.raises(ConfigError, match=r"There is no file /nowhere\.pem"):
         TlsFiles("/nowhere.pem", "", "").context()
     with pytest.raises(ConfigError, match="cannot be used") as told:
         TlsFiles("", str(other), "").context()

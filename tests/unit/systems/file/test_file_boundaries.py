@@ -46,7 +46,7 @@ def test_lines_are_those_of_the_file_that_is_read_under_whatever_name(log: Path)
     seen = opened(log).available_offsets({partition: position})[partition]
     assert source.align_offset(partition, seen, 5) == 9
     os.unlink(log.with_name("app.log.1"))
-    with pytest.raises(Retriable, match="not the one that was planned"):
+    with pytest.raises(Retriable, match="no longer the one that was planned"):
         source.align_offset(partition, seen, 5)
 
 

@@ -119,7 +119,7 @@ def test_a_file_that_goes_behind_its_plan_is_left_to_the_next_one(
     else:
         a.unlink()
     wanted = replace(range_of(partition, seen), end=OPEN_END)
-    with pytest.raises(Retriable, match="not the one that was planned") if unread else nullcontext():
+    with pytest.raises(Retriable, match="no longer the one that was planned") if unread else nullcontext():
         assert followed(source, [wanted]) == []
     loses = [gap.loses for gap in source.available_offsets({partition: position})[partition].gaps]
     assert loses == [unread or then == "another"]

@@ -205,7 +205,7 @@ def test_a_file_cut_while_it_is_written_gets_no_receipt(
     cutting_before_writes(monkeypatch, 0, 3)
     with filler.sink.writer(attempt(), planned) as writer:
         writer.write(records([b"behind" * 1000]), limit())
-        with pytest.raises(TargetChanged, match="does not hold any more what was settled"):
+        with pytest.raises(TargetChanged, match="no longer holds what was settled"):
             writer.flush(limit())
 
 
@@ -388,7 +388,7 @@ def test_a_failed_write_takes_nothing_back_in_a_file_that_was_cut(out: Path, fil
 
 @pytest.mark.parametrize(
     ("policy", "told"),
-    [("fail", "set on_replaced: continue"), ("continue", r"begins the file .*on_replaced: continue\)")],
+    [("fail", "set on_replaced: continue"), ("continue", r"writes the file .*on_replaced: continue\)")],
 )
 def test_a_file_renamed_in_mid_range_says_what_it_holds_and_what_is_next(out: Path, policy: str, told: str) -> None:
     filler = Filler(sink(out, on_replaced=policy))

@@ -208,7 +208,7 @@ def test_a_range_that_is_delivered_again_tells_how_much_of_it_may_be_there_twice
 def test_a_range_of_which_later_messages_are_left_is_not_delivered_again() -> None:
     item = open_range(1, 10, {0: 0})
     found = search(cluster_of([marked(5, lineage(item), 11)], begin=5), item, on_unknown="redeliver")[1]
-    assert "change its order" in why_unknown(found)
+    assert "change their order" in why_unknown(found)
 
 
 def test_what_is_not_known_adds_up_from_slice_to_slice() -> None:
