@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A sixth of what the imports below take would go into looking for garbage that is not there. Until all is collected.
+gc.disable()
+
 pytest_plugins = (
     "tests.stages",
+    "tests.statements",
     "tests.servers",
     "tests.site",
     "tests.native_client",
@@ -38,9 +42,7 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Nothing that is made here goes away before the end: to look for garbage meanwhile took a sixth of its time, and
-    would take some in every test."""
-    gc.disable()
+    """What has been made until here stays to the end: tests do not look for garbage in it."""
     try:
         return (yield)
     finally:
