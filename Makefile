@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check simulate faults attack guards bench pictures docs site lint stop clean chromium mosquitto ready ready-for-tests
+.PHONY: help demo test check test-without-servers simulate faults attack guards bench pictures docs site lint stop clean chromium mosquitto ready ready-for-tests
 
 # Where it is set, every command of ours would compile itself anew: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,8 +21,12 @@ demo: mosquitto ready  ## Airflow moves log files and messages of devices, tasks
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
 	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
+# mypy keeps one processor busy for half a minute when nothing is cached: the tests run beside it.
+check: ready  ## for daily work: lint, unit tests, and the contract tests that need no server
+	@$(MAKE) --no-print-directory -j 2 lint test-without-servers
+
 # As many processes as there are processors: nothing here waits for a server.
-check: lint  ## for daily work: lint, unit tests, and the contract tests that need no server
+test-without-servers: ready
 	@$(RUN) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not server" $(PYTEST_OPTIONS) tests/unit tests/contract
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them

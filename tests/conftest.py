@@ -1,12 +1,18 @@
 """What every test may use: real servers, homes on them, an empty ledger, and the choice and record of faults."""
 
+import gc
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A sixth of what the imports below take would go into looking for garbage that is not there. Until all is collected.
+gc.disable()
+
 pytest_plugins = (
     "tests.stages",
+    "tests.statements",
     "tests.servers",
     "tests.site",
     "tests.native_client",
@@ -32,6 +38,16 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ledger") / "ledger.db"
     upgrade(f"sqlite:///{path}")
     return path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What has been made until here stays to the end: tests do not look for garbage in it."""
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

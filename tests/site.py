@@ -11,21 +11,22 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from connect_core import ledger, stack
+from connect_core.engine import inline
 from connect_core.rocketmq import Client, ClientOptions, Queue
 from connect_core.stack import record
+from tests import warm
 from tests.servers import RocketMQ
-from tests.warm import Warm
 
 # Long enough for a loaded machine: a first send may take seconds there.
 SETTINGS = {
@@ -62,7 +63,7 @@ class Site:
         """`before` is a command that starts ours, as `nice` does."""
         command = [*before, str(Path(sys.executable).with_name("waybill")), *words]
         if not before:
-            return _warm_start().start(command, self.folder, self.environment())
+            return warm.session().start(command, self.folder, self.environment())
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -112,22 +113,16 @@ class Site:
         return {queue: (seen.begin, seen.end) for queue, seen in client.offsets.bounds(self.topic).items()}
 
 
-_starting = threading.Lock()
-_warm: Warm | None = None
-
-
-def _warm_start() -> Warm:
-    """This process's own, from its first command on."""
-    global _warm
-    with _starting:
-        _warm = _warm or Warm()
-    return _warm
+@pytest.fixture
+def warm_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes of this process's inline engine are forked. `tests/unit/engine/test_inline.py` starts them as users do."""
+    forking = SimpleNamespace(Popen=lambda command, **how: warm.session().popen(command, **how))
+    monkeypatch.setattr(inline, "subprocess", forking)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish() -> None:
-    if _warm is not None:
-        _warm.close()
+    warm.close()
 
 
 @pytest.fixture

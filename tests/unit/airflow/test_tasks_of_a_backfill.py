@@ -24,6 +24,9 @@ OF = "backfill.logs manual__1"
 LOGS = ("a.log", "b.log")
 
 
+pytestmark = pytest.mark.usefixtures("warm_lanes")
+
+
 @pytest.fixture
 def ledger(tmp_path: Path, empty_ledger: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """With a connector of two logs and two tasks, begun."""

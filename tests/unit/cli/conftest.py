@@ -58,7 +58,7 @@ built = cache(testing._get_command)
 
 
 @pytest.fixture
-def waybill(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Waybill:
+def waybill(folder: Path, monkeypatch: pytest.MonkeyPatch, warm_lanes: None) -> Waybill:
     monkeypatch.setattr(testing, "_get_command", built)
 
     def typed(*words: str, answer: str | None = None) -> Typed:

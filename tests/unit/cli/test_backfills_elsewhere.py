@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,11 +12,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests import warm
 from tests.unit.cli.conftest import Waybill
 from tests.unit.cli.test_backfills import copied
 
 __all__ = ["copied"]
-_WAYBILL = (sys.executable, "-c", "from connect_core.cli.app import app; app()")
 
 
 class _Airflow(BaseHTTPRequestHandler):
@@ -34,8 +33,9 @@ class _Airflow(BaseHTTPRequestHandler):
             return self._answer({"access_token": "token"}, 201)
         stream = f"backfill-{told['conf']['id']}"
         type(self).asked.append(told["conf"])
-        command = ["false"] if self.fails else [*_WAYBILL, "backfills", "resume", "copy", stream, "--engine", "inline"]
-        type(self).running = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL)
+        start = subprocess.Popen if self.fails else warm.session().popen
+        command = ["false"] if self.fails else ["waybill", "backfills", "resume", "copy", stream, "--engine", "inline"]
+        type(self).running = start(command, cwd=self.folder, stdout=subprocess.DEVNULL)
         return self._answer(self._run(told["dag_run_id"], "queued"))
 
     def do_GET(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from connect_core.ledger import Lease, Ledger, task_lease_id
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Floor, Pins, Range
 from connect_core.work import Outcome
+from tests import warm
 from tests.contract.ledger.samples import receipt
 from tests.unit.cli.conftest import Typed, Waybill
 
@@ -153,9 +153,9 @@ def asked(applied: Path) -> Callable[..., Typed]:
 
     def typed(answer: str, *words: str, meanwhile: Callable[[], object] = lambda: None) -> Typed:
         ours, theirs = pty.openpty()
-        command = [sys.executable, "-c", "from connect_core.cli.app import app; app()", *words]
-        with subprocess.Popen(
-            command, cwd=applied, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        pipe = subprocess.PIPE
+        with warm.session().popen(
+            ["waybill", *words], cwd=applied, stdin=theirs, stdout=pipe, stderr=pipe, text=True
         ) as running:
             assert running.stdout
             assert running.stderr
