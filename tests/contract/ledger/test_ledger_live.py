@@ -128,7 +128,7 @@ def test_an_open_one_is_taken_back_without_a_trace(worker: Worker) -> None:
     worker.ledger.withdraw([worker.lease], [opened.id])
     assert worker.open_ids() == []
     assert worker.ledger.receipts(worker.uid) == []
-    with pytest.raises(DataError, match="is not open"):
+    with pytest.raises(DataError, match="is no longer open"):
         worker.ledger.withdraw([worker.lease], [opened.id])
     worker.plan(planned(Q0, 0, OPEN_END))
 
