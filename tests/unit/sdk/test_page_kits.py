@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
+import importlib
 import io
 import json
 import sqlite3
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from connect_core import systems
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.written import Written
 from connect_core.sdk.kits.keyed import STORED
@@ -25,7 +26,6 @@ from connect_core.sdk.testing.driving import records
 from connect_core.sdk.testing.kits import KeyedContract, SimpleContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.sinks import SimpleCase
-from connect_core.systems import SYSTEMS
 from tests.pages import DOCS, FOR_AUTHORS, blocks, module_of
 
 EXAMPLES = DOCS.parent / "examples"
@@ -37,13 +37,8 @@ ANY_BYTES = [b"a\nb", None, b"", b"\xff\xfe", b"\xfe\xff"]
 SPOOL, JOURNAL, FOLDER, LATEST = map(module_of, ("spool", "journal", "folder", "latest"))
 
 
-def _example(name: str) -> Any:
-    path = EXAMPLES / name / f"waybill_{name}.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _decoded(line: str | None) -> bytes | None:
+    return None if line is None else base64.b64decode(line)
 
 
 class SpoolCase(SimpleCase):
@@ -55,10 +50,10 @@ class SpoolCase(SimpleCase):
     def sink(self) -> Sink:
         return SPOOL.PLUGIN.open_sink(SPOOL.Options(folder=self.folder), None)  # type: ignore[no-any-return]
 
-    def content(self, behind: int = 0) -> list[bytes]:
+    def content(self, behind: int = 0) -> list[Any]:
         files = sorted(self.folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
         lines = [json.loads(line) for path in files for line in path.read_text().splitlines()]
-        return [line and base64.b64decode(line) for line in lines][behind:]
+        return [_decoded(line) for line in lines][behind:]
 
 
 class JournalCase(SimpleCase):
@@ -177,8 +172,11 @@ def test_the_rows_of_the_page_are_stored_by_key_and_promise_what_their_kit_does(
     assert LATEST.PLUGIN.guarantee("sink", {}) == LATEST.Latest.guarantee
 
 
-def test_the_table_of_the_examples_keeps_bytes_keys_and_headers(tmp_path: Path) -> None:
-    module = _example("sqlite")
+def test_the_table_of_the_examples_keeps_bytes_keys_and_headers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES / "sqlite")
+    module = importlib.import_module("waybill_sqlite")
     sink = module.Table(module.Options(path=tmp_path / "t.db", table="t"))
     sink.prepare()
     rows = [Record(value) for value in ANY_BYTES] + [Record(b"v", "k", (("a", "1"), ("b", "\u00fc")))]
@@ -194,7 +192,8 @@ def test_the_table_of_the_examples_keeps_bytes_keys_and_headers(tmp_path: Path) 
 
 
 def test_the_webhook_of_the_examples_posts_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = _example("webhook")
+    monkeypatch.syspath_prepend(EXAMPLES / "webhook")
+    module = importlib.import_module("waybill_webhook")
     posted: list[Any] = []
 
     def post(request: Any, timeout: float) -> io.BytesIO:
@@ -203,17 +202,18 @@ def test_the_webhook_of_the_examples_posts_bytes(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(module.urllib.request, "urlopen", post)
     module.Webhook(module.Options(url="http://localhost/")).write(records(ANY_BYTES))
-    assert [value and base64.b64decode(value) for value in posted] == ANY_BYTES
+    assert [_decoded(value) for value in posted] == ANY_BYTES
 
 
 def _faults_and_options(monkeypatch: pytest.MonkeyPatch, folder: Path, given: dict[str, str]) -> tuple[list[str], Any]:
     """What `check` finds in these options of the model under "Paths and secrets", and what it stores."""
     (code,) = (block for block in blocks("write-a-sink.md") if "SPOOL_PASSWORD" in block)
     module = ModuleType("secrets_of_the_page")
-    exec("from pathlib import Path\nfrom pydantic import BaseModel, Field\n" + code, module.__dict__)
-    monkeypatch.setitem(SYSTEMS, "kept", Plugin("kept", "Kept", sink_options=module.Options))
+    imports = "from pathlib import Path\nfrom pydantic import BaseModel, Field\n"
+    exec(compile(imports + code, "page: secrets", "exec", dont_inherit=True), module.__dict__)
+    monkeypatch.setattr(systems, "SYSTEMS", {"kept": Plugin("kept", "Kept", sink_options=module.Options)})
     end = read_end("sink", "kept", given, Surroundings(None, (folder,)), {}, Written({}, "a test"))
-    return [fault.text for fault in end.faults], end.own
+    return list(map(str, end.faults)), end.own
 
 
 def test_a_secret_of_the_page_is_refused_in_plain_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
