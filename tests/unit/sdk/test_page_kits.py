@@ -35,6 +35,7 @@ _CHECKED = f"(at INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT, value BLOB {_CHEC
 ANY_BYTES = [b"a\nb", None, b"", b"\xff\xfe", b"\xfe\xff"]
 
 SPOOL, JOURNAL, FOLDER, LATEST = map(module_of, ("spool", "journal", "folder", "latest"))
+JOURNAL.PAGE = 7
 
 
 def _decoded(line: str | None) -> bytes | None:
