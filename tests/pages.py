@@ -1,29 +1,29 @@
-"""The code that stands on the pages for authors."""
+"""Runs the worked example of a page: its document is written to a file, then its commands are typed."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+
+from tests.site import Site
 
 DOCS = Path(__file__).parents[1] / "docs"
-FOR_AUTHORS = ("write-a-sink.md", "write-a-source.md")
+_USUAL_PORT = r"\b1883\b"
 
 
-def blocks(page: str, language: str = "python") -> list[str]:
-    """In the order of the page."""
-    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
-
-
-def code_of(plugin: str) -> str:
-    """The block with the plug-in of this name."""
-    every = [block for page in FOR_AUTHORS for block in blocks(page)]
-    (code,) = (block for block in every if re.search(rf'Plugin\(\s*"{plugin}"', block))
-    return code
-
-
-def module_of(plugin: str) -> Any:
-    module = ModuleType(plugin)
-    exec(compile(code_of(plugin), f"page: {plugin}", "exec", dont_inherit=True), module.__dict__)
-    return module
+def example_done(page: str, site: Site, document: str, mqtt_port: int) -> str:
+    """What the commands of `page` have printed, in the folder of the site. Its first document goes to the file
+    `document`; the usual port of MQTT stands for `mqtt_port`."""
+    text = re.sub(_USUAL_PORT, str(mqtt_port), (DOCS / page).read_text())
+    first, *_ = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    [script] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    (site.folder / document).write_text(first)
+    environment = site.environment()
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    done = subprocess.run(command, cwd=site.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.pages import code_of
+from tests.page_code import code_of
 from tests.site import Site
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

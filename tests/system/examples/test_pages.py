@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import blocks, code_of
+from tests.page_code import blocks, code_of
 
 OF_A_SOURCE = "{{version: 1, name: {name}, source: {{{name}: {{{options}}}}}, sink: {{file: {{path: out.txt}}}}}}\n"
 

@@ -26,7 +26,7 @@ from connect_core.sdk.testing.driving import records
 from connect_core.sdk.testing.kits import KeyedContract, SimpleContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.sinks import SimpleCase
-from tests.pages import DOCS, FOR_AUTHORS, blocks, module_of
+from tests.page_code import DOCS, FOR_AUTHORS, blocks, module_of
 
 EXAMPLES = DOCS.parent / "examples"
 REFUSED = b"refused"

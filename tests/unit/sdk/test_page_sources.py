@@ -16,7 +16,7 @@ from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.testing.log_sources import LogSourceCase, LogSourceContract
 from connect_core.sdk.testing.received import ReceivedCase, ReceivedContract
 from connect_core.sdk.values import Json
-from tests.pages import blocks, module_of
+from tests.page_code import blocks, module_of
 
 EVENTS, TRAY = map(module_of, ("events", "tray"))
 
