@@ -5,7 +5,9 @@
 Only name and title are needed, and one of the two ends. Everything else has a default: what a plugin does not say, its
 system does not have, or nobody can ask it. A plugin is loaded with the options of its system and before any driver: its
 functions import what they need when they are called. Options are given to them as a document and its connection have
-them, checked and with absolute paths.
+them, checked. A field of a model with `json_schema_extra={"kind": "path"}` holds a path: `apply` makes it absolute, and
+it must be under the configured roots. Other fields stay as they are written. One that is named as a secret (`password`,
+`api_token` …) must be a reference in a document.
 """
 
 from __future__ import annotations

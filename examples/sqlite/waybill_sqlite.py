@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -9,20 +10,24 @@ from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.kits.transactions import TransactionSink
 from connect_core.sdk.plugin import Plugin
+from connect_core.sdk.records import decode_headers
 
 MARKERS = "waybill_markers"
+COLUMNS = "(key TEXT, value BLOB, headers TEXT, stored_at TEXT)"
 
 
 class Options(BaseModel):
-    """Records go into the columns `key`, `value` and `stored_at` of a table, which is made if it is missing."""
+    """Records go into the columns `key`, `value` (their bytes), `headers` (a JSON object) and `stored_at` of a table,
+    which is made if it is missing. What a record lacks is NULL. Its topic and its tags are not kept, nor a header that
+    another one of the same name follows."""
 
-    path: Path
+    path: Path = Field(json_schema_extra={"kind": "path"})
     table: Annotated[str, StringConstraints(pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
     busy_s: float = 10
 
@@ -38,7 +43,7 @@ class Table(TransactionSink):
         with self.connect() as connection:
             connection.run("PRAGMA journal_mode = WAL")
             connection.run(f"CREATE TABLE IF NOT EXISTS {MARKERS} (name TEXT PRIMARY KEY, marker TEXT NOT NULL)")
-            connection.run(f"CREATE TABLE IF NOT EXISTS {self._options.table} (key TEXT, value TEXT, stored_at TEXT)")
+            connection.run(f"CREATE TABLE IF NOT EXISTS {self._options.table} {COLUMNS}")
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -63,12 +68,14 @@ class Connection:
         return row[0] if row else None
 
     def write(self, records: pa.RecordBatch) -> None:
-        keys, values, times = (records.column(name).to_pylist() for name in ("key", "value", "timestamp"))
-        texts = [value.decode(errors="replace") if value is not None else None for value in values]
+        keys, values, headers, times = (
+            records.column(name).to_pylist() for name in ("key", "value", "headers", "timestamp")
+        )
+        rows = zip(keys, values, map(as_json, headers), [time and str(time) for time in times], strict=True)
         try:
             with reached(self._where):
-                rows = zip(keys, texts, [str(time) if time else None for time in times], strict=True)
-                self._database.executemany(f"INSERT INTO {self._table} VALUES (?, ?, ?)", rows)
+                into = f"INSERT INTO {self._table} (key, value, headers, stored_at) VALUES (?, ?, ?, ?)"
+                self._database.executemany(into, rows)
         except sqlite3.IntegrityError as error:
             raise RowsRefused(error.sqlite_errorname, "The table's constraints forbid this row") from None
 
@@ -83,6 +90,10 @@ class Connection:
     def rollback(self) -> None:
         if self._database.in_transaction:
             self.run("ROLLBACK")
+
+
+def as_json(headers: bytes | None) -> str | None:
+    return json.dumps(decode_headers(headers)) if headers else None
 
 
 @contextmanager

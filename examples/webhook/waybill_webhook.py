@@ -1,7 +1,13 @@
-"""A sink that posts records to an address: a simple one, at least once."""
+"""A sink that posts records to an address: a simple one, at least once.
+
+    POST URL   [VALUE, …]     each VALUE in base64, or null where a record has none
+
+Only values are posted: no keys, no headers.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import urllib.error
 import urllib.request
@@ -31,7 +37,7 @@ class Webhook(SimpleSink):
         yield self
 
     def write(self, records: pa.RecordBatch) -> None:
-        values = [(value or b"").decode(errors="replace") for value in records.column("value").to_pylist()]
+        values = [as_text(value) for value in records.column("value").to_pylist()]
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.target, json.dumps(values).encode(), headers)
         try:
@@ -40,6 +46,10 @@ class Webhook(SimpleSink):
             raise Refused(f"The address answered {error.code}", where=self.target) from None
         except OSError as error:
             raise Unreachable(f"The address does not answer: {error}", where=self.target) from None
+
+
+def as_text(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
 
 
 PLUGIN = Plugin(

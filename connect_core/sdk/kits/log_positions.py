@@ -43,6 +43,7 @@ class Logs(Protocol):
     """What the author of a `LogSource` writes; see there."""
 
     sparse: bool
+    first_offset: int
 
     def ends(self, log: str) -> Ends | None: ...
 
@@ -75,7 +76,7 @@ def bounds_of(logs: Logs, log: str, at: Position | None) -> Bounds:
     """What can be read of a log now. Every way to lose records becomes a gap."""
     ends = logs.ends(log)
     if ends is None:
-        return _deleted(at)
+        return _deleted(at, logs.first_offset)
     if at is None:
         return Bounds(0, ends.begin, ends.begin, ends.end, _marked(logs, log, ends.begin, ends))
     if why := _why_another(logs, log, at, ends):
@@ -133,13 +134,13 @@ def _origin(ends: Ends) -> str:
     return hashlib.blake2b(ends.name.encode(), digest_size=8).hexdigest() if ends.name else ""
 
 
-def _deleted(at: Position | None) -> Bounds:
+def _deleted(at: Position | None, first: int) -> Bounds:
     """A log that is not there. A gap from the position to an unknown end; an empty one where the log ended there when
-    it was read. Either way a log of that name that comes later begins anew."""
+    it was read. Either way a log of that name that comes later begins anew, at offset `first`."""
     if at is None:
-        return Bounds(0, 0, 0, 0, grows=False)
+        return Bounds(0, first, first, first, grows=False)
     if at.evidence.get(_ENDED):
-        return Bounds(at.incarnation, at.offset, 0, at.offset, at.evidence, grows=False)
+        return Bounds(at.incarnation, at.offset, first, at.offset, at.evidence, grows=False)
     end, why = (at.offset, "ended") if at.evidence.get(_AT_END) else (None, "deleted")
     gap = Gap(at.incarnation, at.offset, end, why)
-    return Bounds(at.incarnation + 1, 0, 0, 0, {_ENDED: True}, (gap,), grows=False)
+    return Bounds(at.incarnation + 1, first, first, first, {_ENDED: True}, (gap,), grows=False)

@@ -43,6 +43,9 @@ class LogSource(ABC):
     sparse = False
     """Whether offsets may hold no record though nothing was lost, as in a compacted log. They are counted as absent.
     Otherwise such an offset is a gap."""
+    first_offset = 0
+    """The offset of the first record of a new log. Where a log is made anew, records from here on are gone if it begins
+    later."""
     every_s = 1.0
     """The pause between two looks at logs in which nothing comes."""
 

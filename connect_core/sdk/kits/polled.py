@@ -61,11 +61,18 @@ class PolledSource(ABC):
     Guarantee: exactly once where the same checkpoint brings the same records again, in the same order, with new ones
     only behind them. Where it does not, a record may be taken for another one that was delivered: a source that cannot
     promise it is none for this kit.
+
+    A table with a growing column does not promise it by itself: a transaction may take number 3 and commit after
+    another one has committed number 4. A poll that has returned 4 never asks for 3 again, and nobody notices. Ask only
+    for rows that no running transaction can come before (docs/write-a-source.md, "A table with a growing column").
     """
 
     guarantee = Guarantee(
         "exactly once",
-        ("The same checkpoint brings the same records again, in the same order, and new ones only behind them.",),
+        (
+            "The same checkpoint brings the same records again, in the same order, and new ones only behind them.",
+            "In a table, no row becomes visible after one with a higher number was read.",
+        ),
     )
     every_s = 1.0
     """The pause after a poll that brought nothing, while a run stays in its window."""

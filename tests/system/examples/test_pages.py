@@ -13,12 +13,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.page_code import blocks, code_of
+
 OF_A_SOURCE = "{{version: 1, name: {name}, source: {{{name}: {{{options}}}}}, sink: {{file: {{path: out.txt}}}}}}\n"
-
-
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
 
 
 @pytest.fixture
@@ -33,7 +30,7 @@ def beside(tmp_path: Path) -> Path:
 
 def followed(folder: Path, commands: str) -> str:
     """What the commands of a page print. What they install is put beside them, not where the tests run from."""
-    commands = commands.replace("pip install", "pip install --quiet --target installed")
+    commands = commands.replace("pip install --no-deps", "pip install --quiet --target installed --no-deps")
     path = os.pathsep.join([str(folder / "installed"), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(
@@ -46,17 +43,17 @@ def followed(folder: Path, commands: str) -> str:
 def test_a_sink_is_written_in_ten_minutes(beside: Path) -> None:
     first, commands = blocks("write-a-sink.md", "bash")
     assert first == "mkdir -p mysink && cd mysink\n"
-    (beside / "waybill_spool.py").write_text(blocks("write-a-sink.md", "python")[0])
+    (beside / "waybill_spool.py").write_text(code_of("spool"))
     (beside / "pyproject.toml").write_text(blocks("write-a-sink.md", "toml")[0])
     told = followed(beside, commands)
-    assert "one\ntwo\n" in told
-    assert [path.read_text() for path in (beside / "spool").iterdir()] == ["one\ntwo\n"]
+    assert '"b25l"\n"dHdv"\n' in told
+    assert [path.read_text() for path in (beside / "spool").iterdir()] == ['"b25l"\n"dHdv"\n']
 
 
-def source_run(folder: Path, name: str, block: int, document: str) -> None:
-    """The source in this block of its page, installed under this name, moves what its document says."""
+def source_run(folder: Path, name: str, document: str) -> None:
+    """The source of this name on its page, installed, moves what its document says."""
     _, commands = blocks("write-a-sink.md", "bash")
-    (folder / f"waybill_{name}.py").write_text(blocks("write-a-source.md", "python")[block])
+    (folder / f"waybill_{name}.py").write_text(code_of(name))
     (folder / "pyproject.toml").write_text(blocks("write-a-sink.md", "toml")[0].replace("spool", name))
     own = re.sub(r"cat > copy.yaml <<'END'.*?END\n", "", commands, flags=re.DOTALL)
     own = own.replace("cat spool/*\n", "").replace("copy.yaml", f"{name}.yaml").replace(" copy", f" {name}")
@@ -66,7 +63,7 @@ def source_run(folder: Path, name: str, block: int, document: str) -> None:
 
 def test_a_source_is_written_in_ten_minutes(beside: Path) -> None:
     since = int(time.time()) // 60 - 250
-    source_run(beside, "ticks", 0, blocks("write-a-source.md", "yaml")[0].replace("29300000", str(since)))
+    source_run(beside, "ticks", blocks("write-a-source.md", "yaml")[0].replace("29300000", str(since)))
     minutes = (beside / "minutes.txt").read_text().splitlines()
     assert minutes[:250] == [f"minute {since + number}" for number in range(250)]
     assert len(minutes) in (250, 251)
@@ -79,7 +76,7 @@ def test_the_log_of_the_page_moves_a_table(beside: Path) -> None:
         database.executemany("INSERT INTO events (body) VALUES (?)", [(f"event {number}",) for number in range(1200)])
         database.execute("DELETE FROM events WHERE id <= 100")
         database.commit()
-    source_run(beside, "events", 1, OF_A_SOURCE.format(name="events", options=f"path: {path}"))
+    source_run(beside, "events", OF_A_SOURCE.format(name="events", options=f"path: {path}"))
     assert (beside / "out.txt").read_text().splitlines() == [f"event {number}" for number in range(100, 1200)]
 
 
@@ -88,6 +85,6 @@ def test_the_queue_of_the_page_empties_a_folder(beside: Path) -> None:
     tray.mkdir()
     for number in range(25):
         (tray / f"{number:03}.txt").write_text(f"message {number}")
-    source_run(beside, "tray", 2, OF_A_SOURCE.format(name="tray", options=f"folder: {tray}"))
+    source_run(beside, "tray", OF_A_SOURCE.format(name="tray", options=f"folder: {tray}"))
     assert (beside / "out.txt").read_text().splitlines() == [f"message {number}" for number in range(25)]
     assert list(tray.iterdir()) == []

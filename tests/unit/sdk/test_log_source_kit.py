@@ -107,6 +107,29 @@ def test_a_server_that_gives_no_name_any_more_is_believed() -> None:
     assert follower.gaps == []
 
 
+class FromOne(MemorySourceLog):
+    """Its first record has offset 1, as in a table that numbers its rows."""
+
+    first_offset = 1
+
+
+@pytest.mark.parametrize(("expired", "gap"), [(0, []), (3, [(1, 4, "expired")])])
+def test_a_log_that_was_read_deleted_and_made_anew_begins_at_its_first_offset(
+    expired: int, gap: list[tuple[int, int, str]]
+) -> None:
+    log = server(begin=1, end=1)
+    follower = Follower(FromOne(log))
+    assert follower.run() == VALUES
+    log.remove()
+    assert [one.loses for one in follower.tell()] == [False]
+    log.renew()
+    log.begin = log.end = 1
+    log.append(VALUES)
+    log.expire(expired)
+    assert follower.run() == VALUES[expired:]
+    assert [(one.begin, one.end, one.reason) for one in follower.gaps] == gap
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -1,0 +1,29 @@
+"""The code that stands on the pages for authors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+FOR_AUTHORS = ("write-a-sink.md", "write-a-source.md")
+
+
+def blocks(page: str, language: str = "python") -> list[str]:
+    """In the order of the page."""
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+
+
+def code_of(plugin: str) -> str:
+    """The block with the plug-in of this name."""
+    every = [block for page in FOR_AUTHORS for block in blocks(page)]
+    (code,) = (block for block in every if re.search(rf'Plugin\(\s*"{plugin}"', block))
+    return code
+
+
+def module_of(plugin: str) -> Any:
+    module = ModuleType(plugin)
+    exec(compile(code_of(plugin), f"page: {plugin}", "exec", dont_inherit=True), module.__dict__)
+    return module
