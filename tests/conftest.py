@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from connect_core import masking
+
 pytest_plugins = (
     "tests.stages",
     "tests.servers",
@@ -32,6 +34,12 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ledger") / "ledger.db"
     upgrade(f"sqlite:///{path}")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process remembers for its life what references stood for; each test is one of its own."""
+    monkeypatch.setattr(masking, "_known", masking._Known())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 
 from connect_core.errors import EngineFailed
+from connect_core.masking import mask_secrets
 
 _LARGEST_BYTES = 8 * 1024 * 1024
 
@@ -30,7 +31,7 @@ def kept(error: EngineFailed, text: str, log: Path | None) -> EngineFailed:
     if log is None:
         return error
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    entry = f"{now} pid {os.getpid()}: {error.what} [{error.where}]\n{text}\n"
+    entry = f"{now} pid {os.getpid()}: {error.what} [{error.where}]\n{mask_secrets(text)}\n"
     with contextlib.suppress(OSError):
         _append(log, entry)
         step = f"{error.next_step}; " if error.next_step else ""
