@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import traceback
 from pathlib import Path
@@ -24,6 +25,24 @@ def log_of(home: Path) -> Path:
 
 def text_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
+
+
+def ended_by(signal_number: int, deadline_ns: int | None, now_ns: int) -> str:
+    """Who may have killed a lane's process with this signal, noticed now, as the end of a sentence. `deadline_ns` is
+    None for a process that has none."""
+    if signal_number != signal.SIGKILL:
+        return ""
+    if deadline_ns is None:
+        return ", by the system (out of memory?) or by a person"
+    late_s = (now_ns - deadline_ns) / 1e9
+    if late_s < 0:
+        return (
+            f", {-late_s:.0f} s before its deadline: not by Waybill, but by the system (out of memory?) or by a person"
+        )
+    return (
+        ": its deadline has passed, at which Waybill kills what still runs, so that something in it took too long."
+        " If it was killed before that, it was by the system (out of memory?) or by a person"
+    )
 
 
 def kept(error: EngineFailed, text: str, log: Path | None) -> EngineFailed:
