@@ -9,38 +9,38 @@ from connect_core.errors import ContractBroken
 from connect_core.sdk.values import Json
 
 
-def must_be(kind: type, given: object, method: str) -> None:
-    """Raises ContractBroken unless `method` has given a value of this kind."""
+def method_of(author: object, name: str) -> str:
+    """For errors: the class of the author's object and the name of its method."""
+    return f"{type(author).__name__}.{name}"
+
+
+def must_be(kind: type, given: object, what: str) -> None:
+    """Raises ContractBroken unless `given` is of this kind. `what` names it: "The answer of Pages.poll"."""
     if not isinstance(given, kind):
-        raise broken(method, f"gave {_named(given)}, and must give {_a(kind)}")
+        raise broken(f"{what} must be {_a(kind)}, and is {'None' if given is None else _a(type(given))}")
 
 
-def must_be_json(given: Json, method: str, what: str) -> None:
-    """Raises ContractBroken unless `what` of a value that `method` gave is a dictionary of what JSON has."""
-    must_be(dict, given, f"{what} of {method}")
+def must_be_json(given: Json, what: str) -> None:
+    """Raises ContractBroken unless `given` is a dictionary of what JSON has."""
+    must_be(dict, given, what)
     try:
         json.dumps(given, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise broken(method, f"gave a {what} that cannot be stored as JSON ({error})") from None
+        raise broken(f"{what} cannot be stored as JSON ({error})") from None
 
 
-def must_be_each(kind: type, given: Sequence[object], wanted: Sized, method: str) -> None:
-    """Raises ContractBroken unless `method` has given one value of this kind for each of `wanted`."""
-    must_be(Sequence, given, method)
-    if len(given) != len(wanted):
-        raise broken(method, f"gave {len(given)} values for {len(wanted)} rows, and must give one each")
+def must_be_each(kind: type, given: Sequence[object], rows: Sized, what: str) -> None:
+    """Raises ContractBroken unless `given` has one value of this kind for each of the rows."""
+    must_be(Sequence, given, what)
+    if len(given) != len(rows):
+        raise broken(f"{what} must have one value for each of {len(rows)} rows, and has {len(given)}")
     for one in given:
-        must_be(kind, one, f"each value of {method}")
+        must_be(kind, one, f"Each value of {what[0].lower()}{what[1:]}")
 
 
-def broken(method: str, what: str) -> ContractBroken:
-    """`method` is the class and the name of the author's method."""
-    return ContractBroken(f"{method} {what}", next_step="Its package must be corrected: its authors can mend this")
-
-
-def _named(given: object) -> str:
-    return "None" if given is None else _a(type(given))
+def broken(what: str) -> ContractBroken:
+    return ContractBroken(what, next_step="The system's package is to be corrected: its authors can mend this")
 
 
 def _a(kind: type) -> str:
-    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    return f"{'an' if kind.__name__[0] in 'AEIOUaeiou' else 'a'} {kind.__name__}"

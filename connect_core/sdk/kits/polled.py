@@ -18,7 +18,7 @@ from xxhash import xxh3_64
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, OffsetGone, Retriable, WaybillError
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.kits.contract import broken, must_be, must_be_json
+from connect_core.sdk.kits.contract import broken, method_of, must_be, must_be_json
 from connect_core.sdk.records import Partition, Record, record_batch, value_lengths
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
@@ -201,15 +201,15 @@ class PolledSource(ABC):
 
     def _polled(self, name: str, checkpoint: Json) -> Polled:
         """One poll. A checkpoint that does not move while records come would bring them again for ever."""
-        polled, method = self.poll(name, checkpoint), f"{type(self).__name__}.poll"
-        must_be(Polled, polled, method)
-        must_be(Sequence, polled.records, f"records of {method}")
-        must_be_json(polled.checkpoint, method, "checkpoint")
+        polled, method = self.poll(name, checkpoint), method_of(self, "poll")
+        must_be(Polled, polled, f"The answer of {method}")
+        must_be(Sequence, polled.records, f"What has the records of {method}")
+        must_be_json(polled.checkpoint, f"The checkpoint of {method}")
         if polled.records and polled.checkpoint == checkpoint:
-            what = (
-                f"gave {len(polled.records)} records with the checkpoint that it was asked with: they would come again"
+            raise broken(
+                f"The checkpoint of {method} must move, and {len(polled.records)} records came with the one that it was"
+                " asked with: they would come again and again"
             )
-            raise broken(method, what)
         return polled
 
 

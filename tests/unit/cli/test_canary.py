@@ -93,9 +93,9 @@ def test_a_probe_may_say_what_it_likes(typed: Typed, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("says", "words"),
     [
-        ("poll gives None", "Source.poll gave None, and must give a Polled"),
-        ("checkpoint is no JSON", "Source.poll gave a checkpoint that cannot be stored as JSON"),
-        ("checkpoint stays", "Source.poll gave 10 records with the checkpoint that it was asked with"),
+        ("poll gives None", "The answer of Source.poll must be a Polled, and is None"),
+        ("checkpoint is no JSON", "The checkpoint of Source.poll cannot be stored as JSON"),
+        ("checkpoint stays", "The checkpoint of Source.poll must move, and 10 records came"),
     ],
 )
 def test_what_an_author_must_not_return_is_told_by_its_method(
