@@ -220,7 +220,7 @@ class Failure:
 
 def _to_mend(origin: Origin) -> str:
     if origin.system:
-        return f"The package {origin.package} brings system {origin.system}: its authors can mend this"
+        return f"The package {origin.package} brings system {origin.system}: its authors can correct this"
     return "This is a defect: report it with this place"
 
 

@@ -28,7 +28,7 @@ def test_a_package_is_told_with_the_place_in_it() -> None:
     failure = Failure.of(error)
     assert failure.words == (
         "Unexpected error: ZeroDivisionError: division by zero [system lake, tenant/deep/sink.py:2]."
-        " The package tenant brings system lake: its authors can mend this"
+        " The package tenant brings system lake: its authors can correct this"
     )
     assert "lake" in Failure.unexpected(error, "reading", "partition p").next_step
 

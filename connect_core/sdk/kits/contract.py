@@ -39,7 +39,7 @@ def must_be_each(kind: type, given: Sequence[object], rows: Sized, what: str) ->
 
 
 def broken(what: str) -> ContractBroken:
-    return ContractBroken(what, next_step="The system's package is to be corrected: its authors can mend this")
+    return ContractBroken(what, next_step="The package that brings this system must be corrected")
 
 
 def _a(kind: type) -> str:

@@ -56,13 +56,13 @@ def test_the_button_leads_to_the_host_that_one_is_at(base: str, path: str, monke
     assert link == f"{path}/waybill/receipts?dag_id=replicate.orders&run_id=manual__1+%2B00%3A00"
 
 
-@pytest.mark.parametrize(("error", "code"), [(Unreachable("401 for kanarien"), 3), (ValueError("kanarien"), 1)])
-def test_the_log_of_a_task_has_no_secret(error: Exception, code: int) -> None:
+@pytest.mark.parametrize(("kind", "code"), [(Unreachable, 3), (ValueError, 1)])
+def test_the_log_of_a_task_has_no_secret(kind: type[Exception], code: int) -> None:
     """An error that nobody expected is tried again, as Airflow does with any other exception."""
     masking.remember("kanarien", secret=True)
     log: list[str] = []
     with pytest.raises(SystemExit) as ended, told(log.append):
-        raise error
+        raise kind("401 for kanarien")
     assert ended.value.code == code
     assert "***" in log[-1]
     assert "kanarien" not in "".join(log)

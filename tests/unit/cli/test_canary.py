@@ -112,5 +112,5 @@ def test_an_unexpected_error_in_a_package_is_its_own(typed: Typed, tmp_path: Pat
     ended, told = typed("run", "c", "--engine", "inline")
     assert ended == code, told
     assert "system canary, waybill_canary.py:" in told
-    assert "The package waybill_canary brings system canary: its authors can mend this" in told
+    assert "The package waybill_canary brings system canary: its authors can correct this" in told
     assert "report it" not in told
