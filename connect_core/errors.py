@@ -1,7 +1,7 @@
 """The error tree: one class for each way to recover.
 
 Every message says what happened, where (connector, partition, offset, field) and what to do next. No secret and no
-payload ever goes into one.
+payload ever goes into one: what references stand for is masked when an error is made (`masking`).
 
     WaybillError
     ├── Retriable            1  the same thing may work when it is tried again
@@ -20,20 +20,20 @@ payload ever goes into one.
     │   └── TooManyRejects      more records were rejected than the document tolerates
     └── Fatal                6  it failed for good
         ├── Refused             a server said no (permission, illegal name)
-        └── VersionMismatch     two parts that must be of one version are not
+        ├── VersionMismatch     two parts that must be of one version are not
+        └── ContractBroken      the code of a system does not do what the SDK asks of it: its package is to be mended
 
 The number is the exit code of the `waybill` command.
 """
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-_ROOT = Path(__file__).parents[1]
+from connect_core.masking import mask_secrets
+from connect_core.origin import Origin, origin_of
 
 
 class WaybillError(Exception):
@@ -42,10 +42,8 @@ class WaybillError(Exception):
     exit_code: ClassVar[int] = 6
 
     def __init__(self, what: str, *, where: str = "", next_step: str = "") -> None:
-        super().__init__(what, where, next_step)
-        self.what = what
-        self.where = where
-        self.next_step = next_step
+        self.what, self.where, self.next_step = (mask_secrets(str(text)) for text in (what, where, next_step))
+        super().__init__(self.what, self.where, self.next_step)
         self.aside: Mapping[str, Failure] = {}
         """By key, the partitions that stopped while everything else was moved to its end: the reasons of this error.
         Not carried over process borders."""
@@ -129,12 +127,19 @@ class VersionMismatch(Fatal):
     pass
 
 
+class ContractBroken(Fatal):
+    pass
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing wrong with a document: the dotted `path` of the field and what is wrong with it."""
 
     path: str
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", mask_secrets(self.message))
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -173,12 +178,19 @@ class Failure:
     next_step: str = ""
     family: str = "Retriable"
 
+    def __post_init__(self) -> None:
+        for name in ("what", "where", "next_step"):
+            object.__setattr__(self, name, mask_secrets(str(getattr(self, name))))
+
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         if isinstance(error, WaybillError):
             family = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == __name__)
             return cls(type(error).__name__, error.what, error.where, error.next_step, family)
-        return cls(type(error).__name__, str(error) or repr(error))
+        kind, said, origin = type(error).__name__, str(error) or repr(error), origin_of(error)
+        if not origin.system:
+            return cls(kind, said)
+        return cls(kind, said, f"system {origin.system}, {origin.place}", _to_mend(origin))
 
     @classmethod
     def unexpected(cls, error: Exception, doing: str, where: str = "") -> Failure:
@@ -186,8 +198,17 @@ class Failure:
         may quote the record."""
         if isinstance(error, WaybillError):
             return cls.of(error)
-        advice = "This is a defect: report it with this place"
-        return cls(type(error).__name__, f"an unexpected error in {doing}, at {_place(error)}", where, advice)
+        origin = origin_of(error)
+        what = f"an unexpected error in {doing}, at {origin.place}"
+        return cls(type(error).__name__, what, where, _to_mend(origin))
+
+    @property
+    def words(self) -> str:
+        """Of an error that is none of this tree, and that nobody has caught: what the last line of a command says."""
+        told = f"{self.kind}: {self.what}"
+        if not self.next_step:
+            return f"Unexpected error, please report it: {told}"
+        return f"Unexpected error: {told} [{self.where}]. {self.next_step}"
 
     def as_error(self) -> WaybillError:
         """The error again, as its family. A class that is not of this tree is `Retriable`: nobody knows better."""
@@ -197,14 +218,10 @@ class Failure:
         return kind(what, where=self.where, next_step=self.next_step)
 
 
-def _place(error: Exception) -> str:
-    """File and line of the innermost frame of this code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT / "connect_core")]
-    for frame in reversed(ours or frames):
-        path = Path(frame.filename)
-        return f"{path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name}:{frame.lineno}"
-    return "an unknown place"
+def _to_mend(origin: Origin) -> str:
+    if origin.system:
+        return f"The package {origin.package} brings system {origin.system}: its authors can correct this"
+    return "This is a defect: report it with this place"
 
 
 def _tree(root: type[WaybillError]) -> dict[str, type[WaybillError]]:

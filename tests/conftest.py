@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A sixth of what the imports below take would go into looking for garbage that is not there. Until all is collected.
+from connect_core import masking
+
+# A sixth of what the imports take would go into looking for garbage that is not there. Until all is collected.
 gc.disable()
 
 pytest_plugins = (
@@ -48,6 +50,12 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process remembers for its life what references stood for; each test is one of its own."""
+    monkeypatch.setattr(masking, "_known", masking._Known())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

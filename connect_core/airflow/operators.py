@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,7 +18,8 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
 
 from connect_core.airflow.links import ReceiptsLink
-from connect_core.errors import Retriable, WaybillError
+from connect_core.errors import Failure, Retriable, WaybillError
+from connect_core.masking import mask_secrets
 from connect_core.orchestration import names
 from connect_core.service.processes import die_with
 
@@ -183,9 +185,14 @@ def die_with_the_supervisor() -> None:
 
 @contextmanager
 def told(log: Callable[[str], object]) -> Iterator[None]:
-    """An expected error becomes a line of the log and the exit code of its class."""
+    """An expected error becomes a line of the log and the exit code of its class; any other one its stack trace, and
+    the code of what may be tried again. Airflow would log it with what references stand for."""
     try:
         yield
     except WaybillError as error:
         log(str(error))
         sys.exit(error.exit_code)
+    except Exception as error:
+        log(mask_secrets("".join(traceback.format_exception(error))))
+        log(Failure.of(error).words)
+        sys.exit(Retriable.exit_code)

@@ -13,7 +13,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from connect_core.errors import ConfigError, WaybillError
+from connect_core.errors import ConfigError, Failure, WaybillError
+from connect_core.masking import mask_secrets
 
 UNEXPECTED = 6
 INTERRUPTED = 130
@@ -35,16 +36,9 @@ class Commands(TyperGroup):
             if type(error).__module__.startswith(("typer", "click")) or isinstance(error, BrokenPipeError):
                 raise
             code = UNEXPECTED
-            what = f"Unexpected error, please report it: {type(error).__name__}: {error}"
-            _tell(
-                ctx,
-                error,
-                {
-                    "kind": type(error).__name__,
-                    "what": what,
-                    "next_step": "Run the command with --debug for a stack trace",
-                },
-            )
+            failure = Failure.of(error)
+            advice = "Run the command with --debug for a stack trace"
+            _tell(ctx, error, {"kind": failure.kind, "what": failure.words, "next_step": advice})
         raise typer.Exit(code)
 
 
@@ -63,7 +57,7 @@ def _described(error: WaybillError) -> dict[str, Any]:
 def _tell(ctx: Any, error: BaseException, told: dict[str, Any]) -> None:
     chosen = ctx.find_root().params
     if chosen.get("debug"):
-        sys.stderr.write("".join(traceback.format_exception(error)))
+        sys.stderr.write(mask_secrets("".join(traceback.format_exception(error))))
     text = str(error) if isinstance(error, WaybillError) else f"{told['what']}. {told['next_step']}"
     sys.stderr.write(f"Error: {text}\n")
     if ctx.find_root().meta.get("json"):

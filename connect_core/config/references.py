@@ -1,8 +1,8 @@
 """References in option values: `${env:NAME}`, `${file:PATH#KEY}`, `${stack:FIELD}`, found, checked, resolved, masked.
 
 `env` and `file` are secrets and are resolved late, by whoever builds a source or a sink from its options (`reveal`, in
-the worker too); `stack` says where the local servers are and is resolved by the driver (`resolve_stack`). What a
-reference stands for never goes into a message, a log or the ledger.
+the worker too); `stack` says where the local servers are and is resolved by the driver (`resolve_stack`). What `env`
+and `file` stand for never goes into a message, a log or the ledger: `reveal` has it remembered, and `masking` masks it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from connect_core.errors import ConfigError
+from connect_core.masking import remember
 from connect_core.sdk.values import Json
 from connect_core.work import Side
 
@@ -25,6 +26,7 @@ _FORMS = {
     "file": re.compile(r"[^#]+(#.+)?", re.DOTALL),
     "stack": re.compile(r"[a-z_]+"),
 }
+_BEFORE_IT, _BEHIND_IT = re.compile(r"//[^/?#]*$"), re.compile(r"[^/?#]*@")
 STACK_FORMS = "${stack:name_servers} and ${stack:mqtt_port}"
 FORMS = f"${{env:NAME}}, ${{file:PATH#KEY}}, {STACK_FORMS}"
 
@@ -64,7 +66,14 @@ def reveal(options: Json) -> Json:
 
     Raises ConfigError when a variable is not set or a file has no such key.
     """
-    revealed: Json = _replaced(options, {"env": _environment, "file": _file})
+
+    def environment(name: str, secret: bool) -> str:
+        return _remembered(_environment(name), secret=secret or is_secret_name(name))
+
+    def file(reference: str, _: bool) -> str:
+        return _remembered(_file(reference), secret=True)
+
+    revealed: Json = _replaced(options, {"env": environment, "file": file})
     return revealed
 
 
@@ -75,23 +84,35 @@ def revealed(side: Side) -> Side:
 
 def resolve_stack(options: Json, lookup: Callable[[str], str]) -> Json:
     """The options with `stack` references replaced by what `lookup` says of a field."""
-    resolved: Json = _replaced(options, {"stack": lookup})
+    resolved: Json = _replaced(options, {"stack": lambda field, _: lookup(field)})
     return resolved
 
 
-def _replaced(value: Any, by_kind: Mapping[str, Callable[[str], str]]) -> Any:
+def _remembered(value: str, *, secret: bool) -> str:
+    remember(value, secret=secret)
+    return value
+
+
+def _replaced(value: Any, by_kind: Mapping[str, Callable[[str, bool], str]], name: str = "") -> Any:
+    """`by_kind` is called with what stands behind the kind, and whether the place is one of a secret."""
     if isinstance(value, dict):
-        return {key: _replaced(child, by_kind) for key, child in value.items()}
+        return {key: _replaced(child, by_kind, str(key)) for key, child in value.items()}
     if isinstance(value, list):
-        return [_replaced(child, by_kind) for child in value]
+        return [_replaced(child, by_kind, name) for child in value]
     if not isinstance(value, str):
         return value
 
     def one(found: re.Match[str]) -> str:
         kind, _, rest = found.group(1).partition(":")
-        return by_kind[kind](rest) if kind in by_kind else found.group()
+        secret = is_secret_name(name) or _signs_in(value, found)
+        return by_kind[kind](rest, secret) if kind in by_kind else found.group()
 
     return REFERENCE.sub(one, value)
+
+
+def _signs_in(text: str, found: re.Match[str]) -> bool:
+    """Whether the reference stands before the host of an address, as `https://user:${env:X}@host/`."""
+    return bool(_BEFORE_IT.search(text[: found.start()]) and _BEHIND_IT.match(text[found.end() :]))
 
 
 def _environment(name: str) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import traceback
 from pathlib import Path
 
 from connect_core.errors import EngineFailed
+from connect_core.masking import mask_secrets
 
 _LARGEST_BYTES = 8 * 1024 * 1024
 
@@ -25,12 +27,30 @@ def text_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
+def ended_by(signal_number: int, deadline_ns: int | None, now_ns: int) -> str:
+    """Who may have killed a lane's process with this signal, noticed now, as the end of a sentence. `deadline_ns` is
+    None for a process that has none."""
+    if signal_number != signal.SIGKILL:
+        return ""
+    if deadline_ns is None:
+        return ", by the system (out of memory?) or by a person"
+    late_s = (now_ns - deadline_ns) / 1e9
+    if late_s < 0:
+        return (
+            f", {-late_s:.0f} s before its deadline: not by Waybill, but by the system (out of memory?) or by a person"
+        )
+    return (
+        ": its deadline has passed, at which Waybill kills what still runs, so that something in it took too long."
+        " If it was killed before that, it was by the system (out of memory?) or by a person"
+    )
+
+
 def kept(error: EngineFailed, text: str, log: Path | None) -> EngineFailed:
     """The error, which names the file once `text` is in it; as it was where there is no file to write to."""
     if log is None:
         return error
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    entry = f"{now} pid {os.getpid()}: {error.what} [{error.where}]\n{text}\n"
+    entry = f"{now} pid {os.getpid()}: {error.what} [{error.where}]\n{mask_secrets(text)}\n"
     with contextlib.suppress(OSError):
         _append(log, entry)
         step = f"{error.next_step}; " if error.next_step else ""

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ import connect_core
 from connect_core.clock import now_ns
 from connect_core.engine import envelope
 from connect_core.engine.child import LENGTH_BYTES, READY
-from connect_core.engine.failures import kept
+from connect_core.engine.failures import ended_by, kept
 from connect_core.engine.naming import described
 from connect_core.errors import EngineFailed
 from connect_core.sdk.scan import ScanResult
@@ -95,7 +95,8 @@ class _Ready:
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         left_s = (max((lane.deadline_ns for lane in lanes), default=0) - now_ns()) / 1e9
-        answers = self.children.answers([envelope.request(lane) for lane in lanes], max(left_s, 0) + _LANE_GRACE_S)
+        requests, deadlines = [envelope.request(lane) for lane in lanes], [lane.deadline_ns for lane in lanes]
+        answers = self.children.answers(requests, max(left_s, 0) + _LANE_GRACE_S, deadlines)
         pairs = zip(lanes, answers, strict=True)
         return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
 
@@ -120,15 +121,15 @@ class _Child:
             self.line.sendall(request)
             self.line.shutdown(socket.SHUT_WR)
 
-    def check(self) -> None:
-        """Raises EngineFailed when it ended otherwise than well."""
+    def check(self, deadline_ns: int | None = None) -> None:
+        """Raises EngineFailed when it ended otherwise than well. `deadline_ns` is that of its lane."""
         status = self.process.wait()
         lines = self._printed()
         if lines:
             _log.debug("lane process %d:\n%s", self.process.pid, "\n".join(lines))
         if status != 0:
             error = EngineFailed(
-                f"A lane's process {_ending(status)}" + _told(lines),
+                f"A lane's process {_ending(status)}{ended_by(-status, deadline_ns, now_ns())}" + _told(lines),
                 where=f"pid {self.process.pid}",
                 next_step=_LOOKED_UP,
             )
@@ -181,20 +182,22 @@ class _Children:
                 )
             child.line.settimeout(None)
 
-    def answers(self, requests: Sequence[bytes], limit_s: float) -> list[bytes]:
+    def answers(
+        self, requests: Sequence[bytes], limit_s: float, deadlines: Sequence[int | None] = (None,)
+    ) -> list[bytes]:
         """One each, of as many processes. Raises EngineFailed as soon as one has not ended well, or when the limit is
-        over."""
+        over. `deadlines` are those at which they are killed."""
         until = time.monotonic() + limit_s
         asked = self.started[: len(requests)]
         for child, request in zip(asked, requests, strict=True):
             child.ask(request)
-        self._wait(asked, until)
+        self._wait(dict(zip(asked, deadlines, strict=True)), until)
         return [child.answer() for child in asked]
 
-    def _wait(self, asked: Sequence[_Child], until: float) -> None:
+    def _wait(self, asked: Mapping[_Child, int | None], until: float) -> None:
         """Returns when all have ended well; raises EngineFailed as soon as one has not, or at `until` (monotonic)."""
         poll = select.poll()
-        running = {child.exit: child for child in asked}
+        running = {child.exit: (child, deadline_ns) for child, deadline_ns in asked.items()}
         for descriptor in running:
             poll.register(descriptor, select.POLLIN)
         while running:
@@ -205,7 +208,8 @@ class _Children:
                 )
             for descriptor, _ in ended:
                 poll.unregister(descriptor)
-                running.pop(descriptor).check()
+                child, deadline_ns = running.pop(descriptor)
+                child.check(deadline_ns)
 
     def __enter__(self) -> _Children:
         return self

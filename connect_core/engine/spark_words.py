@@ -11,7 +11,8 @@ def by_words(text: str, where: str, mend: str) -> WaybillError | None:
     """`mend` is what to do when workers run something else than their driver."""
     if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
         return EngineFailed(
-            "A worker was killed or crashed while its lane was running",
+            "A worker was killed or crashed while its lane was running: by Waybill itself when the lane's deadline had"
+            " passed, or else by the system (out of memory?) or by a person",
             where=where,
             next_step="The next attempt checks the target for written records",
         )

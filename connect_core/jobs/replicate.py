@@ -31,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WaybillError as error:
         return _failed(given, error, f"Error: {error}", error.exit_code)
     except Exception as error:
-        words = f"Unexpected error, please report it: {type(error).__name__}: {error}"
-        return _failed(given, error, words, UNEXPECTED)
+        return _failed(given, error, Failure.of(error).words, UNEXPECTED)
     if given.result:
         submit.write_result(given.result, told)
     if not given.quiet:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from connect_core.clock import now_ns
 from connect_core.errors import Failure
+from connect_core.masking import mask_secrets
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import ScanResult
 
@@ -69,6 +70,9 @@ class Gap:
     end: int | None
     reason: str
     warns: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", mask_secrets(self.reason))
 
     @property
     def loses(self) -> bool:
@@ -247,6 +251,9 @@ class Reject:
     message: str
     original: bytes
     topic: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", mask_secrets(self.message))
 
 
 @dataclass(frozen=True)

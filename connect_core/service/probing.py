@@ -6,6 +6,7 @@ from pathlib import Path
 
 from connect_core.config import ConnectorDocument, load_settings, resolve, reveal
 from connect_core.errors import WaybillError
+from connect_core.masking import mask_secrets
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
 from connect_core.systems import SYSTEMS
@@ -34,4 +35,4 @@ def probe_side(role: Role, side: Side) -> list[Json]:
 
 
 def _seen(ok: bool, what: str) -> Json:
-    return {"ok": ok, "what": what}
+    return {"ok": ok, "what": mask_secrets(what)}

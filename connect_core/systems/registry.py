@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
+from connect_core.origin import know_package
 from connect_core.sdk.plugin import Plugin
 from connect_core.systems.file.plugin import PLUGIN as FILE
 from connect_core.systems.mqtt.plugin import PLUGIN as MQTT
@@ -19,10 +20,16 @@ ENTRY_POINTS = "waybill.systems"
 _OWN = (FILE, MQTT, ROCKETMQ)
 
 
+def _loaded(entry: EntryPoint) -> Plugin:
+    plugin: Plugin = entry.load()
+    know_package(entry.module, entry.name)
+    return plugin
+
+
 class _Registry(Mapping[str, Plugin]):
     @cached_property
     def _plugins(self) -> dict[str, Plugin]:
-        outside = {entry.name: entry.load() for entry in entry_points(group=ENTRY_POINTS)}
+        outside = {entry.name: _loaded(entry) for entry in entry_points(group=ENTRY_POINTS)}
         return {**outside, **{one.name: one for one in _OWN}}
 
     def __getitem__(self, name: str) -> Plugin:

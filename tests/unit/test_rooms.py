@@ -13,7 +13,7 @@ import pytest
 import connect_core
 
 ROOT = Path(connect_core.__file__).parent
-VOCABULARY = {"__version__", "errors", "clock", "sdk", "work", "version", "__init__"}
+VOCABULARY = {"__version__", "errors", "masking", "origin", "clock", "sdk", "work", "version", "__init__"}
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
     "pipeline": set(),
@@ -109,7 +109,10 @@ def test_a_system_knows_the_sdk_and_nothing_of_lanes_and_receipts() -> None:
         if where[0] == "sdk":
             ours = {name for name in imports if name.startswith("connect_core.")}
             assert all(
-                name.startswith(("connect_core.sdk", "connect_core.errors", "connect_core.clock")) for name in ours
+                name.startswith(
+                    ("connect_core.sdk", "connect_core.errors", "connect_core.masking", "connect_core.clock")
+                )
+                for name in ours
             )
 
 

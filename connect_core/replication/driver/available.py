@@ -40,6 +40,7 @@ def _bounds_from(task: TaskContext, asked: Mapping[Partition, Position | None]) 
         if there.chosen and not there.failure and _is_news(there, asked[one])
     }
     if first:
+        task.require_no_secret("source", "a position", first.values())
         task.ledger.keep_seen(task.held.leases, task.uid, task.stream, first)
         seen = task.source.available_offsets({**asked, **first})
     return {one: _with_doubt(task, there) if asked[one] is None else there for one, there in seen.items()}

@@ -13,6 +13,7 @@ from connect_core import clock, systems
 from connect_core.config import Settings, revealed
 from connect_core.errors import LeaseHeld
 from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
+from connect_core.masking import mask_secrets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.prepare import holder, resolved, times
 from connect_core.sdk.plugin import Role
@@ -49,7 +50,8 @@ def cleaned_up(
         ends = [_OPENED[end](revealed(sides[end]), opened) for end in ends_with_remote_state(connector)]
         opened.callback(_at_rest(ledger, settings, home, connector, say).release)
         known = ledger.positions(connector.uid, LIVE, list(ledger.partitions(connector.uid)))
-        yield [told for end in ends if isinstance(end, RemoteState) for told in end.delete_remote_state(known)]
+        told = [said for end in ends if isinstance(end, RemoteState) for said in end.delete_remote_state(known)]
+        yield list(map(mask_secrets, told))
 
 
 def _at_rest(

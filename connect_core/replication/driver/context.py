@@ -9,6 +9,7 @@ from typing import Protocol
 
 from connect_core.config import Resolved
 from connect_core.ledger import Connector, Ledger
+from connect_core.masking import mask_secrets
 from connect_core.planning import Assignment, Share
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.replication.driver.leases import LeaseTimes
@@ -30,10 +31,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunListener:
-    """Whom a run tells what it does: sentences, and numbers for a progress bar."""
+    """Whom a run tells what it does: sentences, without what references stand for, and numbers for a progress bar."""
 
     log: Callable[[str], None]
     progress: Callable[[Progress], None]
+
+    def __post_init__(self) -> None:
+        write = self.log
+        object.__setattr__(self, "log", lambda text: write(mask_secrets(text)))
 
 
 class Resolve(Protocol):

@@ -19,6 +19,7 @@ from connect_core.replication.driver.context import RunContext, shares_of
 from connect_core.replication.driver.leases import end_older_versions
 from connect_core.replication.driver.ledger_restore import recognise
 from connect_core.replication.driver.lifecycle import gravity, put_aside_error, to_be_told
+from connect_core.replication.driver.no_secrets import require_no_secret
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
 from connect_core.sdk.records import Partition
@@ -158,5 +159,7 @@ def _shared_out(context: RunContext) -> _Shared:
         while assignment is None:  # a file that another process has split meanwhile is not split again
             shares = ledger.partitions(uid)
             named = source.partitions(to_be_told(source, shares, ledger.partition_states(uid)))
+            where, who = f"connector {context.connector.name}", f"source {resolved.source.system}"
+            require_no_secret(where, who, "a partition", named)
             assignment = ledger.assign_beside(uid, named, resolved.tasks, resolved.assignment, shares)
     return _Shared(assignment, frozenset(named))

@@ -171,6 +171,7 @@ class TaskRun(TaskContext):
         ]
         inherited = self.ledger.open_ranges(self.uid, self.stream, list(self.slots))
         targets = {*self.sink.target_leases(self.task), *self.pinned_target_leases(inherited)}
+        self.require_no_secret("sink", "a target", targets)
         wanted += [LeaseRequest(target_lease_id(key)) for key in sorted(targets)]
         return acquire(
             self.ledger,
@@ -223,6 +224,7 @@ class TaskRun(TaskContext):
         """Partitions that have appeared since this run began, and are this task's, are its own from now on."""
         context, known = self.context, self.assignment.shares
         there = self.source.partitions(self.lifecycle.known())
+        self.require_no_secret("source", "a partition", there)
         self.lifecycle.names(there)
         if all(partition in known for partition in there):
             return

@@ -24,9 +24,11 @@ from connect_core.replication.driver.leases import HeldLeases
 from connect_core.replication.driver.ledger_batches import in_batches, to_settle
 from connect_core.replication.driver.ledger_restore import restored_at_work
 from connect_core.replication.driver.lifecycle import Lifecycle
+from connect_core.replication.driver.no_secrets import require_no_secret
 from connect_core.replication.driver.scan_cache import ScanCache
 from connect_core.replication.driver.set_aside import left, left_sentence, sentence, set_aside
 from connect_core.replication.driver.summary import TaskSummary
+from connect_core.sdk.plugin import Role
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Sink, Targets
 from connect_core.sdk.source import Source
@@ -82,6 +84,9 @@ class TaskContext:
         receipts = [outcome for outcome in outcomes if outcome.receipt]
         if not receipts:
             return
+        stored = [outcome.receipt for outcome in receipts if outcome.receipt]
+        self.require_no_secret("sink", "a target", ((one.where, one.floors) for one in stored))
+        self.require_no_secret("source", "a position", (one.evidence for one in stored))
         items = {item.id: item for item in pending}
         for some in to_settle(receipts, self.context.batch_ranges):
             with self.summary.timed("settle"):
@@ -89,7 +94,6 @@ class TaskContext:
             self.reached(Step.SETTLED)
             self._keep_in_mind(items, some)
         self.lifecycle.settled(items[one.range_id].range.partition for one in receipts if not one.failure)
-        stored = [outcome.receipt for outcome in receipts if outcome.receipt]
         for told in (*map(sentence, set_aside(stored)), *map(left_sentence, left(stored))):
             self.context.listener.log(told)
         self._tell_progress()
@@ -136,6 +140,8 @@ class TaskContext:
 
     def opened(self, ranges: Sequence[Range], floors: Mapping[Partition, Sequence[Floor]]) -> list[OpenRange]:
         """Commits the ranges as planned, with the floors that are given for their partitions, batch by batch."""
+        self.require_no_secret("sink", "a target", [*floors.values(), *(one.pins.target for one in ranges)])
+        self.require_no_secret("source", "a position", (one.evidence for one in ranges))
         self.held.renew()
         opened: list[OpenRange] = []
         for some in in_batches(ranges, self.context.batch_ranges):
@@ -254,6 +260,12 @@ class TaskContext:
         return self.resolved_for(pins).source == self.context.resolved.source
 
     # --------------------------------------------------------------------------------------------- for errors and steps
+
+    def require_no_secret(self, end: Role, what: str, given: Iterable[object]) -> None:
+        """Of what the source or the sink has given: see `no_secrets`."""
+        resolved = self.context.resolved
+        side = resolved.source if end == "source" else resolved.sink
+        require_no_secret(self.where(), f"{end} {side.system}", what, given)
 
     def where(self) -> str:
         """For errors."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from connect_core import clock
 from connect_core.errors import DataError, Retriable
 from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.kits.contract import method_of, must_be_each
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.records import Lineage, ordinals, value_lengths
 from connect_core.sdk.scan import ScanResult
@@ -123,12 +124,7 @@ class _Writer:
     def _put(self, records: pa.RecordBatch) -> list[int]:
         """The rows that are to be sent again."""
         answers = self._connection.put(self._ids(records), self._versions(records).tolist(), records)
-        if len(answers) != len(records):
-            raise Retriable(
-                f"The target has answered {len(answers)} of {len(records)} rows",
-                where=self._target,
-                next_step="The next attempt sends these rows again",
-            )
+        must_be_each(Answer, answers, records, f"The answer of {method_of(self._connection, 'put')}")
         stored = [row for row, answer in enumerate(answers) if answer.stored]
         self._rows += len(stored)
         self._bytes += int(value_lengths(records.column("value"))[stored].sum())

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from pyarrow import RecordBatch
 
 from connect_core import clock
+from connect_core.sdk.kits.contract import method_of, must_be
 
 _POLL_S = 0.005
 
@@ -67,6 +68,7 @@ def slices(connection: LogConnection, log: str, begin: int, end: int, deadline: 
     `clock.monotonic`."""
     while begin < end and clock.monotonic() < deadline:
         part = connection.read(log, begin, end)
+        must_be(LogSlice, part, f"The answer of {method_of(connection, 'read')}")
         if part.behind <= begin:
             clock.sleep(_POLL_S)
             continue

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import Retriable
+from connect_core.sdk.kits.contract import method_of, must_be
 from connect_core.sdk.kits.log_connection import LogConnection, StoredAt, slices
 from connect_core.sdk.kits.log_marks import Mark, MarkRecogniser, marks
 from connect_core.sdk.kits.log_standing import Anchor, check, rewound
@@ -108,6 +109,7 @@ class LogWriter:
             self._unknown = False
             self._append_in_halves(records, refusal, limit)
             return
+        must_be(StoredAt, place, f"The answer of {method_of(self._connection, 'append')}")
         self._count(place, each, records)
         self._unknown = False
 

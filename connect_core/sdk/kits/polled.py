@@ -18,6 +18,7 @@ from xxhash import xxh3_64
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, OffsetGone, Retriable, WaybillError
 from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.kits.contract import broken, method_of, must_be, must_be_json
 from connect_core.sdk.records import Partition, Record, record_batch, value_lengths
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
@@ -27,7 +28,8 @@ _AHEAD = 1_000
 
 
 class Polled(NamedTuple):
-    """What one poll brought, in order, and the checkpoint behind it. No records: there are none now."""
+    """What one poll brought, in order, and the checkpoint behind it, which JSON can hold, and which is another one
+    wherever there are records. No records: there are none now."""
 
     records: Sequence[Record]
     checkpoint: Json
@@ -194,7 +196,7 @@ class PolledSource(ABC):
         known = evidence if evidence and evidence["at"] <= begin else _evidence(0, {})
         at, checkpoint, passed = int(known["at"]), known["checkpoint"], _Passed(known, begin)
         while True:
-            polled = self.poll(partition.key, checkpoint)
+            polled = self._polled(partition.key, checkpoint)
             page = _Page(at, checkpoint, polled.records, polled.checkpoint)
             if at < begin:
                 passed.add(page)
@@ -204,6 +206,19 @@ class PolledSource(ABC):
                 self._pages[partition] = page
                 yield page
             at, checkpoint = page.end, page.next
+
+    def _polled(self, name: str, checkpoint: Json) -> Polled:
+        """One poll. A checkpoint that does not move while records come would bring them again for ever."""
+        polled, method = self.poll(name, checkpoint), method_of(self, "poll")
+        must_be(Polled, polled, f"The answer of {method}")
+        must_be(Sequence, polled.records, f"What has the records of {method}")
+        must_be_json(polled.checkpoint, f"The checkpoint of {method}")
+        if polled.records and polled.checkpoint == checkpoint:
+            raise broken(
+                f"The checkpoint of {method} must move, and {len(polled.records)} records came with the one that it was"
+                " asked with: they would come again and again"
+            )
+        return polled
 
 
 @dataclass(frozen=True)

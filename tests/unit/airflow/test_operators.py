@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from connect_core import masking
 from connect_core.airflow.dags import dags_of
 from connect_core.airflow.links import ReceiptsLink
-from connect_core.airflow.operators import attempt_from
+from connect_core.airflow.operators import attempt_from, told
+from connect_core.errors import Unreachable
 from connect_core.replication.backfill.request import Request
 from tests.unit.airflow.test_dags import connector
 
@@ -52,3 +54,15 @@ def test_the_button_leads_to_the_host_that_one_is_at(base: str, path: str, monke
     operator: Any = None
     link = ReceiptsLink().get_link(operator, ti_key=key)
     assert link == f"{path}/waybill/receipts?dag_id=replicate.orders&run_id=manual__1+%2B00%3A00"
+
+
+@pytest.mark.parametrize(("kind", "code"), [(Unreachable, 3), (ValueError, 1)])
+def test_the_log_of_a_task_has_no_secret(kind: type[Exception], code: int) -> None:
+    """An error that nobody expected is tried again, as Airflow does with any other exception."""
+    masking.remember("kanarien", secret=True)
+    log: list[str] = []
+    with pytest.raises(SystemExit) as ended, told(log.append):
+        raise kind("401 for kanarien")
+    assert ended.value.code == code
+    assert "***" in log[-1]
+    assert "kanarien" not in "".join(log)

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from connect_core.engine import engine
+from connect_core.engine.failures import ended_by
 from connect_core.engine.inline import InlineEngine
 from connect_core.engine.spark_checks import installed_version
 from connect_core.errors import ConfigError, EngineFailed, Retriable
@@ -93,7 +94,7 @@ def test_a_child_that_is_killed_ends_its_siblings_at_once(tmp_path: Path) -> Non
     notes = [tmp_path / "first", tmp_path / "second"]
     killer = subprocess.Popen([sys.executable, "-c", KILL_WHO_NOTES, str(notes[0]), str(notes[1])])
     started = time.monotonic()
-    with killer, pytest.raises(EngineFailed, match="killed by signal 9"):
+    with killer, pytest.raises(EngineFailed, match=r"killed by signal 9, \d+ s before its deadline: not by Waybill"):
         InlineEngine().execute([lane(tmp_path, index=i, seconds=15, note=note) for i, note in enumerate(notes)])
     assert time.monotonic() - started < 14
     assert not alive(pid_in(notes[1]))
@@ -112,10 +113,26 @@ os.kill(int(first.read_text()), 9)
 
 def test_a_lane_that_hears_no_signal_is_killed_at_its_deadline(tmp_path: Path) -> None:
     wanted = lane(tmp_path, act="deaf", seconds=30, left_s=4)
-    started = time.monotonic()
-    with pytest.raises(EngineFailed, match="killed by signal 9"):
-        InlineEngine().execute([wanted])
+    started, log = time.monotonic(), tmp_path / "failures.log"
+    with pytest.raises(EngineFailed, match="killed by signal 9: its deadline has passed"):
+        InlineEngine(log=log).execute([wanted])
     assert time.monotonic() - started < 10
+    assert "at which Waybill kills what still runs" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("number", "deadline_ns", "words"),
+    [
+        (9, 2 * 10**9, ", 1 s before its deadline: not by Waybill, but by the system"),
+        (9, 10**9, ": its deadline has passed, at which Waybill kills what still runs"),
+        (9, None, ", by the system"),
+        (11, 10**9, ""),
+    ],
+)
+def test_who_may_have_killed_a_process_is_told(number: int, deadline_ns: int | None, words: str) -> None:
+    told = ended_by(number, deadline_ns, now_ns=10**9)
+    assert told.startswith(words)
+    assert ("out of memory" in told) == (number == 9)
 
 
 def test_children_die_with_their_driver(tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""What the methods that authors write must return: a wrong value is told at once, by the name of its method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence, Sized
+
+from connect_core.errors import ContractBroken
+from connect_core.sdk.values import Json
+
+
+def method_of(author: object, name: str) -> str:
+    """For errors: the class of the author's object and the name of its method."""
+    return f"{type(author).__name__}.{name}"
+
+
+def must_be(kind: type, given: object, what: str) -> None:
+    """Raises ContractBroken unless `given` is of this kind. `what` names it: "The answer of Pages.poll"."""
+    if not isinstance(given, kind):
+        raise broken(f"{what} must be {_a(kind)}, and is {'None' if given is None else _a(type(given))}")
+
+
+def must_be_json(given: Json, what: str) -> None:
+    """Raises ContractBroken unless `given` is a dictionary of what JSON has."""
+    must_be(dict, given, what)
+    try:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise broken(f"{what} cannot be stored as JSON ({error})") from None
+
+
+def must_be_each(kind: type, given: Sequence[object], rows: Sized, what: str) -> None:
+    """Raises ContractBroken unless `given` has one value of this kind for each of the rows."""
+    must_be(Sequence, given, what)
+    if len(given) != len(rows):
+        raise broken(f"{what} must have one value for each of {len(rows)} rows, and has {len(given)}")
+    for one in given:
+        must_be(kind, one, f"Each value of {what[0].lower()}{what[1:]}")
+
+
+def broken(what: str) -> ContractBroken:
+    return ContractBroken(what, next_step="The package that brings this system must be corrected")
+
+
+def _a(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOUaeiou' else 'a'} {kind.__name__}"

@@ -1,0 +1,105 @@
+"""What references stood for is in no error, failure, fault, gap or reject, however it is quoted."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from connect_core import errors
+from connect_core.config import reveal
+from connect_core.engine.failures import kept
+from connect_core.errors import ConfigError, EngineFailed, Failure, Fault, WaybillError
+from connect_core.masking import mask_secrets, names_secret, remember
+from connect_core.sdk.values import Gap, Reject
+
+TOKEN = 'a/b "c" ä'
+
+
+def _all(root: type[WaybillError]) -> Iterator[type[WaybillError]]:
+    yield root
+    for child in root.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield from _all(child)
+
+
+@pytest.fixture
+def known() -> None:
+    remember(TOKEN, secret=True)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [TOKEN, quote(TOKEN), quote(TOKEN, safe=""), json.dumps(TOKEN), json.dumps(TOKEN, ensure_ascii=False), repr(TOKEN)],
+)
+@pytest.mark.usefixtures("known")
+def test_a_value_is_masked_as_it_stands_in_texts(form: str) -> None:
+    assert mask_secrets(f"<{form}>").strip("<>\"'") == "***"
+    assert names_secret(form)
+
+
+def test_the_longest_value_is_masked_first_and_short_ones_are_not() -> None:
+    for value in ("abcd", "abcdef", "abc"):
+        remember(value, secret=False)
+    assert mask_secrets("abcdef abcd abc") == "*** *** abc"
+    assert not names_secret("abcdef"), "it is masked, and no secret"
+
+
+@pytest.mark.parametrize("kind", list(_all(WaybillError)))
+@pytest.mark.usefixtures("known")
+def test_an_error_has_it_nowhere(kind: type[WaybillError]) -> None:
+    error = kind(f"401 for {TOKEN}", where=f"http://u:{quote(TOKEN)}@h/", next_step=f"look at {TOKEN!r}")
+    again: WaybillError = pickle.loads(pickle.dumps(error))
+    for one in (error, again, Failure.of(error).as_error()):
+        assert str(one) == "401 for *** [http://u:***@h/]. look at '***'"
+    assert "a/b" not in repr((error, vars(error), error.args, Failure.of(error)))
+
+
+@pytest.mark.usefixtures("known")
+def test_texts_of_a_plug_in_that_are_stored_have_it_nowhere() -> None:
+    fault = Fault("a", TOKEN)
+    given = [
+        Failure.of(ValueError(TOKEN)),
+        Failure("Any", TOKEN, TOKEN, TOKEN),
+        Gap(0, 0, 1, TOKEN),
+        Reject(0, 0, "write", "Bad", TOKEN, b""),
+        ConfigError("wrong", faults=(fault,)),
+    ]
+    assert "a/b" not in repr(given) + str(given[-1])
+
+
+@pytest.mark.usefixtures("known")
+def test_the_log_of_crashes_has_it_nowhere(tmp_path: Path) -> None:
+    kept(EngineFailed("it crashed"), f"ValueError: {TOKEN}", tmp_path / "log")
+    assert (tmp_path / "log").read_text().endswith("ValueError: ***\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "secret"),
+    [
+        ({"token": "${env:NAME}"}, True),
+        ({"list": [{"password": "x${env:NAME}"}]}, True),
+        ({"any": "${env:NAME_OF_A_TOKEN}"}, True),
+        ({"url": "https://me:${env:NAME}@host/path"}, True),
+        ({"url": "https://host/${env:NAME}@x"}, False),
+        ({"topic": "${env:NAME}"}, False),
+    ],
+)
+def test_what_is_resolved_is_masked_and_a_secret_where_its_place_says_so(
+    options: dict[str, object], secret: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAME", "the value")
+    monkeypatch.setenv("NAME_OF_A_TOKEN", "the value")
+    reveal(options)
+    assert mask_secrets("of the value") == "of ***"
+    assert names_secret("of the value") == secret
+
+
+def test_a_file_that_is_referred_to_holds_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "dsn").write_text("the value \n")
+    reveal({"dsn": f"${{file:{tmp_path}/dsn}}"})
+    assert names_secret("the value"), "also without the space behind it"
