@@ -23,7 +23,7 @@ from connect_core.sdk.testing.content import HEADERS, KEYS, VALUES, check_names
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
-from connect_core.sdk.testing.steps import Death, Steps, spread
+from connect_core.sdk.testing.steps import Death, Steps, leaving_files_open, spread
 from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 ROWS = 40
@@ -124,11 +124,13 @@ class KitContract(SinkContract):
             ledger.attempt(ROWS, settle_at=ROWS)
             assert in_order(self.there(target, before)) == numbers(ROWS)
 
+    @leaving_files_open
     def test_a_process_that_dies_between_any_two_steps_loses_nothing(self, target: KitCase) -> None:
         """Also within a method: after the rows are durable and before the marker is, or the other way round."""
         for at in spread(self._dies(target, 0), self.steps):
             self._dies(target, at)
 
+    @leaving_files_open
     @pytest.mark.parametrize("written", [False, True])
     def test_an_error_of_any_call_is_not_taken_for_success(self, target: KitCase, written: bool) -> None:
         """A commit that failed is none, and a look that failed has seen nothing."""

@@ -15,7 +15,7 @@ from connect_core.sdk.records import RECORD_SCHEMA
 from connect_core.sdk.source import Source
 from connect_core.sdk.testing import content
 from connect_core.sdk.testing.driving import Follower, limit, range_of
-from connect_core.sdk.testing.steps import Steps, spread
+from connect_core.sdk.testing.steps import Steps, leaving_files_open, spread
 from connect_core.sdk.values import OPEN_END, Position, Range, SourceBatch
 
 MANY = 2_500
@@ -89,6 +89,7 @@ class SourceContract:
         with pytest.raises(WaybillError):
             Follower(system.source(), {wanted.partition: None}).step()
 
+    @leaving_files_open
     def test_a_look_that_failed_is_not_taken_for_the_end(self, system: SourceCase, wanted: Range) -> None:
         """Whatever call of the author's code fails (`testing.steps`)."""
         for at in spread(self._looks(system, wanted, 0), self.steps):

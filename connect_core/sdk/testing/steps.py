@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from connect_core.sdk import kits
 from connect_core.sdk.sink import Sink
 
@@ -21,6 +23,11 @@ _KITS = next(iter(kits.__path__))
 _CALLS = ("call", "c_call")
 _LOCKS = type(threading.Lock()), type(threading.RLock())
 """Calls of these are no steps: a lock of the process dies with it."""
+
+leaving_files_open = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+"""For a test that interrupts a step between a call of `open` and the `with` that closes what it gave."""
 
 
 class Death(BaseException):

@@ -1,10 +1,11 @@
-"""The log and the folder with commits of the page "Write a sink" keep the contracts of their kits."""
+"""The systems of the page "Write a sink", and the example with transactions, keep the contracts of their kits."""
 
 from __future__ import annotations
 
 import json
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ import pytest
 
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.commits import CommitContract
+from connect_core.sdk.testing.kits import SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.sinks import SimpleCase
 
@@ -31,7 +33,17 @@ def _module(name: str) -> Any:
     return module
 
 
-JOURNAL, FOLDER = _module("journal"), _module("folder")
+def _example(name: str) -> Any:
+    """The module of a package under examples/."""
+    path = PAGE.parents[1] / "examples" / name / f"waybill_{name}.py"
+    module = ModuleType(f"waybill_{name}")
+    sys.modules[module.__name__] = module  # where pydantic looks for what an option's type means
+    exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+JOURNAL, FOLDER, SPOOL = _module("journal"), _module("folder"), _module("spool")
+SQLITE = _example("sqlite")
 
 
 class JournalCase(SimpleCase):
@@ -62,6 +74,8 @@ class JournalCase(SimpleCase):
 
 class FolderCase(SimpleCase):
     refused = b"two\nlines"
+    unkept = frozenset({"null", "every byte", "line feed", "carriage return"})
+    """A record is a line: one without a value is an empty one, and a value with a line feed is refused."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,12 +86,76 @@ class FolderCase(SimpleCase):
     def content(self, behind: int = 0) -> list[bytes]:
         commits = [json.loads(path.read_text()) for path in sorted((self.folder / "_commits").glob("*.json"))]
         names = [name for commit in commits for name in commit["files"]]
-        return [line for name in names for line in (self.folder / name).read_bytes().splitlines()][behind:]
+        return [line for name in names for line in (self.folder / name).read_bytes().split(b"\n")[:-1]][behind:]
 
     def commit_as_others(self) -> None:
         sink: Any = self.sink()
         sink.prepare()
         sink.commit([], "others", "", sink.last("others").commit)
+
+
+class SpoolCase(SimpleCase):
+    repeats = "unsettled"
+    unkept = frozenset({"null", "every byte", "line feed", "carriage return"})
+    """A record is a line of a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "spool"
+        self.folder.mkdir()
+        self.files: list[Path] = []
+
+    def sink(self) -> Sink:
+        return SPOOL.PLUGIN.open_sink(SPOOL.Options(folder=self.folder), None)  # type: ignore[no-any-return]
+
+    def content(self, behind: int = 0) -> list[bytes]:
+        """File by file, as they came."""
+        new = {*self.folder.iterdir()} - {*self.files}
+        self.files += sorted(new, key=lambda path: path.stat().st_mtime_ns)
+        return [line for path in self.files for line in path.read_bytes().split(b"\n")[:-1]][behind:]
+
+    def break_(self) -> None:
+        self.folder.rename(self.folder.with_name("elsewhere"))
+
+
+class TableCase(SimpleCase):
+    """Of the example with transactions: its table refuses the value that a person has forbidden."""
+
+    refused = REFUSED
+    unkept = frozenset({"every byte", "not text"})
+    """Values become text: what is none is stored with replacement characters."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "rows.db"
+        self._run("CREATE TABLE rows (key TEXT, value TEXT CHECK (value <> 'refused'), stored_at TEXT)")
+
+    def sink(self) -> Sink:
+        options = SQLITE.Options(path=self.path, table="rows")
+        return SQLITE.PLUGIN.open_sink(options, None)  # type: ignore[no-any-return]
+
+    def content(self, behind: int = 0) -> list[bytes | None]:
+        values = (value for (value,) in self._run("SELECT value FROM rows ORDER BY rowid"))
+        return [None if value is None else value.encode() for value in values][behind:]
+
+    def break_(self) -> None:
+        for path in self.path.parent.glob("rows.db*"):
+            path.unlink()
+        self.path.mkdir()
+
+    def _run(self, statement: str) -> list[Any]:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
+            return database.execute(statement).fetchall()
+
+
+class TestTheSpoolOfThePage(SimpleContract):
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> SpoolCase:
+        return SpoolCase(tmp_path)
+
+
+class TestTheTableOfTheExample(TransactionContract):
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> TableCase:
+        return TableCase(tmp_path)
 
 
 class TestTheJournalOfThePage(LogSinkContract):
