@@ -1,4 +1,4 @@
-"""The systems of the page "Write a sink", and the example with transactions, keep the contracts of their kits."""
+"""The systems of the pages for authors, and the example with transactions, keep the contracts of their kits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -13,29 +14,32 @@ from typing import Any
 
 import pytest
 
+from connect_core.sdk.kits.log_source import LogSource
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.kits import SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
+from connect_core.sdk.testing.log_sources import LogSourceCase, LogSourceContract
 from connect_core.sdk.testing.sinks import SimpleCase
 
-PAGE = Path(__file__).parents[3] / "docs" / "write-a-sink.md"
+DOCS = Path(__file__).parents[3] / "docs"
+SINKS, SOURCES = DOCS / "write-a-sink.md", DOCS / "write-a-source.md"
 REFUSED = b"refused"
 _CHECKED = "(at INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT, value BLOB CHECK (value <> CAST('refused' AS BLOB)))"
 
 
-def _module(name: str) -> Any:
+def _module(name: str, page: Path = SINKS) -> Any:
     """The code of the page whose plug-in has this name."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     (code,) = (block for block in blocks if f'Plugin("{name}"' in block)
     module = ModuleType(name)
-    exec(compile(code, f"{PAGE.name}: {name}", "exec", dont_inherit=True), module.__dict__)
+    exec(compile(code, f"{page.name}: {name}", "exec", dont_inherit=True), module.__dict__)
     return module
 
 
 def _example(name: str) -> Any:
     """The module of a package under examples/."""
-    path = PAGE.parents[1] / "examples" / name / f"waybill_{name}.py"
+    path = DOCS.parent / "examples" / name / f"waybill_{name}.py"
     module = ModuleType(f"waybill_{name}")
     sys.modules[module.__name__] = module  # where pydantic looks for what an option's type means
     exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), module.__dict__)
@@ -43,7 +47,7 @@ def _example(name: str) -> Any:
 
 
 JOURNAL, FOLDER, SPOOL = _module("journal"), _module("folder"), _module("spool")
-SQLITE = _example("sqlite")
+SQLITE, EVENTS = _example("sqlite"), _module("events", SOURCES)
 
 
 class JournalCase(SimpleCase):
@@ -146,6 +150,48 @@ class TableCase(SimpleCase):
             return database.execute(statement).fetchall()
 
 
+class EventsCase(LogSourceCase):
+    unkept = frozenset({"null", "every byte", "not text"})
+    """A row of the table is text."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "events.db"
+        self._make()
+
+    def source(self) -> LogSource:
+        source: LogSource = EVENTS.PLUGIN.open_source(EVENTS.Options(path=self.path), None)
+        source.every_s = 0.01
+        return source
+
+    def append(self, values: Sequence[bytes | None]) -> None:
+        self._run("INSERT INTO events (body) VALUES (?)", *[((value or b"").decode(),) for value in values])
+
+    def expire(self, records: int) -> None:
+        self._run("DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT ?)", (records,))
+
+    def renew(self) -> None:
+        self._run("DROP TABLE events", ())
+        self._make()
+
+    def break_(self) -> None:
+        self.path.unlink()
+
+    def _make(self) -> None:
+        self._run("CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT)", ())
+
+    def _run(self, statement: str, *rows: tuple[Any, ...]) -> None:
+        with closing(sqlite3.connect(self.path)) as database:
+            for row in rows:
+                database.execute(statement, row)
+            database.commit()
+
+
+class TestTheLogOfThePage(LogSourceContract):
+    @pytest.fixture
+    def system(self, tmp_path: Path) -> EventsCase:
+        return EventsCase(tmp_path)
+
+
 class TestTheSpoolOfThePage(SimpleContract):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SpoolCase:
@@ -171,5 +217,5 @@ class TestTheFolderOfThePage(CommitContract):
 
 
 def test_the_code_of_the_page_is_short() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", SINKS.read_text(), re.DOTALL)
     assert max(len(block.splitlines()) for block in blocks) <= 90

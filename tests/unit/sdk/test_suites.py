@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect_core.errors import WaybillError
+from connect_core.errors import Unreachable, WaybillError
 from connect_core.sdk.kits.keyed import AGAIN, STORED, Answer
 from connect_core.sdk.kits.log_connection import LogEntry, LogSlice, StoredAt
 from connect_core.sdk.kits.log_source import Fetched
 from connect_core.sdk.kits.polled import Polled
 from connect_core.sdk.records import Record
 from connect_core.sdk.testing.content import records_of
+from connect_core.sdk.testing.failing import Failing
 from connect_core.sdk.testing.kits import ChangedCase, KeyedContract, SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.log_sources import LogSourceContract
@@ -61,6 +62,20 @@ def test_what_makes_them_faulty_is_no_fault_by_itself(suite: Any, case: Callable
     suite().test_thousands_of_rows_are_written_and_found_at_once(changed(case(), Faulty))
     same = changed(Table(), altering(lambda record: record))
     TransactionContract().test_keys_and_headers_are_kept_where_the_case_shows_them(same, "repeated header")
+
+
+def test_attributes_of_a_connection_that_are_no_methods_are_passed_through() -> None:
+    connection = Faulty(None)
+    failing = Failing(9, Unreachable("lost"), after=False).connection(connection)
+    assert failing.connection is Steps(0, Death).connection(connection).connection is None
+
+
+def test_a_target_that_refuses_nothing_is_no_failure() -> None:
+    class Takes(Table):
+        refused = None
+
+    with pytest.raises(pytest.skip.Exception):
+        TransactionContract().test_a_refused_row_is_reported_and_the_others_are_there_once(Takes())
 
 
 # ------------------------------------------------------------------------------------------------------- transactions
