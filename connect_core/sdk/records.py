@@ -62,10 +62,15 @@ def encode_headers(headers: Iterable[tuple[str, str]]) -> bytes:
     return "".join(f"{name}{_PAIR}{value}{_END}" for name, value in headers).encode()
 
 
-def decode_headers(encoded: bytes | None) -> dict[str, str]:
-    """The inverse of `encode_headers`. Of equal names the last wins, as for RocketMQ's readers."""
+def header_pairs(encoded: bytes | None) -> list[tuple[str, str]]:
+    """The inverse of `encode_headers`: in order, and a name as often as it was given."""
     pairs = (entry.partition(_PAIR) for entry in (encoded or b"").decode().split(_END))
-    return {name: value for name, sep, value in pairs if sep}
+    return [(name, value) for name, sep, value in pairs if sep]
+
+
+def decode_headers(encoded: bytes | None) -> dict[str, str]:
+    """`header_pairs` by name. Of equal names the last wins, as for RocketMQ's readers."""
+    return dict(header_pairs(encoded))
 
 
 @dataclass(frozen=True, order=True)

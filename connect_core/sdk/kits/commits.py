@@ -58,7 +58,7 @@ class CommitConnection(Protocol):
 
     def commit(self, staged: Sequence[Json], name: str, marker: str, behind: str) -> None:
         """Makes one commit that shows everything `staged` and keeps the marker under `name`: all of it or nothing.
-        There may be nothing to show. Raises Conflict when the newest commit is not `behind`."""
+        There may be nothing to show. Raises CommitConflict when the newest commit is not `behind`."""
 
 
 class CommitSink(OneTarget, ABC):

@@ -49,7 +49,10 @@ class KeyedConnection(Protocol):
 
     def put(self, ids: Sequence[str], versions: Sequence[int], records: pa.RecordBatch) -> Sequence[Answer]:
         """Stores each row under its id unless what is stored there has a higher version; answers row by row, when what
-        it says is durable. A row without a value deletes what has its id."""
+        it says is durable. A row that is not stored because a later version is there is STORED as well.
+
+        A row without a value deletes what has its id. The deletion keeps its version, as a tombstone: where nothing is
+        left of it, a late writer brings an older row back."""
 
 
 class KeyedSink(OneTarget, ABC):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from connect_core.errors import Fenced, Unreachable
-from connect_core.sdk.testing.driving import attempt, limit, records
+from connect_core.sdk.testing.driving import attempt, limit
 from connect_core.sdk.testing.kits import ROWS, KitCase, TransactionContract
 from connect_core.sdk.testing.sinks import SettledState, numbers
 
@@ -22,10 +22,12 @@ class CommitCase(KitCase, Protocol):
 class CommitContract(TransactionContract):
     """Whatever holds of a marker in a transaction holds of one in a commit."""
 
+    places = ("stage", "commit")
+
     def test_nothing_is_seen_before_the_commit(self, target: CommitCase) -> None:
         ledger = SettledState(target)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
-            writer.write(records(list(numbers(ROWS))), limit())
+            writer.write(ledger.rows(0, ROWS), limit())
             assert target.count() == 0
             writer.flush(limit())
         assert target.content() == numbers(ROWS)
@@ -43,7 +45,7 @@ class CommitContract(TransactionContract):
     def test_a_commit_that_comes_second_is_tried_again(self, target: CommitCase) -> None:
         ledger = SettledState(target)
         with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
-            writer.write(records(list(numbers(ROWS))), limit())
+            writer.write(ledger.rows(0, ROWS), limit())
             target.commit_as_others()
             writer.flush(limit())
         assert target.content() == numbers(ROWS)
@@ -52,7 +54,7 @@ class CommitContract(TransactionContract):
         ledger = SettledState(target)
         sink = self._losing_an_answer(target)
         with sink.writer(attempt(1, ledger.uid), ledger.planned(target.sink(), ROWS)) as writer:
-            writer.write(records(list(numbers(ROWS))), limit())
+            writer.write(ledger.rows(0, ROWS), limit())
             assert writer.flush(limit()).records == ROWS
             assert writer.flush(limit()).records == ROWS
         assert target.content() == numbers(ROWS)
@@ -66,7 +68,7 @@ class CommitContract(TransactionContract):
             target.sink().writer(attempt(2, ledger.uid), item) as second,
         ):
             for writer in (first, second):
-                writer.write(records(list(numbers(ROWS))), limit())
+                writer.write(ledger.rows(0, ROWS), limit())
             second.flush(limit())
             with pytest.raises(Fenced):
                 first.flush(limit())

@@ -66,18 +66,18 @@ class Follower:
     max_records: int = 10**6
     max_bytes: int = 10**9
 
-    def run(self) -> list[bytes]:
+    def run(self) -> list[bytes | None]:
         """Plans and reads until nothing is left; the values, in order of reading."""
         for partition in self.source.partitions(list(self.positions)):
             self.positions.setdefault(partition, None)
-        values: list[bytes] = []
+        values: list[bytes | None] = []
         while more := self.step():
             values += more
         return values
 
-    def step(self) -> list[bytes]:
+    def step(self) -> list[bytes | None]:
         """One plan and its execution."""
-        values: list[bytes] = []
+        values: list[bytes | None] = []
         for partition, bounds in self.source.available_offsets(self.positions).items():
             if bounds.failure:
                 raise bounds.failure.as_error()
@@ -96,9 +96,9 @@ class Follower:
                 told += bounds.gaps
         return told
 
-    def _read(self, partition: Partition, bounds: Bounds) -> list[bytes]:
+    def _read(self, partition: Partition, bounds: Bounds) -> list[bytes | None]:
         wanted = range_of(partition, bounds, max_records=self.max_records, max_bytes=self.max_bytes)
-        values: list[bytes] = []
+        values: list[bytes | None] = []
         end = wanted.begin
         for batch in self.source.read(wanted, limit()):
             assert batch.next_offset > end

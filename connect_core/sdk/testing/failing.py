@@ -56,4 +56,5 @@ class _Line:
         self._connection, self._failing = connection, failing
 
     def __getattr__(self, name: str) -> Any:
-        return self._failing.around(getattr(self._connection, name))
+        given = getattr(self._connection, name)
+        return self._failing.around(given) if callable(given) else given

@@ -1,45 +1,67 @@
 """What a sink that is made with a kit promises beyond the contract of every sink: inherit the suite of your kit.
 
-A sink is killed by making its connection fail: before or after any of its calls has done its work.
+A sink is killed by making its connection fail, before or after any of its calls has done its work, and between any two
+steps of its own code (`steps`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+import pyarrow as pa
 import pytest
 
-from connect_core.errors import Fenced, TargetChanged, Unreachable
+from connect_core.errors import Fenced, TargetChanged, Unreachable, WaybillError
+from connect_core.sdk.records import Partition, Record, encode_headers
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Refusable, Scan, Sink, Writer
+from connect_core.sdk.testing.content import HEADERS, KEYS, VALUES, check_names
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
-from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, numbers, once
-from connect_core.sdk.values import Bounds, OpenRange
+from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
+from connect_core.sdk.testing.steps import Death, Steps, leaving_files_open, spread
+from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 ROWS = 40
+MANY = 2_500
+"""More than what an author's code is apt to do at once."""
+_STANDSTILL_S = 0.3
+"""Of an attempt that is taken over: long enough for its successor to get as far as it can."""
+ALIKE = Partition("partition 70450"), Partition("partition 1210386")
+"""Their ids begin with the same ten digits."""
 
 
 class KitCase(SinkCase, Protocol):
-    """`refused` is a value that the target refuses for good; None where it refuses nothing."""
+    """What `SimpleCase` has."""
 
     refused: bytes | None
+    unkept: Set[str]
+
+    def records(self) -> Sequence[Record]: ...
+
+    def break_(self) -> None: ...
+
+
+def _same(sink: Sink) -> Sink:
+    return sink
 
 
 class ChangedCase:
-    """A case whose sinks get other connections than it has: `changed` is called with each."""
+    """A case whose sinks get other connections than it has: `changed` is called with each; `built` with each sink."""
 
-    def __init__(self, case: SinkCase, changed: Callable[[Any], Any]) -> None:
-        self._case, self._changed = case, changed
+    def __init__(self, case: SinkCase, changed: Callable[[Any], Any], built: Callable[[Sink], Sink] = _same) -> None:
+        self._case, self._changed, self._built = case, changed, built
         self.repeats = case.repeats
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._case, name)
 
     def sink(self) -> Sink:
-        sink: Any = self._case.sink()
+        sink: Any = self._built(self._case.sink())
         connect = sink.connect
 
         @contextmanager
@@ -57,11 +79,38 @@ def dying(calls: int, *, after: bool) -> Callable[[Any], Any]:
     return lambda connection: Failing(calls, lost, after=after).connection(connection)
 
 
+def deliver(ledger: SettledState, rows: pa.RecordBatch) -> list[int]:
+    """Writes all of them, range by range, as far as the target takes them; the offsets of those that it refuses."""
+    refused = [int(rows.column("offset")[row].as_py()) for row, _, _ in ledger.system.sink().invalid_rows(rows)]
+    left = rows.filter(pa.array([offset not in refused for offset in rows.column("offset").to_pylist()]))
+    while len(left):
+        ledger.epoch += 1
+        item = ledger.planned(ledger.system.sink(), len(rows))
+        with ledger.system.sink().writer(attempt(ledger.epoch, ledger.uid), item) as writer:
+            if isinstance(writer, Refusable):
+                writer.on_refused = lambda row, kind, message: refused.append(row.column("offset")[0].as_py())
+            taken = writer.write(left, limit())
+            delivered = writer.flush(limit())
+        for name, position in delivered.behind.items():
+            ledger.floors[name] = ledger.floors[name]._replace(position=position)
+        left = left.slice(taken)
+        ledger.settled = left.column("offset")[0].as_py() - ledger.first if len(left) else len(rows)
+        ledger.open = None
+    return refused
+
+
 class KitContract(SinkContract):
     """What the suites of all kits have in common."""
 
     calls = 8
     """So many calls of a connection are made to fail, one after the other."""
+    steps = 200
+    """At the most so many steps of the author's code are interrupted, one after the other. Each costs three attempts:
+    fewer will do where an attempt takes long."""
+
+    def kept(self, values: Sequence[bytes | None]) -> list[bytes | None]:
+        """What stands in the target when these were written, as `there` shows it."""
+        return list(values)
 
     @pytest.mark.parametrize("after", [False, True])
     def test_an_attempt_that_dies_at_any_call_loses_nothing(self, target: KitCase, after: bool) -> None:
@@ -73,35 +122,123 @@ class KitContract(SinkContract):
                 ledger.attempt(ROWS, settle_at=None)
             ledger.system = target
             ledger.attempt(ROWS, settle_at=ROWS)
-            assert sorted(once(target, before), key=int) == numbers(ROWS)
+            assert in_order(self.there(target, before)) == numbers(ROWS)
+
+    @leaving_files_open
+    def test_a_process_that_dies_between_any_two_steps_loses_nothing(self, target: KitCase) -> None:
+        """Also within a method: after the rows are durable and before the marker is, or the other way round."""
+        for at in spread(self._dies(target, 0), self.steps):
+            self._dies(target, at)
+
+    @leaving_files_open
+    @pytest.mark.parametrize("written", [False, True])
+    def test_an_error_of_any_call_is_not_taken_for_success(self, target: KitCase, written: bool) -> None:
+        """A commit that failed is none, and a look that failed has seen nothing."""
+        for at in spread(self._fails(target, 0, written), self.steps):
+            self._fails(target, at, written)
+
+    def test_thousands_of_rows_are_written_and_found_at_once(self, target: KitCase) -> None:
+        ledger = SettledState(target)
+        ledger.attempt(MANY, settle_at=None)
+        ledger.attempt(MANY, settle_at=MANY)
+        assert self.there(target) == numbers(MANY)
+
+    @pytest.mark.parametrize("name", VALUES)
+    def test_a_value_is_kept_as_it_came(self, target: KitCase, name: str) -> None:
+        check_names(target.unkept)
+        values = [b"1", VALUES[name], b"3"]
+        ledger = SettledState(target)
+        refused = deliver(ledger, ledger.rows_of(values))
+        if name in target.unkept:
+            assert {b"1", b"3"} <= {*self.there(target)}
+        else:
+            assert (self.there(target), refused) == (self.kept(values), [])
+
+    @pytest.mark.parametrize("name", [*KEYS, *HEADERS])
+    def test_keys_and_headers_are_kept_where_the_case_shows_them(self, target: KitCase, name: str) -> None:
+        key, headers = KEYS.get(name, "key"), HEADERS.get(name, ())
+        rows = records(
+            [b"1"],
+            key=[key],
+            headers=[encode_headers(headers) or None],
+            tags=["tag"],
+            topic=["topic"],
+            timestamp=[1_700_000_000_123],
+        )
+        refused = deliver(SettledState(target), rows)
+        if name not in target.unkept and not (refused and key is None):
+            assert [(one.value, one.key, one.headers) for one in target.records()] == [(b"1", key, headers)]
+
+    def test_long_names_and_large_numbers_are_kept(self, target: KitCase) -> None:
+        ledger = SettledState(target, incarnation=12, origin="0123456789abcdef", first=10**12)
+        ledger.attempt(10, settle_at=None)
+        ledger.attempt(10, settle_at=6)
+        ledger.attempt(20, settle_at=None)
+        ledger.attempt(20, settle_at=20)
+        assert self.there(target) == numbers(20)
+
+    def test_a_target_that_does_not_answer_is_an_error(self, target: KitCase) -> None:
+        ledger = SettledState(target)
+        ledger.attempt(5, settle_at=None)
+        target.break_()
+        with pytest.raises(WaybillError):
+            ledger.attempt(5, settle_at=5)
+
+    def _dies(self, target: KitCase, at: int) -> int:
+        """Two attempts that die at this step, each, and one that does not; how many steps the longer one had."""
+        before, ledger, counts = target.count(), SettledState(target), [0]
+        for _ in range(2):
+            steps = Steps(at, Death)
+            ledger.system = ChangedCase(target, steps.connection, steps.sink)
+            with suppress(Death), steps.watched():
+                ledger.attempt(5, settle_at=None)
+            counts.append(steps.count)
+        ledger.system = target
+        ledger.attempt(5, settle_at=5)
+        assert in_order(self.there(target, before)) == numbers(5), f"killed at step {at}"
+        return max(counts)
+
+    def _fails(self, target: KitCase, at: int, written: bool) -> int:
+        """An attempt in which this call fails; it settles if it does not notice. How many calls it had."""
+        before, ledger = target.count(), SettledState(target)
+        if written:
+            ledger.attempt(5, settle_at=None)
+        steps = Steps(at, ConnectionResetError, calls=True)
+        ledger.system = ChangedCase(target, steps.connection, steps.sink)
+        with suppress(Exception), steps.watched():
+            ledger.attempt(5, settle_at=5)
+        ledger.system = target
+        if not ledger.settled:
+            ledger.attempt(5, settle_at=5)
+        assert in_order(self.there(target, before)) == numbers(5), f"call {at} has failed"
+        return steps.count
 
 
 class RefusingContract(KitContract):
-    """Of a target that may refuse a row for good."""
+    """Of a target that may refuse a row for good, and that tells connectors and partitions apart."""
 
     def test_a_refused_row_is_reported_and_the_others_are_there_once(self, target: KitCase) -> None:
-        assert target.refused is not None
+        if target.refused is None:
+            pytest.skip("the target refuses nothing")
         values = [*numbers(6), target.refused, *[b"%d" % number for number in range(7, 12)]]
         ledger = SettledState(target)
-        refused: list[int] = []
-        while ledger.settled < len(values):
-            ledger.settled += self._written(target, ledger, values[ledger.settled :], refused)
-            ledger.open = None
-        assert refused == [6]
-        assert sorted(target.content(), key=int) == [value for value in values if value != target.refused]
+        assert deliver(ledger, ledger.rows_of(values)) == [6]
+        assert in_order(target.content()) == [value for value in values if value != target.refused]
 
-    def _written(self, target: KitCase, ledger: SettledState, values: list[bytes], refused: list[int]) -> int:
-        """One range; returns how many records it is done with."""
-        ledger.epoch += 1
-        item = ledger.planned(target.sink(), ledger.settled + len(values))
-        with target.sink().writer(attempt(ledger.epoch, ledger.uid), item) as writer:
-            assert isinstance(writer, Refusable)
-            writer.on_refused = lambda row, kind, message: refused.append(row.column("offset")[0].as_py())
-            taken = writer.write(records(list(values), ledger.settled), limit())
-            delivered = writer.flush(limit())
-        for name, position in delivered.behind.items():
-            ledger.floors[name] = ledger.floors[name]._replace(position=position)
-        return taken
+    def test_connectors_and_partitions_with_names_alike_do_not_meet(self, target: KitCase) -> None:
+        uid = uuid.uuid4().hex[:11]
+        alike = [
+            SettledState(target, uid=uid + last, partition=partition, stream=stream)
+            for last in "ab"
+            for partition in ALIKE
+            for stream in (LIVE, "a-backfill-of-monday", "a-backfill-of-tuesday")
+        ]
+        for end in (10, 20):
+            for ledger in alike:
+                ledger.attempt(end, settle_at=None)
+            for ledger in alike:
+                ledger.attempt(end, settle_at=end)
+        assert in_order(target.content()) == in_order(numbers(20) * len(alike))
 
 
 class SimpleContract(KitContract):
@@ -110,11 +247,24 @@ class SimpleContract(KitContract):
         ledger.attempt(10, settle_at=None)
         item = ledger.adopted(target.sink())
         with target.sink().writer(attempt(2, ledger.uid), item) as writer:
-            writer.write(records(numbers(10)), limit())  # type: ignore[arg-type]
+            writer.write(ledger.rows(0, 10), limit())
             assert writer.flush(limit()).possible_duplicates == 10
 
 
+OLDER_AND_NEWER = [(0, 1), (7, 1 << 31), ((1 << 31) + 7, 1 << 32), (5, 1 << 40), ((1 << 40) + 9, 3 << 40)]
+
+
 class KeyedContract(RefusingContract):
+    """Of a sink that stores rows by their coordinates, or `by_key`. In which order rows stand in the target does not
+    matter."""
+
+    def there(self, target: SinkCase, behind: int = 0) -> list[bytes | None]:
+        return in_order(super().there(target, behind))
+
+    def kept(self, values: Sequence[bytes | None]) -> list[bytes | None]:
+        """A row without a value deletes what has its id."""
+        return in_order(value for value in values if value is not None)
+
     def test_a_late_writer_stores_nothing_over_what_is_newer(self, target: KitCase) -> None:
         """A writer that was stopped while its successor finished the range, and goes on then."""
         ledger = SettledState(target)
@@ -122,11 +272,80 @@ class KeyedContract(RefusingContract):
         assert ledger.open
         with target.sink().writer(attempt(1, ledger.uid), ledger.open) as late:
             ledger.attempt(ROWS, settle_at=ROWS)
-            late.write(records(numbers(ROWS)), limit())  # type: ignore[arg-type]
-        assert sorted(target.content(), key=int) == numbers(ROWS)
+            late.write(ledger.rows(0, ROWS), limit())
+        assert self.there(target) == numbers(ROWS)
+
+    @pytest.mark.parametrize(("older", "newer"), OLDER_AND_NEWER)
+    def test_an_older_version_is_not_stored_over_a_newer_one(self, target: KitCase, older: int, newer: int) -> None:
+        self._put(target, [(older, b"older")])
+        self._put(target, [(newer, b"newer")])
+        assert self.there(target) == [b"newer"]
+        self._put(target, [(older, b"older")])
+        assert self.there(target) == [b"newer"]
+
+    def test_the_same_version_may_be_stored_again(self, target: KitCase) -> None:
+        """As of two outputs of one record with the same key: the later one stands."""
+        self._put(target, [(7, b"first")])
+        self._put(target, [(7, b"second")])
+        assert self.there(target) == [b"second"]
+
+    def test_versions_within_one_put_are_compared(self, target: KitCase) -> None:
+        self._put(target, [(3, b"three"), (5, b"five"), (4, b"four")])
+        assert self.there(target) == [b"five"]
+
+    def test_an_older_version_is_not_stored_over_a_deletion(self, target: KitCase) -> None:
+        """A deletion keeps its version: a late writer would bring the row back."""
+        self._put(target, [(5, b"five")])
+        self._put(target, [(7, None)])
+        assert self.there(target) == []
+        self._put(target, [(6, b"six")])
+        assert self.there(target) == []
+        self._put(target, [(8, b"eight")])
+        assert self.there(target) == [b"eight"]
+
+    def test_ids_that_are_alike_are_others(self, target: KitCase) -> None:
+        ids = ["key", "Key", "KEY", " key", "key ", *(f"{'k' * 300}{number}" for number in range(3))]
+        self._put(target, [(1, b"%d" % number) for number in range(len(ids))], ids)
+        assert self.there(target) == numbers(len(ids))
+
+    def test_a_later_record_of_a_key_takes_the_place_of_an_earlier_one(self, target: KitCase) -> None:
+        if not getattr(target.sink(), "by_key", False):
+            pytest.skip("rows are stored by their coordinates")
+        for incarnation, offset in ((0, 5), (0, 3), (1, 0), (0, 7), (1, 2), (1, 1)):
+            ledger = SettledState(target, uid="0123456789ab", incarnation=incarnation, first=offset)
+            with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), 1)) as writer:
+                writer.write(records([b"%d/%d" % (incarnation, offset)], offset, key=["k"]), limit())
+        assert self.there(target) == [b"1/2"]
+
+    def _put(self, target: KitCase, rows: Sequence[tuple[int, bytes | None]], ids: Sequence[str] | None = None) -> None:
+        """Stores versions and values, all of one id unless there are more; the target has to say that they are there.
+        Rows for which it has no time are put again, in their order."""
+        sink: Any = target.sink()
+        sink.targets(0, (), {})
+        left = [(id_, *row) for id_, row in zip(ids or ["id"] * len(rows), rows, strict=True)]
+        with sink.connect() as connection:
+            for _ in range(100):
+                batch = records([value for _, _, value in left], key=[id_ for id_, _, _ in left])
+                answers = connection.put([one[0] for one in left], [one[1] for one in left], batch)
+                assert [answer.refused for answer in answers] == [""] * len(left)
+                left = [one for one, answer in zip(left, answers, strict=True) if not answer.stored]
+                if not left:
+                    return
+        pytest.fail("a row is never stored, whose version is that of the target or an older one")
 
 
 class TransactionContract(RefusingContract):
+    places = ("write", "commit")
+    """Before each of these calls an attempt is made to stand still while another one takes over."""
+
+    def test_two_attempts_at_once_write_each_row_once(self, target: KitCase) -> None:
+        """A successor begins while an attempt stands still within a transaction. It may wait for that, or fail."""
+        for place in self.places:
+            before, ledger = target.count(), SettledState(target)
+            self._overtaken(target, ledger, place)
+            ledger.attempt(5, settle_at=5)
+            assert in_order(self.there(target, before)) == numbers(5), f"another attempt came before `{place}`"
+
     def test_an_attempt_that_was_taken_over_writes_nothing_more(self, target: KitCase) -> None:
         ledger = SettledState(target)
         ledger.attempt(5, settle_at=5)
@@ -137,7 +356,7 @@ class TransactionContract(RefusingContract):
             ledger.attempt(ROWS, settle_at=ROWS)
             with pytest.raises(Fenced):
                 self._write(late, 9, ROWS)
-        assert sorted(target.content(), key=int) == numbers(ROWS)
+        assert in_order(target.content()) == numbers(ROWS)
 
     def test_an_attempt_that_was_taken_over_before_it_wrote_writes_nothing(self, target: KitCase) -> None:
         """The look takes over by itself: from then on what it saw is final."""
@@ -176,6 +395,18 @@ class TransactionContract(RefusingContract):
         assert [floor.ahead for floor in floors] == [True]
         assert self._scan(target, OpenRange(1, wanted, floors), ledger).there() == 30
 
+    def _overtaken(self, target: KitCase, ledger: SettledState, place: str) -> None:
+        """An attempt writes five rows and stands still before `place`; the next one begins, and may get through."""
+        ledger.epoch += 1
+        item = ledger.planned(target.sink(), 5)
+        overtaking = _Overtaking(lambda: ledger.attempt(5, settle_at=None), place)
+        sink = ChangedCase(target, overtaking.connection).sink()
+        with suppress(WaybillError), sink.writer(attempt(ledger.epoch, ledger.uid), item) as writer:
+            overtaking.armed = True
+            writer.write(ledger.rows(0, 5), limit())
+            writer.flush(limit())
+        overtaking.join()
+
     def _write(self, writer: Writer, begin: int, end: int) -> None:
         values: Sequence[bytes | None] = [b"%d" % number for number in range(begin, end)]
         assert writer.write(records(list(values), begin), limit()) == end - begin
@@ -183,3 +414,40 @@ class TransactionContract(RefusingContract):
 
     def _scan(self, target: KitCase, item: OpenRange, ledger: SettledState, later: int = 0) -> ScanResult:
         return target.sink().scan(Scan(attempt(ledger.epoch + later, ledger.uid), (item,), 10.0))[item.id]
+
+
+class _Overtaking:
+    """Lets `other` run in a thread of its own when a connection is about to do `place`, and the connection go on when
+    that has ended, or waits for the connection itself."""
+
+    def __init__(self, other: Callable[[], None], place: str) -> None:
+        self._other, self._place = other, place
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._errors: list[BaseException] = []
+        self.armed = False
+
+    def connection(self, connection: Any) -> Any:
+        method = getattr(connection, self._place)
+
+        def later(*values: object) -> object:
+            if self.armed:
+                self.armed = False
+                self._thread.start()
+                self._thread.join(_STANDSTILL_S)
+            return method(*values)
+
+        setattr(connection, self._place, later)
+        return connection
+
+    def join(self) -> None:
+        self._thread.join(60)
+        for error in self._errors:
+            raise error
+
+    def _run(self) -> None:
+        try:
+            self._other()
+        except WaybillError:
+            return
+        except BaseException as error:
+            self._errors.append(error)

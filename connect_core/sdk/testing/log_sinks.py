@@ -6,6 +6,8 @@ of the sink.
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -13,7 +15,7 @@ from typing import Any, Protocol
 import pytest
 
 from connect_core.errors import Retriable, TargetChanged, Unreachable
-from connect_core.sdk.kits.log_connection import StoredAt
+from connect_core.sdk.kits.log_connection import LogEntry, StoredAt, slices
 from connect_core.sdk.kits.log_marks import marks
 from connect_core.sdk.kits.log_sink import LogSink
 from connect_core.sdk.records import Lineage
@@ -21,8 +23,8 @@ from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Writer
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.kits import ROWS, ChangedCase, KitCase, RefusingContract
-from connect_core.sdk.testing.sinks import PARTITION, SettledState, numbers
-from connect_core.sdk.values import Bounds, OpenRange
+from connect_core.sdk.testing.sinks import PARTITION, SettledState, in_order, numbers
+from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 
 class LogSinkCase(KitCase, Protocol):
@@ -33,6 +35,9 @@ class LogSinkCase(KitCase, Protocol):
 
     def recreate(self) -> None:
         """The log is deleted and made anew, empty."""
+
+
+OTHERS = b"of others"
 
 
 def tearing(connection: Any) -> Any:
@@ -60,6 +65,26 @@ class LogSinkContract(RefusingContract):
         ledger.system = target
         ledger.attempt(ROWS, settle_at=ROWS)
         assert target.content() == numbers(ROWS)
+
+    def test_what_is_read_is_each_record_once_in_order_with_its_mark(self, target: LogSinkCase) -> None:
+        lineage = Lineage(uuid.uuid4().hex[:12], LIVE, PARTITION.id, 12, "0123456789abcdef")
+        batches = [records(list(numbers(900)), 10**12 + first) for first in range(0, 2_700, 900)]
+        given = [mark for batch in batches for mark in marks(lineage, batch)]
+        sink: Any = target.sink()
+        sink.prepare()
+        with sink.connect() as connection:
+            (log, *_) = connection.logs()
+            begin = connection.end(log)
+            places = [connection.append(log, marks(lineage, batch), batch) for batch in batches]
+            read = self._read(connection, log, begin, connection.end(log))
+            assert [entry.mark for entry in read] == given
+            at = [entry.position for entry in read]
+            assert at == sorted(set(at))
+            assert begin <= at[0]
+            for place, first in zip(places, range(0, 2_700, 900), strict=True):
+                assert place.first == at[first]
+                assert place.behind > at[first + 899]
+            assert self._read(connection, log, at[1_000], at[2_600]) == read[1_000:2_600]
 
     def test_nothing_follows_a_batch_whose_outcome_is_unknown(self, target: LogSinkCase) -> None:
         ledger = SettledState(target)
@@ -114,8 +139,8 @@ class LogSinkContract(RefusingContract):
             second.attempt(end, settle_at=None)
             first.attempt(end, settle_at=end)
             second.attempt(end, settle_at=end)
-        mine = [value for value in target.content() if value.isdigit()]
-        assert sorted(mine, key=int) == sorted(numbers(30) * 2, key=int)
+        mine = [value for value in target.content() if value != OTHERS]
+        assert in_order(mine) == in_order(numbers(30) * 2)
 
     def test_what_others_write_within_a_range_is_no_duplicate(self, target: LogSinkCase) -> None:
         ledger = SettledState(target)
@@ -157,7 +182,7 @@ class LogSinkContract(RefusingContract):
         target.expire(20)
         ledger.planned(target.sink(), 20)
         ledger.attempt(20, settle_at=20)
-        assert [value for value in target.content() if value.isdigit()] == numbers(20)[10:]
+        assert [value for value in target.content() if value != OTHERS] == numbers(20)[10:]
 
     def test_a_log_that_was_made_anew_stops_the_partition(self, target: LogSinkCase) -> None:
         ledger = SettledState(target)
@@ -185,21 +210,26 @@ class LogSinkContract(RefusingContract):
         assert [floor.ahead for floor in floors] == [True]
         assert self._scanned(target, OpenRange(1, wanted, floors), ledger).count_below(ROWS) == 30
 
+    def _read(self, connection: Any, log: str, begin: int, end: int) -> list[LogEntry]:
+        parts = slices(connection, log, begin, end, time.monotonic() + 20)
+        return [entry for part in parts for entry in part.entries]
+
     def _write(self, writer: Writer, begin: int, end: int) -> None:
         values: Sequence[bytes | None] = [b"%d" % number for number in range(begin, end)]
         assert writer.write(records(list(values), begin), limit()) == end - begin
 
     def _arrives_late(self, target: LogSinkCase, ledger: SettledState, begin: int, end: int) -> None:
         batch = records([b"%d" % number for number in range(begin, end)], begin)
-        lineage = Lineage(ledger.uid, "live", PARTITION.id, 0)
+        lineage = Lineage(ledger.uid, LIVE, PARTITION.id, 0)
         self._append(target, marks(lineage, batch), batch)
 
     def _others_write(self, target: LogSinkCase, count: int) -> None:
-        batch = records([b"of others"] * count)
-        self._append(target, marks(Lineage("others", "live", PARTITION.id, 0), batch), batch)
+        batch = records([OTHERS] * count)
+        self._append(target, marks(Lineage("others", LIVE, PARTITION.id, 0), batch), batch)
 
     def _append(self, target: LogSinkCase, each: Sequence[str], batch: Any) -> None:
         sink: Any = target.sink()
+        sink.prepare()
         with sink.connect() as connection:
             connection.append(connection.logs()[0], each, batch)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -27,11 +27,14 @@ OTHERS = [b"other %d" % number for number in range(300)]
 class LogSourceCase(ABC):
     """A fresh log. `source` builds anew each time, as driver and worker do."""
 
+    unkept: Set[str] = frozenset()
+    """Names in `testing.content`: what cannot be in this log, and its documentation says so."""
+
     @abstractmethod
     def source(self) -> LogSource: ...
 
     @abstractmethod
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         """Records that somebody else writes. Makes the log where it is not there."""
 
     def expire(self, records: int) -> None:
@@ -50,9 +53,22 @@ class LogSourceCase(ABC):
         """The log is deleted."""
         pytest.skip("no log is deleted here")
 
+    def break_(self) -> None:
+        """The server does not answer any more."""
+        pytest.skip("the case has no way to break its source")
+
 
 class LogSourceContract(SourceContract):
     """`system` is a fixture of yours: a fresh `LogSourceCase`."""
+
+    def test_a_known_log_is_there_also_when_it_is_not(self, system: LogSourceCase) -> None:
+        """One that is empty, or deleted for a while, is not retired: what was lost with it would not be seen."""
+        system.append(VALUES)
+        known = system.source().partitions([])
+        system.renew()
+        assert system.source().partitions(known) == known
+        system.remove()
+        assert system.source().partitions(known) == known
 
     def test_what_expired_before_it_was_read_is_a_gap(self, system: LogSourceCase) -> None:
         system.append(VALUES)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from connect_core.errors import Unreachable
 from connect_core.sdk.kits.keyed import AGAIN, STORED, Answer, KeyedSink
 from connect_core.sdk.kits.polled import Polled, PolledSource
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.kits.simple import SimpleSink
 from connect_core.sdk.kits.transactions import TransactionSink
 from connect_core.sdk.records import Record
+from connect_core.sdk.testing.content import records_of
 from connect_core.sdk.values import Json
 
 HATED = b"hated"
@@ -23,7 +26,7 @@ HATED = b"hated"
 class MemoryBox(SimpleSink):
     """What was written stands in `rows`."""
 
-    def __init__(self, rows: list[bytes]) -> None:
+    def __init__(self, rows: list[bytes | None]) -> None:
         super().__init__("memory")
         self.rows = rows
 
@@ -37,10 +40,27 @@ class MemoryBox(SimpleSink):
 
 @dataclass
 class Database:
-    """Rows and markers, as they were committed."""
+    """Rows and markers, as they were committed. A marker's name has one transaction at a time, its owner: the next one
+    waits for `patience_s`."""
 
-    rows: list[bytes] = field(default_factory=list)
+    rows: list[Record] = field(default_factory=list)
     markers: dict[str, str] = field(default_factory=dict)
+    patience_s: float = 5.0
+    owners: dict[str, _Transaction] = field(default_factory=dict)
+
+    def values(self) -> list[bytes | None]:
+        return [row.value for row in self.rows]
+
+    def lock(self, name: str, transaction: _Transaction) -> None:
+        until = time.monotonic() + self.patience_s
+        while self.owners.setdefault(name, transaction) is not transaction:
+            if time.monotonic() > until:
+                raise Unreachable("Another transaction does not end", where="memory")
+            time.sleep(0.002)
+
+    def unlock(self, transaction: _Transaction) -> None:
+        for name in [name for name, owner in [*self.owners.items()] if owner is transaction]:
+            del self.owners[name]
 
 
 class MemoryTable(TransactionSink):
@@ -50,48 +70,54 @@ class MemoryTable(TransactionSink):
 
     @contextmanager
     def connect(self) -> Iterator[_Transaction]:
-        yield _Transaction(self._database)
+        transaction = _Transaction(self._database)
+        try:
+            yield transaction
+        finally:
+            transaction.rollback()
 
 
 class _Transaction:
-    """Nobody else writes between `begin` and the end, because the caller has one thread."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._rows: list[bytes] = []
+        self._rows: list[Record] = []
 
     def begin(self, name: str) -> str | None:
+        self._database.lock(name, self)
         self._rows = []
         return self._database.markers.get(name)
 
     def write(self, records: pa.RecordBatch) -> None:
-        values = values_of(records)
-        if HATED in values:
+        if HATED in values_of(records):
             raise RowsRefused("Hated", "A value is hated")
-        self._rows += values
+        self._rows += records_of(records)
 
     def commit(self, name: str, marker: str) -> None:
         self._database.rows += self._rows
         self._database.markers[name] = marker
-        self._rows = []
+        self.rollback()
 
     def rollback(self) -> None:
         self._rows = []
+        self._database.unlock(self)
 
 
 @dataclass
 class Index:
-    """Values and versions by id."""
+    """Values and versions by id. A row that was deleted keeps its version."""
 
-    rows: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    rows: dict[str, tuple[int, bytes | None]] = field(default_factory=dict)
+
+    def values(self) -> list[bytes]:
+        return [value for _, value in self.rows.values() if value is not None]
 
 
 class MemoryIndex(KeyedSink):
     """Of each put every third row is not taken, as by an index that is busy."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, *, by_key: bool = False) -> None:
         super().__init__("memory")
-        self._index = index
+        self._index, self.by_key = index, by_key
 
     @contextmanager
     def connect(self) -> Iterator[MemoryIndex]:
@@ -101,7 +127,7 @@ class MemoryIndex(KeyedSink):
         rows = zip(ids, versions, values_of(records), strict=True)
         return [AGAIN if number % 3 == 0 else self._put(*row) for number, row in enumerate(rows, 1)]
 
-    def _put(self, id_: str, version: int, value: bytes) -> Answer:
+    def _put(self, id_: str, version: int, value: bytes | None) -> Answer:
         if value == HATED:
             return Answer(False, "Hated", "The value is hated")
         if version >= self._index.rows.get(id_, (-1, b""))[0]:
@@ -114,7 +140,7 @@ class MemoryPages(PolledSource):
 
     every_s = 0.01
 
-    def __init__(self, values: list[bytes], page: int = 17) -> None:
+    def __init__(self, values: Sequence[bytes | None], page: int = 17) -> None:
         super().__init__()
         self._values, self._page = values, page
 
@@ -124,6 +150,6 @@ class MemoryPages(PolledSource):
         return Polled([Record(value) for value in values], {"next": first + len(values)})
 
 
-def values_of(records: pa.RecordBatch) -> list[bytes]:
-    """Of each row; a null is empty."""
-    return [value or b"" for value in records.column("value").to_pylist()]
+def values_of(records: pa.RecordBatch) -> list[bytes | None]:
+    values: list[bytes | None] = records.column("value").to_pylist()
+    return values

@@ -16,7 +16,7 @@ from connect_core.sdk.values import Json
 
 
 class Commit(NamedTuple):
-    rows: tuple[bytes, ...]
+    rows: tuple[bytes | None, ...]
     name: str
     marker: str
 
@@ -27,10 +27,10 @@ class Lake:
     those that were staged."""
 
     commits: list[Commit] = field(default_factory=list)
-    files: list[list[bytes]] = field(default_factory=list)
+    files: list[list[bytes | None]] = field(default_factory=list)
     rivals: int = 0
 
-    def rows(self) -> list[bytes]:
+    def rows(self) -> list[bytes | None]:
         return [row for commit in self.commits for row in commit.rows]
 
     def commit_as_others(self) -> None:

@@ -21,7 +21,7 @@ _PAGE = 100
 class Stored(NamedTuple):
     position: int
     mark: str | None
-    value: bytes
+    value: bytes | None
 
 
 @dataclass
@@ -44,10 +44,11 @@ class Journal:
     logs: dict[str, Log] = field(default_factory=lambda: {"log": Log()})
     reads: int = 0
 
-    def append(self, log: str, marks: Sequence[str | None], values: Sequence[bytes]) -> StoredAt:
+    def append(self, log: str, marks: Sequence[str | None], values: Sequence[bytes | None]) -> StoredAt:
         here = self.logs[log]
         positions = range(here.next, here.next + len(values) * self.step, self.step)
-        here.records += map(Stored, positions, marks, values)
+        stored = [*map(Stored, positions, marks, values)]
+        here.records += stored
         here.next = positions.stop
         here.visible = here.visible if self.lags else here.next
         return StoredAt(positions.start, positions[-1] + 1 if values else positions.start)
@@ -60,7 +61,7 @@ class Journal:
     def recreate(self) -> None:
         self.logs = {name: Log() for name in self.logs}
 
-    def values(self) -> list[bytes]:
+    def values(self) -> list[bytes | None]:
         return [one.value for log in self.logs.values() for one in log.records]
 
 

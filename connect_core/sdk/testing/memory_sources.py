@@ -6,8 +6,10 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 from connect_core import clock
+from connect_core.errors import Unreachable
 from connect_core.sdk.kits.log_source import Ends, Fetched, LogSource
 from connect_core.sdk.kits.received import Message, ReceivedSource
 from connect_core.sdk.records import Record
@@ -18,13 +20,15 @@ class LogServer:
     """One log: values by offset, and where it ends; without values where it was removed. `page` is the most records of
     one answer."""
 
-    values: dict[int, bytes] | None = field(default_factory=dict)
+    values: dict[int, bytes | None] | None = field(default_factory=dict)
     begin: int = 0
     end: int = 0
     name: str = ""
     page: int = 17
+    away: bool = False
+    """It does not answer."""
 
-    def append(self, values: Sequence[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         if self.values is None:
             self.renew()
         assert self.values is not None
@@ -63,15 +67,21 @@ class MemorySourceLog(LogSource):
         return ["log"]
 
     def ends(self, log: str) -> Ends | None:
-        server = self._server
+        server = self._reached()
         return None if server.values is None else Ends(server.begin, server.end, server.name)
 
     def fetch(self, log: str, begin: int, end: int) -> Fetched:
-        server = self._server
-        there = sorted((server.values or {}).items())
+        server = self._reached()
+        values = server.values or {}
         readable = range(max(begin, server.begin), min(end, server.end))
-        page = [(offset, Record(value)) for offset, value in there if offset in readable][: server.page]
+        there = ((offset, Record(values[offset])) for offset in readable if offset in values)
+        page = [*islice(there, server.page)]
         return Fetched(page, page[-1][0] + 1 if len(page) == server.page else max(readable.stop, begin))
+
+    def _reached(self) -> LogServer:
+        if self._server.away:
+            raise Unreachable("The server does not answer", where="memory")
+        return self._server
 
 
 @dataclass

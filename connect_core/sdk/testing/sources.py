@@ -4,30 +4,43 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Protocol
 
 import pytest
 
+from connect_core.errors import WaybillError
 from connect_core.sdk.records import RECORD_SCHEMA
 from connect_core.sdk.source import Source
+from connect_core.sdk.testing import content
 from connect_core.sdk.testing.driving import Follower, limit, range_of
+from connect_core.sdk.testing.steps import Steps, leaving_files_open, spread
 from connect_core.sdk.values import OPEN_END, Position, Range, SourceBatch
 
+MANY = 2_500
+"""More than what an author's code is apt to do at once."""
 VALUES = [b"value %d" % number for number in range(200)]
 
 
 class SourceCase(Protocol):
-    """A fresh place in one system. `source` builds anew each time, as driver and worker do."""
+    """A fresh place in one system. `source` builds anew each time, as driver and worker do.
+
+    It may also have an attribute `unkept` and a method `break_`, as a `testing.sinks.SimpleCase` has them: which
+    content cannot be in the source, and how it comes that the source does not answer any more.
+    """
 
     def source(self) -> Source: ...
 
-    def append(self, values: list[bytes]) -> None:
-        """Records that somebody else writes, to one partition."""
+    def append(self, values: Sequence[bytes | None]) -> None:
+        """Records that somebody else writes, to one partition. None: one without a value."""
 
 
 class SourceContract:
     """What every source promises. `system` is a fixture of yours: a fresh `SourceCase`."""
+
+    steps = 200
+    """At the most so many calls of the author's code are made to fail, one after the other."""
 
     @pytest.fixture
     def wanted(self, system: SourceCase) -> Range:
@@ -48,6 +61,51 @@ class SourceContract:
         assert offsets[-1] < wanted.end
         assert batches[-1].next_offset == wanted.end
         assert all(batch.records.schema == RECORD_SCHEMA for batch in batches)
+
+    def test_thousands_are_read_once_and_in_order(self, system: SourceCase) -> None:
+        values = [b"value %d" % number for number in range(MANY)]
+        system.append(values)
+        follower = Follower(system.source())
+        assert follower.run() == values
+        assert follower.gaps == []
+
+    @pytest.mark.parametrize("name", content.VALUES)
+    def test_a_value_is_read_as_it_is(self, system: SourceCase, name: str) -> None:
+        unkept: Set[str] = getattr(system, "unkept", frozenset())
+        content.check_names(unkept)
+        if name in unkept:
+            pytest.skip("the case says that this cannot be in its source")
+        values = [b"1", content.VALUES[name], b"3"]
+        system.append(values)
+        assert Follower(system.source()).run() == values
+
+    def test_a_source_that_does_not_answer_is_an_error(self, system: SourceCase, wanted: Range) -> None:
+        """It does not say that there is nothing more: a run would end well that has moved nothing."""
+        if (break_ := getattr(system, "break_", None)) is None:
+            pytest.skip("the case has no way to break its source")
+        break_()
+        with pytest.raises(WaybillError):
+            list(system.source().read(wanted, limit()))
+        with pytest.raises(WaybillError):
+            Follower(system.source(), {wanted.partition: None}).step()
+
+    @leaving_files_open
+    def test_a_look_that_failed_is_not_taken_for_the_end(self, system: SourceCase, wanted: Range) -> None:
+        """Whatever call of the author's code fails (`testing.steps`)."""
+        for at in spread(self._looks(system, wanted, 0), self.steps):
+            self._looks(system, wanted, at)
+
+    def _looks(self, system: SourceCase, wanted: Range, at: int) -> int:
+        """A look in which this call fails; how many calls it had."""
+        source, steps = system.source(), Steps(at, ConnectionResetError, calls=True)
+        steps.of(source)
+        try:
+            with steps.watched():
+                seen = source.available_offsets({wanted.partition: None})[wanted.partition]
+        except (WaybillError, ConnectionResetError):
+            return steps.count
+        assert seen.failure or seen.end == wanted.end, f"call {at} has failed"
+        return steps.count
 
     def test_the_same_range_gives_the_same_records(self, system: SourceCase, wanted: Range) -> None:
         once, again = (list(system.source().read(wanted, limit())) for _ in range(2))
@@ -77,6 +135,7 @@ class SourceContract:
         end = batches[-1].next_offset
         evidence = files.evidence(wanted, end)
         stored = json.loads(json.dumps(evidence))
+        assert stored == evidence
         bounds = system.source().available_offsets({wanted.partition: Position(wanted.incarnation, end, stored)})[
             wanted.partition
         ]

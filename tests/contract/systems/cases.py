@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 
 from connect_core.pipeline import Pipeline
-from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batch
+from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batches
 from connect_core.rocketmq.wire.properties import KEYS, value_of
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
@@ -26,6 +27,7 @@ class SystemCase(ABC):
     """A fresh place in one system. `source` and `sink` build anew each time, as driver and worker do."""
 
     repeats: Repeats = "nothing"
+    unkept: Set[str] = frozenset()
 
     @abstractmethod
     def source(self) -> Source: ...
@@ -34,7 +36,7 @@ class SystemCase(ABC):
     def sink(self) -> Sink: ...
 
     @abstractmethod
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         """Records that somebody else writes, to one partition."""
 
     @abstractmethod
@@ -51,6 +53,9 @@ class SystemCase(ABC):
 
 
 class FileCase(SystemCase):
+    unkept = frozenset({"null", "every byte", "line feed", "carriage return", "NUL"})
+    """A record is a line, and a file that holds NUL is refused unless the document says `binary`."""
+
     def __init__(self, folder: Path) -> None:
         self._in, self._out = folder / "in.log", folder / "out.txt"
 
@@ -60,15 +65,18 @@ class FileCase(SystemCase):
     def sink(self) -> Sink:
         return sink(Side("file", {"path": str(self._out)}))
 
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         with self._in.open("ab") as file:
-            file.writelines(value + b"\n" for value in values)
+            file.writelines((value or b"") + b"\n" for value in values)
 
     def content(self, behind: int = 0) -> list[bytes]:
         return self._out.read_bytes().splitlines()[behind:] if self._out.exists() else []
 
 
 class RocketMQCase(SystemCase):
+    unkept = frozenset({"null", "empty"})
+    """A message has a body."""
+
     def __init__(self, name_servers: list[str], resources: ExitStack) -> None:
         self._client = resources.enter_context(Client(ClientOptions(tuple(name_servers))))
         self._resources = resources
@@ -83,9 +91,11 @@ class RocketMQCase(SystemCase):
     def sink(self) -> Sink:
         return sink(Side("rocketmq", {**self._servers, "topic": self._out, "queues": 2}), self._resources)
 
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         sender = self._client.sender(self._in)
-        sender.submit(encode_batch(values, [b""] * len(values)), deadline=time.monotonic() + 5)
+        bodies = [value or b"" for value in values]
+        for batch in encode_batches(bodies, [b""] * len(bodies)):
+            sender.submit(batch, deadline=time.monotonic() + 5)
         sender.finish(deadline=time.monotonic() + 5)
         self._client.barrier(self._in.broker, deadline=time.monotonic() + 5)
 
@@ -177,7 +187,7 @@ class MqttCase(SystemCase):
     def sink(self) -> Sink:
         return sink(Side("mqtt", self._options))
 
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         raise NotImplementedError
 
     def content(self, behind: int = 0) -> list[bytes]:

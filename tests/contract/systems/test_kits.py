@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from connect_core.sdk.records import Record
 from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
@@ -26,12 +29,12 @@ class Box(SimpleCase):
     repeats = "unsettled"
 
     def __init__(self) -> None:
-        self.rows: list[bytes] = []
+        self.rows: list[bytes | None] = []
 
     def sink(self) -> MemoryBox:
         return MemoryBox(self.rows)
 
-    def content(self, behind: int = 0) -> list[bytes]:
+    def content(self, behind: int = 0) -> Sequence[bytes | None]:
         return self.rows[behind:]
 
 
@@ -44,21 +47,24 @@ class Table(SimpleCase):
     def sink(self) -> MemoryTable:
         return MemoryTable(self.database)
 
-    def content(self, behind: int = 0) -> list[bytes]:
-        return self.database.rows[behind:]
+    def content(self, behind: int = 0) -> Sequence[bytes | None]:
+        return self.database.values()[behind:]
+
+    def records(self) -> Sequence[Record]:
+        return self.database.rows
 
 
 class Shelf(SimpleCase):
     refused = HATED
 
-    def __init__(self) -> None:
-        self.index = Index()
+    def __init__(self, *, by_key: bool) -> None:
+        self.index, self._by_key = Index(), by_key
 
     def sink(self) -> MemoryIndex:
-        return MemoryIndex(self.index)
+        return MemoryIndex(self.index, by_key=self._by_key)
 
-    def content(self, behind: int = 0) -> list[bytes]:
-        return sorted([value for _, value in self.index.rows.values()][behind:], key=int)
+    def content(self, behind: int = 0) -> Sequence[bytes | None]:
+        return self.index.values()[behind:]
 
 
 class Records(SimpleCase):
@@ -71,7 +77,7 @@ class Records(SimpleCase):
     def sink(self) -> MemoryLog:
         return MemoryLog(self.journal)
 
-    def content(self, behind: int = 0) -> list[bytes]:
+    def content(self, behind: int = 0) -> Sequence[bytes | None]:
         return self.journal.values()[behind:]
 
 
@@ -85,18 +91,18 @@ class Files(SimpleCase):
     def sink(self) -> MemoryLake:
         return MemoryLake(self.lake)
 
-    def content(self, behind: int = 0) -> list[bytes]:
+    def content(self, behind: int = 0) -> Sequence[bytes | None]:
         return self.lake.rows()[behind:]
 
 
 class Pages:
     def __init__(self) -> None:
-        self.values: list[bytes] = []
+        self.values: list[bytes | None] = []
 
     def source(self) -> MemoryPages:
         return MemoryPages(self.values)
 
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         self.values += values
 
 
@@ -113,9 +119,9 @@ class TestATransactionSink(TransactionContract):
 
 
 class TestAKeyedSink(KeyedContract):
-    @pytest.fixture
-    def target(self) -> Shelf:
-        return Shelf()
+    @pytest.fixture(params=[False, True], ids=["by-coordinates", "by-key"])
+    def target(self, request: pytest.FixtureRequest) -> Shelf:
+        return Shelf(by_key=request.param)
 
 
 class TestALogSink(LogSinkContract):
@@ -125,12 +131,16 @@ class TestALogSink(LogSinkContract):
 
 
 class TestALogSinkWhosePositionsDoNotAdjoin(LogSinkContract):
+    steps = 40
+
     @pytest.fixture
     def target(self) -> Records:
         return Records(Journal(step=10))
 
 
 class TestALogSinkWhoseRecordsAppearLater(LogSinkContract):
+    steps = 40
+
     @pytest.fixture
     def target(self) -> Records:
         return Records(Journal(lags=True))

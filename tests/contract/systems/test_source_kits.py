@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from connect_core.sdk.testing.log_sources import LogSourceCase, LogSourceContract
@@ -18,7 +20,7 @@ class Log(LogSourceCase):
     def source(self) -> MemorySourceLog:
         return MemorySourceLog(self.server, sparse=self.sparse)
 
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         self.server.append(values)
 
     def expire(self, records: int) -> None:
@@ -32,6 +34,9 @@ class Log(LogSourceCase):
 
     def remove(self) -> None:
         self.server.remove()
+
+    def break_(self) -> None:
+        self.server.away = True
 
 
 class SparseLog(Log):

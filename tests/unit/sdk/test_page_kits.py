@@ -1,4 +1,4 @@
-"""The sinks of the page "Write a sink", and those of the examples, keep the contracts of their kits."""
+"""The systems of the pages for authors, and those of the examples, keep the contracts of their kits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import importlib
 import io
 import json
 import sqlite3
+import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -18,13 +20,15 @@ from connect_core import systems
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.written import Written
 from connect_core.sdk.kits.keyed import STORED
+from connect_core.sdk.kits.log_source import LogSource
 from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.records import Record, record_batch
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.driving import records
-from connect_core.sdk.testing.kits import KeyedContract, SimpleContract
+from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
+from connect_core.sdk.testing.log_sources import LogSourceCase, LogSourceContract
 from connect_core.sdk.testing.sinks import SimpleCase
 from tests.page_code import DOCS, FOR_AUTHORS, blocks, module_of
 
@@ -34,7 +38,18 @@ _CHECK = "CHECK (value <> CAST('refused' AS BLOB))"
 _CHECKED = f"(at INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT, value BLOB {_CHECK})"
 ANY_BYTES = [b"a\nb", None, b"", b"\xff\xfe", b"\xfe\xff"]
 
-SPOOL, JOURNAL, FOLDER, LATEST = map(module_of, ("spool", "journal", "folder", "latest"))
+
+def _example(name: str) -> Any:
+    """The module of a package under examples/."""
+    path = EXAMPLES / name / f"waybill_{name}.py"
+    module = ModuleType(f"waybill_{name}")
+    sys.modules[module.__name__] = module  # where pydantic looks for what an option's type means
+    exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+SPOOL, JOURNAL, FOLDER, LATEST, EVENTS = map(module_of, ("spool", "journal", "folder", "latest", "events"))
+SQLITE = _example("sqlite")
 JOURNAL.PAGE = 7
 
 
@@ -46,15 +61,22 @@ class SpoolCase(SimpleCase):
     repeats = "unsettled"
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder / "spool"
+        self.folder.mkdir()
+        self.files: list[Path] = []
 
     def sink(self) -> Sink:
         return SPOOL.PLUGIN.open_sink(SPOOL.Options(folder=self.folder), None)  # type: ignore[no-any-return]
 
     def content(self, behind: int = 0) -> list[Any]:
-        files = sorted(self.folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
-        lines = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+        """File by file, as they came."""
+        new = {*self.folder.glob("[!.]*")} - {*self.files}
+        self.files += sorted(new, key=lambda path: path.stat().st_mtime_ns)
+        lines = [json.loads(line) for path in self.files for line in path.read_text().splitlines()]
         return [_decoded(line) for line in lines][behind:]
+
+    def break_(self) -> None:
+        self.folder.rename(self.folder.with_name("elsewhere"))
 
 
 class JournalCase(SimpleCase):
@@ -85,6 +107,8 @@ class JournalCase(SimpleCase):
 
 class FolderCase(SimpleCase):
     refused = b"two\nlines"
+    unkept = frozenset({"null", "every byte", "line feed", "carriage return"})
+    """A record is a line: one without a value is an empty one, and a value with a line feed is refused."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -95,7 +119,7 @@ class FolderCase(SimpleCase):
     def content(self, behind: int = 0) -> list[bytes]:
         commits = [json.loads(path.read_text()) for path in sorted((self.folder / "_commits").glob("*.json"))]
         names = [name for commit in commits for name in commit["files"]]
-        return [line for name in names for line in (self.folder / name).read_bytes().splitlines()][behind:]
+        return [line for name in names for line in (self.folder / name).read_bytes().split(b"\n")[:-1]][behind:]
 
     def commit_as_others(self) -> None:
         sink: Any = self.sink()
@@ -121,6 +145,77 @@ class LatestCase(SimpleCase):
         with closing(sqlite3.connect(self.path)) as database:
             rows = database.execute("SELECT value FROM latest WHERE value IS NOT NULL ORDER BY rowid")
             return [value for (value,) in rows][behind:]
+
+
+class TableCase(SimpleCase):
+    """Of the example with transactions: its table refuses the value that a person has forbidden."""
+
+    refused = REFUSED
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "rows.db"
+        self._run(f"CREATE TABLE rows (key TEXT, value BLOB {_CHECK}, headers TEXT, stored_at TEXT)")
+
+    def sink(self) -> Sink:
+        options = SQLITE.Options(path=self.path, table="rows")
+        return SQLITE.PLUGIN.open_sink(options, None)  # type: ignore[no-any-return]
+
+    def content(self, behind: int = 0) -> list[bytes | None]:
+        return [value for (value,) in self._run("SELECT value FROM rows ORDER BY rowid")][behind:]
+
+    def break_(self) -> None:
+        for path in self.path.parent.glob("rows.db*"):
+            path.unlink()
+        self.path.mkdir()
+
+    def _run(self, statement: str) -> list[Any]:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
+            return database.execute(statement).fetchall()
+
+
+class EventsCase(LogSourceCase):
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "events.db"
+        self._make()
+
+    def source(self) -> LogSource:
+        source: LogSource = EVENTS.PLUGIN.open_source(EVENTS.Options(path=self.path, page=50), None)
+        source.every_s = 0.01
+        return source
+
+    def append(self, values: Sequence[bytes | None]) -> None:
+        self._run("INSERT INTO events (body) VALUES (?)", *[(value,) for value in values])
+
+    def expire(self, records: int) -> None:
+        self._run("DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT ?)", (records,))
+
+    def renew(self) -> None:
+        self._run("DROP TABLE events", ())
+        self._make()
+
+    def break_(self) -> None:
+        self.path.unlink()
+
+    def _make(self) -> None:
+        self._run("CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB)", ())
+
+    def _run(self, statement: str, *rows: tuple[Any, ...]) -> None:
+        with closing(sqlite3.connect(self.path)) as database:
+            for row in rows:
+                database.execute(statement, row)
+            database.commit()
+
+
+class TestTheLogOfThePage(LogSourceContract):
+    @pytest.fixture
+    def system(self, tmp_path: Path) -> EventsCase:
+        return EventsCase(tmp_path)
+
+
+class TestTheTableOfTheExample(TransactionContract):
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> TableCase:
+        return TableCase(tmp_path)
 
 
 class TestTheSpoolOfThePage(SimpleContract):
