@@ -31,7 +31,7 @@ _OFFSETS = 1 << 40
 
 class Answer(NamedTuple):
     """What the target says to one row. `refused` is the class of a refusal for good; its message says nothing of
-    what is in the record."""
+    what is in the record. A row that is neither stored nor refused is sent again."""
 
     stored: bool
     refused: str = ""
@@ -128,13 +128,13 @@ class _Writer:
         """The rows that are to be sent again."""
         answers = self._connection.put(self._ids(records), self._versions(records).tolist(), records)
         must_be_each(Answer, answers, records, f"The answer of {method_of(self._connection, 'put')}")
-        stored = [row for row, answer in enumerate(answers) if answer.stored]
+        stored = [row for row, answer in enumerate(answers) if answer.stored and not answer.refused]
         self._rows += len(stored)
         self._bytes += int(value_lengths(records.column("value"))[stored].sum())
         for row, answer in enumerate(answers):
             if answer.refused:
                 self._refuse(records.slice(row, 1), answer)
-        return [row for row, answer in enumerate(answers) if answer == AGAIN]
+        return [row for row, answer in enumerate(answers) if not answer.stored and not answer.refused]
 
     def _refuse(self, row: pa.RecordBatch, answer: Answer) -> None:
         if self.on_refused is None:

@@ -8,6 +8,7 @@ import pytest
 
 from connect_core.errors import OffsetGone, TargetChanged
 from connect_core.sdk.kits import marker as markers
+from connect_core.sdk.kits.keyed import STORED, Answer
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
@@ -90,6 +91,16 @@ def test_an_older_record_is_not_stored_over_a_newer_one() -> None:
         with sink.writer(attempt(), OpenRange(1, planned, sink.floors(planned, ()))) as writer:
             writer.write(records([b"%d/%d" % (incarnation, offset)], offset, key=["k"]), limit())
     assert [value for _, value in index.rows.values()] == [b"1/0"]
+
+
+def test_a_row_that_is_neither_stored_nor_refused_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is said of it."""
+    index, answers = Index(), [Answer(False, "", "busy"), STORED]
+    sink, planned = MemoryIndex(index), wanted(0)
+    with sink.writer(attempt(), OpenRange(1, planned, sink.floors(planned, ()))) as writer:
+        monkeypatch.setattr(vars(writer)["_connection"], "put", lambda *_: [answers.pop(0)], raising=False)
+        writer.write(records([b"a"]), limit())
+        assert (writer.flush(limit()).records, answers) == (1, [])
 
 
 def test_records_without_a_key_are_not_stored_by_key() -> None:
