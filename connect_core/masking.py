@@ -39,6 +39,11 @@ def mask_secrets(text: str) -> str:
     return _known.any_value.sub(MASKED, text)
 
 
+def knows_secrets() -> bool:
+    """Whether any value was remembered as a secret."""
+    return bool(_known.secrets)
+
+
 def names_secret(text: str) -> bool:
     """Whether the text holds a value that was remembered as a secret."""
     return _known.any_secret.search(text) is not None

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from connect_core.errors import ConfigError
 from connect_core.masking import remember
@@ -26,6 +26,9 @@ _FORMS = {
     "file": re.compile(r"[^#]+(#.+)?", re.DOTALL),
     "stack": re.compile(r"[a-z_]+"),
 }
+_Place = Literal["secret", "address", "other"]
+_ADDRESS_NAME = re.compile(r"hosts?|port|name_servers|path|folder|topics?|filters", re.IGNORECASE)
+"""Options that say where something is: errors name it, and whoever mends them needs it."""
 _BEFORE_IT, _BEHIND_IT = re.compile(r"//[^/?#]*$"), re.compile(r"[^/?#]*@")
 STACK_FORMS = "${stack:name_servers} and ${stack:mqtt_port}"
 FORMS = f"${{env:NAME}}, ${{file:PATH#KEY}}, {STACK_FORMS}"
@@ -67,11 +70,17 @@ def reveal(options: Json) -> Json:
     Raises ConfigError when a variable is not set or a file has no such key.
     """
 
-    def environment(name: str, secret: bool) -> str:
-        return _remembered(_environment(name), secret=secret or is_secret_name(name))
+    def environment(name: str, place: _Place) -> str:
+        value = _environment(name)
+        secret = place == "secret" or is_secret_name(name)
+        if secret or place != "address" or "@" in value:
+            remember(value, secret=secret)
+        return value
 
-    def file(reference: str, _: bool) -> str:
-        return _remembered(_file(reference), secret=True)
+    def file(reference: str, _: _Place) -> str:
+        value = _file(reference)
+        remember(value, secret=True)
+        return value
 
     revealed: Json = _replaced(options, {"env": environment, "file": file})
     return revealed
@@ -88,13 +97,8 @@ def resolve_stack(options: Json, lookup: Callable[[str], str]) -> Json:
     return resolved
 
 
-def _remembered(value: str, *, secret: bool) -> str:
-    remember(value, secret=secret)
-    return value
-
-
-def _replaced(value: Any, by_kind: Mapping[str, Callable[[str, bool], str]], name: str = "") -> Any:
-    """`by_kind` is called with what stands behind the kind, and whether the place is one of a secret."""
+def _replaced(value: Any, by_kind: Mapping[str, Callable[[str, _Place], str]], name: str = "") -> Any:
+    """`by_kind` is called with what stands behind the kind, and what stands at that place."""
     if isinstance(value, dict):
         return {key: _replaced(child, by_kind, str(key)) for key, child in value.items()}
     if isinstance(value, list):
@@ -104,10 +108,15 @@ def _replaced(value: Any, by_kind: Mapping[str, Callable[[str, bool], str]], nam
 
     def one(found: re.Match[str]) -> str:
         kind, _, rest = found.group(1).partition(":")
-        secret = is_secret_name(name) or _signs_in(value, found)
-        return by_kind[kind](rest, secret) if kind in by_kind else found.group()
+        return by_kind[kind](rest, _place_of(name, value, found)) if kind in by_kind else found.group()
 
     return REFERENCE.sub(one, value)
+
+
+def _place_of(name: str, text: str, found: re.Match[str]) -> _Place:
+    if is_secret_name(name) or _signs_in(text, found):
+        return "secret"
+    return "address" if _ADDRESS_NAME.fullmatch(name) else "other"
 
 
 def _signs_in(text: str, found: re.Match[str]) -> bool:

@@ -86,7 +86,7 @@ def test_the_log_of_crashes_has_it_nowhere(tmp_path: Path) -> None:
         ({"any": "${env:NAME_OF_A_TOKEN}"}, True),
         ({"url": "https://me:${env:NAME}@host/path"}, True),
         ({"url": "https://host/${env:NAME}@x"}, False),
-        ({"topic": "${env:NAME}"}, False),
+        ({"anything": "${env:NAME}"}, False),
     ],
 )
 def test_what_is_resolved_is_masked_and_a_secret_where_its_place_says_so(
@@ -97,6 +97,15 @@ def test_what_is_resolved_is_masked_and_a_secret_where_its_place_says_so(
     reveal(options)
     assert mask_secrets("of the value") == "of ***"
     assert names_secret("of the value") == secret
+
+
+@pytest.mark.parametrize(("value", "shown"), [("host-1:9876", "host-1:9876"), ("me:pass@host-1", "***")])
+def test_where_something_is_stays_readable_unless_someone_signs_in_there(
+    value: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAME", value)
+    reveal({"name_servers": ["${env:NAME}"]})
+    assert mask_secrets(f"no answer from {value}") == f"no answer from {shown}"
 
 
 def test_a_file_that_is_referred_to_holds_a_secret(tmp_path: Path) -> None:

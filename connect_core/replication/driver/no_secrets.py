@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from connect_core.errors import ContractBroken
-from connect_core.masking import names_secret
+from connect_core.masking import knows_secrets, names_secret
 
 
 def require_no_secret(where: str, who: str, what: str, given: Iterable[object]) -> None:
     """Raises ContractBroken when one of these has a secret in it. `who` gave them ("sink lake"), and names `what` with
     them ("a target"). Called before the ledger has them."""
-    if any(names_secret(repr(one)) for one in given):
+    if knows_secrets() and any(names_secret(repr(one)) for one in given):  # a plan may have thousands
         raise ContractBroken(
             f"The {who} names {what} with a secret",
             where=where,
