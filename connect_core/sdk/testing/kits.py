@@ -23,7 +23,7 @@ from connect_core.sdk.testing.content import HEADERS, KEYS, VALUES, check_names
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
-from connect_core.sdk.testing.steps import Death, Steps, leaving_files_open, spread
+from connect_core.sdk.testing.steps import Death, Step, Steps, leaving_files_open, spread
 from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 ROWS = 40
@@ -127,15 +127,15 @@ class KitContract(SinkContract):
     @leaving_files_open
     def test_a_process_that_dies_between_any_two_steps_loses_nothing(self, target: KitCase) -> None:
         """Also within a method: after the rows are durable and before the marker is, or the other way round."""
-        for at in spread(self._dies(target, 0), self.steps):
+        for at in spread(self._dies(target), self.steps):
             self._dies(target, at)
 
     @leaving_files_open
     @pytest.mark.parametrize("written", [False, True])
     def test_an_error_of_any_call_is_not_taken_for_success(self, target: KitCase, written: bool) -> None:
         """A commit that failed is none, and a look that failed has seen nothing."""
-        for at in spread(self._fails(target, 0, written), self.steps):
-            self._fails(target, at, written)
+        for at in spread(self._fails(target, written), self.steps):
+            self._fails(target, written, at)
 
     def test_thousands_of_rows_are_written_and_found_at_once(self, target: KitCase) -> None:
         ledger = SettledState(target)
@@ -184,22 +184,22 @@ class KitContract(SinkContract):
         with pytest.raises(WaybillError):
             ledger.attempt(5, settle_at=5)
 
-    def _dies(self, target: KitCase, at: int) -> int:
-        """Two attempts that die at this step, each, and one that does not; how many steps the longer one had."""
-        before, ledger, counts = target.count(), SettledState(target), [0]
+    def _dies(self, target: KitCase, at: Step | None = None) -> list[Step]:
+        """Two attempts that die at this step, each, and one that does not; the steps of the two."""
+        before, ledger, passed = target.count(), SettledState(target), list[Step]()
         for _ in range(2):
             steps = Steps(at, Death)
             ledger.system = ChangedCase(target, steps.connection, steps.sink)
             with suppress(Death), steps.watched():
                 ledger.attempt(5, settle_at=None)
-            counts.append(steps.count)
+            passed += steps.passed
         ledger.system = target
         ledger.attempt(5, settle_at=5)
-        assert in_order(self.there(target, before)) == numbers(5), f"killed at step {at}"
-        return max(counts)
+        assert in_order(self.there(target, before)) == numbers(5), f"killed at {at}"
+        return passed
 
-    def _fails(self, target: KitCase, at: int, written: bool) -> int:
-        """An attempt in which this call fails; it settles if it does not notice. How many calls it had."""
+    def _fails(self, target: KitCase, written: bool, at: Step | None = None) -> list[Step]:
+        """An attempt in which this call fails; it settles if it does not notice. The calls that it made."""
         before, ledger = target.count(), SettledState(target)
         if written:
             ledger.attempt(5, settle_at=None)
@@ -210,8 +210,8 @@ class KitContract(SinkContract):
         ledger.system = target
         if not ledger.settled:
             ledger.attempt(5, settle_at=5)
-        assert in_order(self.there(target, before)) == numbers(5), f"call {at} has failed"
-        return steps.count
+        assert in_order(self.there(target, before)) == numbers(5), f"failed: {at}"
+        return steps.passed
 
 
 class RefusingContract(KitContract):

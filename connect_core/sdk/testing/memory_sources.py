@@ -88,13 +88,13 @@ class MemorySourceLog(LogSource):
 class InboxServer:
     """Messages by key: it sends again whatever was not acknowledged. Where it has no ids, the key is the content."""
 
-    waiting: list[tuple[str, bytes]] = field(default_factory=list)
-    acknowledged: list[tuple[str, bytes]] = field(default_factory=list)
+    waiting: list[tuple[str, bytes | None]] = field(default_factory=list)
+    acknowledged: list[tuple[str, bytes | None]] = field(default_factory=list)
     sent: set[str] = field(default_factory=set)
     """Ids of those that were sent before."""
     count: int = 0
 
-    def append(self, values: Sequence[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         self.waiting += [(f"id {number}", value) for number, value in enumerate(values, self.count)]
         self.count += len(values)
 
@@ -124,19 +124,23 @@ class MemoryInbox(ReceivedSource):
 class _Line:
     def __init__(self, server: InboxServer, *, unique: bool) -> None:
         self._server, self._unique = server, unique
-        self._given: list[tuple[str, bytes]] = []
+        self._given: list[tuple[str, bytes | None]] = []
 
     def receive(self, most: int, limit_s: float) -> Sequence[Message]:
         server = self._server
-        come = [one for one in server.waiting if one not in self._given][: min(most, 7)]
+        given = {*self._given}
+        come = [*islice((one for one in server.waiting if one not in given), min(most, 7))]
         if not come:
             clock.sleep(min(limit_s, 0.005))
         self._given += come
-        messages = [Message(Record(one[1]), one[0] if self._unique else one[1], one[0] in server.sent) for one in come]
+        messages = [
+            Message(Record(one[1]), one[0] if self._unique else one[1] or b"", one[0] in server.sent) for one in come
+        ]
         server.sent |= {one[0] for one in come}
         return messages
 
     def acknowledge(self, upto: int) -> None:
-        done = [one for one in self._given[:upto] if one in self._server.waiting]
-        self._server.acknowledged += done
-        self._server.waiting = [one for one in self._server.waiting if one not in done]
+        done, waiting = self._given[:upto], {*self._server.waiting}
+        self._server.acknowledged += [one for one in done if one in waiting]
+        left = waiting - {*done}
+        self._server.waiting = [one for one in self._server.waiting if one in left]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -21,10 +22,13 @@ from connect_core.sdk.kits.received import ReceivedSource
 from connect_core.sdk.records import RECORD_SCHEMA
 from connect_core.sdk.scan import Hit, ScanResult
 from connect_core.sdk.source import PushSource
+from connect_core.sdk.testing import content
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.testing.failing import Failing, Killed
 from connect_core.sdk.values import OPEN_END, Bounds, Position, Range, SourceBatch
 
+MANY = 2_500
+"""More than what an author's code is apt to do at once."""
 VALUES = [b"value %d" % number for number in range(60)]
 
 
@@ -33,12 +37,14 @@ class ReceivedCase(ABC):
 
     idle_timeout_s = 0.02
     """After so long a silence a test takes it that nothing more comes."""
+    unkept: Set[str] = frozenset()
+    """Names in `testing.content`: what cannot be in this queue, and its documentation says so."""
 
     @abstractmethod
     def source(self) -> ReceivedSource: ...
 
     @abstractmethod
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         """Messages that somebody sends, each with a key of its own where keys are unique."""
 
     def shuffle(self, seed: int) -> None:
@@ -57,7 +63,7 @@ class Deliveries:
 
     system: ReceivedCase
     tells: bool = True
-    target: list[tuple[int, int, bytes]] = field(default_factory=list)
+    target: list[tuple[int, int, bytes | None]] = field(default_factory=list)
     """Number of arrival, trace and value."""
     position: Position = field(default_factory=lambda: Position(0, 0))
     possible_duplicates: int = 0
@@ -73,7 +79,7 @@ class Deliveries:
         with suppress(Killed):
             self._settle(source, self._received(source, self._planned(source), stops_at))
 
-    def values(self) -> list[bytes]:
+    def values(self) -> list[bytes | None]:
         return [value for _, _, value in self.target]
 
     def _planned(self, source: ReceivedSource) -> Range:
@@ -141,6 +147,27 @@ class ReceivedContract:
         afresh.attempt()
         assert afresh.values() == []
 
+    def test_thousands_are_delivered_once_and_acknowledged(self, system: ReceivedCase) -> None:
+        values = [b"value %d" % number for number in range(MANY)]
+        deliveries = Deliveries(system)
+        system.append(values)
+        _finish(deliveries)
+        assert deliveries.values() == values
+        afresh = Deliveries(system)
+        afresh.attempt()
+        assert afresh.values() == []
+
+    @pytest.mark.parametrize("name", content.VALUES)
+    def test_a_value_is_received_as_it_is(self, system: ReceivedCase, name: str) -> None:
+        content.check_names(system.unkept)
+        if name in system.unkept:
+            pytest.skip("the case says that this cannot be in its queue")
+        values = [b"1", content.VALUES[name], b"3"]
+        deliveries = Deliveries(system)
+        system.append(values)
+        _finish(deliveries)
+        assert deliveries.values() == values
+
     @pytest.mark.parametrize("after", [False, True])
     @pytest.mark.parametrize("error", [Killed(), Unreachable("The connection was lost")], ids=["killed", "lost"])
     def test_an_attempt_that_ends_at_any_call_loses_nothing(
@@ -167,7 +194,7 @@ class ReceivedContract:
         Deliveries(system).attempt(stops_at=4)
         afresh = Deliveries(system)
         afresh.attempt()
-        assert sorted(afresh.values()) == sorted(VALUES[4:10])
+        assert Counter(afresh.values()) == Counter(VALUES[4:10])
 
     def test_what_comes_again_in_another_order_is_recognised(self, system: ReceivedCase) -> None:
         deliveries = Deliveries(system, tells=False)
@@ -176,7 +203,7 @@ class ReceivedContract:
         system.append(VALUES[15:18])
         system.shuffle(1)
         _finish(deliveries)
-        assert sorted(deliveries.values()) == sorted(VALUES[:18])
+        assert Counter(deliveries.values()) == Counter(VALUES[:18])
 
     def test_what_a_server_has_forgotten_is_recognised_or_counted(self, system: ReceivedCase) -> None:
         deliveries = Deliveries(system)
@@ -212,7 +239,7 @@ def _finish(deliveries: Deliveries) -> None:
         deliveries.attempt()
 
 
-def _check(system: ReceivedCase, deliveries: Deliveries, values: list[bytes]) -> None:
+def _check(system: ReceivedCase, deliveries: Deliveries, values: Sequence[bytes | None]) -> None:
     """Nothing is lost, and what is there more often is counted. With unique keys nothing is."""
     assert not Counter(values) - Counter(deliveries.values())
     more = (Counter(deliveries.values()) - Counter(values)).total()

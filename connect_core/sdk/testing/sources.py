@@ -15,7 +15,7 @@ from connect_core.sdk.records import RECORD_SCHEMA
 from connect_core.sdk.source import Source
 from connect_core.sdk.testing import content
 from connect_core.sdk.testing.driving import Follower, limit, range_of
-from connect_core.sdk.testing.steps import Steps, leaving_files_open, spread
+from connect_core.sdk.testing.steps import Step, Steps, leaving_files_open, spread
 from connect_core.sdk.values import OPEN_END, Position, Range, SourceBatch
 
 MANY = 2_500
@@ -92,20 +92,20 @@ class SourceContract:
     @leaving_files_open
     def test_a_look_that_failed_is_not_taken_for_the_end(self, system: SourceCase, wanted: Range) -> None:
         """Whatever call of the author's code fails (`testing.steps`)."""
-        for at in spread(self._looks(system, wanted, 0), self.steps):
+        for at in spread(self._looks(system, wanted), self.steps):
             self._looks(system, wanted, at)
 
-    def _looks(self, system: SourceCase, wanted: Range, at: int) -> int:
-        """A look in which this call fails; how many calls it had."""
+    def _looks(self, system: SourceCase, wanted: Range, at: Step | None = None) -> list[Step]:
+        """A look in which this call fails; the calls that it made."""
         source, steps = system.source(), Steps(at, ConnectionResetError, calls=True)
         steps.of(source)
         try:
             with steps.watched():
                 seen = source.available_offsets({wanted.partition: None})[wanted.partition]
         except (WaybillError, ConnectionResetError):
-            return steps.count
-        assert seen.failure or seen.end == wanted.end, f"call {at} has failed"
-        return steps.count
+            return steps.passed
+        assert seen.failure or seen.end == wanted.end, f"failed: {at}"
+        return steps.passed
 
     def test_the_same_range_gives_the_same_records(self, system: SourceCase, wanted: Range) -> None:
         once, again = (list(system.source().read(wanted, limit())) for _ in range(2))

@@ -1,7 +1,8 @@
 """Interrupts an author's code between two of its steps, also within a method. The author has nothing to do for it.
 
 A step is a call that the author's code makes or takes, as `sys.setprofile` reports it, in this thread alone. The
-author's code is whatever stands in the files in which the classes of the sink and of its connections are written.
+author's code is whatever stands in the files in which the classes of the sink and of its connections are written. A
+step is known by its place and by how often that was passed before: it is the same one when the target holds more.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,6 +23,9 @@ from connect_core.sdk.sink import Sink
 
 _KITS = next(iter(kits.__path__))
 _CALLS = ("call", "c_call")
+_TIMES = 4
+"""So often a place is passed at most until it has done whatever it does in an attempt: looked, begun and written, and
+come back to it."""
 _LOCKS = type(threading.Lock()), type(threading.RLock())
 """Calls of these are no steps: a lock of the process dies with it."""
 
@@ -34,21 +39,35 @@ class Death(BaseException):
     """The process is gone. An author's `except Exception` does not see it."""
 
 
+class Step(NamedTuple):
+    """A place in the code and in what called it, and the how manieth time it is passed, from 1."""
+
+    event: str
+    code: CodeType
+    at: int
+    caller: CodeType | None
+    called_at: int
+    time: int = 0
+
+    def __str__(self) -> str:
+        caller = self.caller.co_name if self.caller else ""
+        return f"{self.event} in {self.code.co_name} called by {caller}, time {self.time}"
+
+
 class Steps:
-    """Counts the steps of an author's code, and raises an `error` at the one numbered `at`, from 1; at 0 never.
+    """Notes the `passed` steps of an author's code, and raises an `error` at the one that is `at`.
 
     `calls` are the only steps where it says so: then what raises is a call of something that is not the author's, and
     it has done nothing.
     """
 
-    def __init__(self, at: int, error: Callable[[], BaseException], *, calls: bool = False) -> None:
+    def __init__(self, at: Step | None, error: Callable[[], BaseException], *, calls: bool = False) -> None:
         self._at, self._error, self._calls = at, error, calls
         self._files: set[str] = set()
-        self.count = 0
-
-    @property
-    def raised(self) -> bool:
-        return 0 < self._at <= self.count
+        self._times: Counter[Step] = Counter()
+        self.passed: list[Step] = []
+        """Of each place the first `_TIMES`."""
+        self.raised = False
 
     def of(self, author: Any) -> None:
         """Counts also those of this object's classes."""
@@ -80,10 +99,17 @@ class Steps:
             sys.setprofile(before if callable(before) else None)
 
     def _step(self, frame: FrameType, event: str, called: object) -> None:
-        if self._is_step(frame, event, called):
-            self.count += 1
-            if self.count == self._at:
-                raise self._error()
+        if not self._is_step(frame, event, called):
+            return
+        back = frame.f_back
+        place = Step(event, frame.f_code, frame.f_lasti, back and back.f_code, back.f_lasti if back else 0)
+        self._times[place] += 1
+        step = place._replace(time=self._times[place])
+        if step.time <= _TIMES:
+            self.passed.append(step)
+        if step == self._at:
+            self.raised = True
+            raise self._error()
 
     def _is_step(self, frame: FrameType, event: str, called: object) -> bool:
         if self._calls and event not in _CALLS:
@@ -114,6 +140,7 @@ class _Line:
         return called
 
 
-def spread(total: int, most: int) -> list[int]:
-    """The steps 1 to `total`; of more than `most` so many, spread evenly."""
-    return sorted({1 + number * total // most for number in range(most)} if total > most else range(1, total + 1))
+def spread(steps: Iterable[Step], most: int) -> list[Step]:
+    """Each of them once; of more than `most` so many, spread evenly."""
+    each = [*dict.fromkeys(steps)]
+    return [each[number * len(each) // most] for number in range(most)] if len(each) > most else each

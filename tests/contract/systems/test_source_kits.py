@@ -52,7 +52,7 @@ class Inbox(ReceivedCase):
     def source(self) -> MemoryInbox:
         return MemoryInbox(self.server, unique=self.unique)
 
-    def append(self, values: list[bytes]) -> None:
+    def append(self, values: Sequence[bytes | None]) -> None:
         self.server.append(values)
 
     def shuffle(self, seed: int) -> None:

@@ -24,7 +24,7 @@ from connect_core.sdk.testing.memory import MemoryIndex, MemoryPages
 from connect_core.sdk.testing.memory_log import Journal
 from connect_core.sdk.testing.memory_sources import MemorySourceLog
 from connect_core.sdk.testing.sources import SourceContract
-from connect_core.sdk.testing.steps import Death, Steps, spread
+from connect_core.sdk.testing.steps import Death, Step, Steps, spread
 from connect_core.sdk.values import Json
 from tests.contract.systems.test_kits import Box, Pages, Records, Shelf, Table
 from tests.contract.systems.test_source_kits import SparseLog
@@ -67,7 +67,7 @@ def test_what_makes_them_faulty_is_no_fault_by_itself(suite: Any, case: Callable
 def test_attributes_of_a_connection_that_are_no_methods_are_passed_through() -> None:
     connection = Faulty(None)
     failing = Failing(9, Unreachable("lost"), after=False).connection(connection)
-    assert failing.connection is Steps(0, Death).connection(connection).connection is None
+    assert failing.connection is Steps(None, Death).connection(connection).connection is None
 
 
 def test_a_target_that_refuses_nothing_is_no_failure() -> None:
@@ -470,16 +470,18 @@ def test_steps_are_those_of_the_author_and_a_former_profiler_comes_back() -> Non
     before = sys.getprofile()
     sys.setprofile(profiler)
     try:
-        steps = Steps(0, Death)
+        steps = Steps(None, Death)
         with steps.watched():
             len("nobody's")
         assert sys.getprofile() is profiler
     finally:
         sys.setprofile(before)
-    assert steps.count == 0
+    assert steps.passed == []
 
 
 def test_steps_are_spread_evenly() -> None:
-    assert spread(3, 10) == [1, 2, 3]
-    assert spread(1_000, 4) == [1, 251, 501, 751]
-    assert spread(0, 4) == []
+    code = notices.__code__
+    steps = [Step("call", code, at, None, 0, 1) for at in range(1_000)]
+    assert spread(steps[:3] * 2, 10) == steps[:3]
+    assert [step.at for step in spread(steps, 4)] == [0, 250, 500, 750]
+    assert spread([], 4) == []
