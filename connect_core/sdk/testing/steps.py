@@ -1,8 +1,9 @@
 """Interrupts an author's code between two of its steps, also within a method. The author has nothing to do for it.
 
-A step is a call that the author's code makes or takes, as `sys.setprofile` reports it, in this thread alone. The
-author's code is whatever stands in the files in which the classes of the sink and of its connections are written. A
-step is known by its place and by how often that was passed before: it is the same one when the target holds more.
+A step is a call that the author's code makes or takes, as `sys.setprofile` reports it, in this thread alone. It is
+interrupted when it has done its work, or before it does anything. The author's code is whatever stands in the files in
+which the classes of the sink and of its connections are written. A step is known by its place and by how often that was
+passed before: it is the same one when the target holds more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from connect_core.sdk.sink import Sink
 
 _KITS = next(iter(kits.__path__))
 _CALLS = ("call", "c_call")
+_RETURNS = ("return", "c_return")
 _TIMES = 4
 """So often a place is passed at most until it has done whatever it does in an attempt: looked, begun and written, and
 come back to it."""
@@ -57,8 +59,8 @@ class Step(NamedTuple):
 class Steps:
     """Notes the `passed` steps of an author's code, and raises an `error` at the one that is `at`.
 
-    `calls` are the only steps where it says so: then what raises is a call of something that is not the author's, and
-    it has done nothing.
+    It raises when that has done its work. Where `calls` says so, it raises instead of a call of something that is not
+    the author's, which has done nothing then.
     """
 
     def __init__(self, at: Step | None, error: Callable[[], BaseException], *, calls: bool = False) -> None:
@@ -112,7 +114,7 @@ class Steps:
             raise self._error()
 
     def _is_step(self, frame: FrameType, event: str, called: object) -> bool:
-        if self._calls and event not in _CALLS:
+        if event not in (_CALLS if self._calls else _RETURNS):
             return False
         here = frame.f_code.co_filename in self._files
         if event.startswith("c_"):
