@@ -41,7 +41,7 @@ class Death(BaseException):
     """The process is gone. An author's `except Exception` does not see it."""
 
 
-class Step(NamedTuple):
+class CodeStep(NamedTuple):
     """A place in the code and in what called it, and the how manieth time it is passed, from 1."""
 
     event: str
@@ -63,11 +63,11 @@ class Steps:
     the author's, which has done nothing then.
     """
 
-    def __init__(self, at: Step | None, error: Callable[[], BaseException], *, calls: bool = False) -> None:
+    def __init__(self, at: CodeStep | None, error: Callable[[], BaseException], *, calls: bool = False) -> None:
         self._at, self._error, self._calls = at, error, calls
         self._files: set[str] = set()
-        self._times: Counter[Step] = Counter()
-        self.passed: list[Step] = []
+        self._times: Counter[CodeStep] = Counter()
+        self.passed: list[CodeStep] = []
         """Of each place the first `_TIMES`."""
         self.raised = False
 
@@ -104,7 +104,7 @@ class Steps:
         if not self._is_step(frame, event, called):
             return
         back = frame.f_back
-        place = Step(event, frame.f_code, frame.f_lasti, back and back.f_code, back.f_lasti if back else 0)
+        place = CodeStep(event, frame.f_code, frame.f_lasti, back and back.f_code, back.f_lasti if back else 0)
         self._times[place] += 1
         step = place._replace(time=self._times[place])
         if step.time <= _TIMES:
@@ -142,7 +142,7 @@ class _Line:
         return called
 
 
-def spread(steps: Iterable[Step], most: int) -> list[Step]:
+def spread(steps: Iterable[CodeStep], most: int) -> list[CodeStep]:
     """Each of them once; of more than `most` so many, spread evenly."""
     each = [*dict.fromkeys(steps)]
     return [each[number * len(each) // most] for number in range(most)] if len(each) > most else each
