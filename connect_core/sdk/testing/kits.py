@@ -23,7 +23,7 @@ from connect_core.sdk.testing.content import HEADERS, KEYS, VALUES, check_names
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
-from connect_core.sdk.testing.steps import CodePlace, Death, Steps, leaving_files_open, spread
+from connect_core.sdk.testing.steps import CodeStep, Death, Steps, leaving_files_open, spread
 from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 ROWS = 40
@@ -184,9 +184,9 @@ class KitContract(SinkContract):
         with pytest.raises(WaybillError):
             ledger.attempt(5, settle_at=5)
 
-    def _dies(self, target: KitCase, at: CodePlace | None = None) -> list[CodePlace]:
+    def _dies(self, target: KitCase, at: CodeStep | None = None) -> list[CodeStep]:
         """Two attempts that die at this step, each, and one that does not; the steps of the two."""
-        before, ledger, passed = target.count(), SettledState(target), list[CodePlace]()
+        before, ledger, passed = target.count(), SettledState(target), list[CodeStep]()
         for _ in range(2):
             steps = Steps(at, Death)
             ledger.system = ChangedCase(target, steps.connection, steps.sink)
@@ -198,7 +198,7 @@ class KitContract(SinkContract):
         assert in_order(self.there(target, before)) == numbers(5), f"killed at {at}"
         return passed
 
-    def _fails(self, target: KitCase, written: bool, at: CodePlace | None = None) -> list[CodePlace]:
+    def _fails(self, target: KitCase, written: bool, at: CodeStep | None = None) -> list[CodeStep]:
         """An attempt in which this call fails; it settles if it does not notice. The calls that it made."""
         before, ledger = target.count(), SettledState(target)
         if written:

@@ -15,7 +15,7 @@ from connect_core.sdk.records import RECORD_SCHEMA
 from connect_core.sdk.source import Source
 from connect_core.sdk.testing import content
 from connect_core.sdk.testing.driving import Follower, limit, range_of
-from connect_core.sdk.testing.steps import CodePlace, Steps, leaving_files_open, spread
+from connect_core.sdk.testing.steps import CodeStep, Steps, leaving_files_open, spread
 from connect_core.sdk.values import OPEN_END, Position, Range, SourceBatch
 
 MANY = 2_500
@@ -95,7 +95,7 @@ class SourceContract:
         for at in spread(self._looks(system, wanted), self.steps):
             self._looks(system, wanted, at)
 
-    def _looks(self, system: SourceCase, wanted: Range, at: CodePlace | None = None) -> list[CodePlace]:
+    def _looks(self, system: SourceCase, wanted: Range, at: CodeStep | None = None) -> list[CodeStep]:
         """A look in which this call fails; the calls that it made."""
         source, steps = system.source(), Steps(at, ConnectionResetError, calls=True)
         steps.of(source)

@@ -1,8 +1,9 @@
 """Interrupts an author's code between two of its steps, also within a method. The author has nothing to do for it.
 
-A step is a call that the author's code makes or takes, as `sys.setprofile` reports it, in this thread alone. The
-author's code is whatever stands in the files in which the classes of the sink and of its connections are written. A
-step is known by its place and by how often that was passed before: it is the same one when the target holds more.
+A step is a call that the author's code makes or takes, as `sys.setprofile` reports it, in this thread alone. It is
+interrupted when it has done its work, or before it does anything. The author's code is whatever stands in the files in
+which the classes of the sink and of its connections are written. A step is known by its place and by how often that was
+passed before: it is the same one when the target holds more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from connect_core.sdk.sink import Sink
 
 _KITS = next(iter(kits.__path__))
 _CALLS = ("call", "c_call")
+_RETURNS = ("return", "c_return")
 _TIMES = 4
 """So often a place is passed at most until it has done whatever it does in an attempt: looked, begun and written, and
 come back to it."""
@@ -39,7 +41,7 @@ class Death(BaseException):
     """The process is gone. An author's `except Exception` does not see it."""
 
 
-class CodePlace(NamedTuple):
+class CodeStep(NamedTuple):
     """A place in the code and in what called it, and the how manieth time it is passed, from 1."""
 
     event: str
@@ -57,15 +59,15 @@ class CodePlace(NamedTuple):
 class Steps:
     """Notes the `passed` steps of an author's code, and raises an `error` at the one that is `at`.
 
-    `calls` are the only steps where it says so: then what raises is a call of something that is not the author's, and
-    it has done nothing.
+    It raises when that has done its work. Where `calls` says so, it raises instead of a call of something that is not
+    the author's, which has done nothing then.
     """
 
-    def __init__(self, at: CodePlace | None, error: Callable[[], BaseException], *, calls: bool = False) -> None:
+    def __init__(self, at: CodeStep | None, error: Callable[[], BaseException], *, calls: bool = False) -> None:
         self._at, self._error, self._calls = at, error, calls
         self._files: set[str] = set()
-        self._times: Counter[CodePlace] = Counter()
-        self.passed: list[CodePlace] = []
+        self._times: Counter[CodeStep] = Counter()
+        self.passed: list[CodeStep] = []
         """Of each place the first `_TIMES`."""
         self.raised = False
 
@@ -102,7 +104,7 @@ class Steps:
         if not self._is_step(frame, event, called):
             return
         back = frame.f_back
-        place = CodePlace(event, frame.f_code, frame.f_lasti, back and back.f_code, back.f_lasti if back else 0)
+        place = CodeStep(event, frame.f_code, frame.f_lasti, back and back.f_code, back.f_lasti if back else 0)
         self._times[place] += 1
         step = place._replace(time=self._times[place])
         if step.time <= _TIMES:
@@ -112,7 +114,7 @@ class Steps:
             raise self._error()
 
     def _is_step(self, frame: FrameType, event: str, called: object) -> bool:
-        if self._calls and event not in _CALLS:
+        if event not in (_CALLS if self._calls else _RETURNS):
             return False
         here = frame.f_code.co_filename in self._files
         if event.startswith("c_"):
@@ -140,7 +142,7 @@ class _Line:
         return called
 
 
-def spread(steps: Iterable[CodePlace], most: int) -> list[CodePlace]:
+def spread(steps: Iterable[CodeStep], most: int) -> list[CodeStep]:
     """Each of them once; of more than `most` so many, spread evenly."""
     each = [*dict.fromkeys(steps)]
     return [each[number * len(each) // most] for number in range(most)] if len(each) > most else each

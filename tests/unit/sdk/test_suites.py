@@ -24,7 +24,7 @@ from connect_core.sdk.testing.memory import MemoryIndex, MemoryPages
 from connect_core.sdk.testing.memory_log import Journal
 from connect_core.sdk.testing.memory_sources import MemorySourceLog
 from connect_core.sdk.testing.sources import SourceContract
-from connect_core.sdk.testing.steps import CodePlace, Death, Steps, spread
+from connect_core.sdk.testing.steps import CodeStep, Death, Steps, spread
 from connect_core.sdk.values import Json
 from tests.contract.systems.test_kits import Box, Pages, Records, Shelf, Table
 from tests.contract.systems.test_source_kits import SparseLog
@@ -481,7 +481,7 @@ def test_steps_are_those_of_the_author_and_a_former_profiler_comes_back() -> Non
 
 def test_steps_are_spread_evenly() -> None:
     code = notices.__code__
-    steps = [CodePlace("call", code, at, None, 0, 1) for at in range(1_000)]
+    steps = [CodeStep("call", code, at, None, 0, 1) for at in range(1_000)]
     assert spread(steps[:3] * 2, 10) == steps[:3]
     assert [step.at for step in spread(steps, 4)] == [0, 250, 500, 750]
     assert spread([], 4) == []
