@@ -8,6 +8,7 @@ passed before: it is the same one when the target holds more.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import threading
@@ -93,12 +94,16 @@ class Steps:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        before = sys.getprofile()
+        """No garbage is collected meanwhile: what that calls is no step of the author's."""
+        before, collecting = sys.getprofile(), gc.isenabled()
+        gc.disable()
         sys.setprofile(self._step)
         try:
             yield
         finally:
             sys.setprofile(before if callable(before) else None)
+            if collecting:
+                gc.enable()
 
     def _step(self, frame: FrameType, event: str, called: object) -> None:
         if not self._is_step(frame, event, called):
