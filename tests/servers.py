@@ -26,6 +26,7 @@ import pytest
 
 from connect_core import stack
 from connect_core.stack import postgresql, processes, record
+from tests.stages import lacks_server
 
 SESSION = "WAYBILL_TEST_SESSION"
 _LEAVE_LIMIT_S = 5.0
@@ -179,7 +180,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.skipped and "server" in report.keywords and not hasattr(report, "wasxfail"):
+    if report.skipped and not hasattr(report, "wasxfail") and lacks_server(report):
         _skipped.append(report.nodeid)
 
 

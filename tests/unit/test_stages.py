@@ -14,6 +14,7 @@ from tests import stages
 class Report:
     nodeid: str
     keywords: dict[str, int] = field(default_factory=dict)
+    longrepr: tuple[str, int, str] | None = None
 
 
 UNIT = Report("tests/unit/cli/test_a.py::test_a[1]")
@@ -54,6 +55,14 @@ def test_a_skipped_server_fails_its_stage_where_servers_are_required() -> None:
         "system     1 failed",
         "Failed: system",
     ]
+
+
+def test_what_a_case_says_that_its_system_has_not_lacks_no_server() -> None:
+    said = "/here/connect_core/sdk/testing/sources.py", 85, "Skipped: the case has no way to break its source"
+    stats = {"skipped": [Report(SYSTEM.nodeid, {"server": 1}, said)]}
+    counts = stages.with_skipped_servers(stages.counted(stats), stats)
+    assert stages.lines(counts)[-1] == "All stages passed"
+    assert stages.lacks_server(Report(SYSTEM.nodeid, {"server": 1}, ("/here/tests/servers.py", 9, "Skipped: no java")))
 
 
 def test_a_session_that_was_interrupted_did_not_pass() -> None:

@@ -60,6 +60,9 @@ class EventsCase(LogSourceCase):
 
 
 class TrayCase(ReceivedCase):
+    unkept = frozenset({"null"})
+    """A message is a file, which has content."""
+
     def __init__(self, folder: Path) -> None:
         self.folder, self._count = folder, 0
 
