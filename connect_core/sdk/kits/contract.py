@@ -34,8 +34,8 @@ def must_be_each(kind: type, given: Sequence[object], rows: Sized, what: str) ->
     must_be(Sequence, given, what)
     if len(given) != len(rows):
         raise broken(f"{what} must have one value for each of {len(rows)} rows, and has {len(given)}")
-    for one in given:
-        must_be(kind, one, f"Each value of {what[0].lower()}{what[1:]}")
+    if wrong := [one for one in given if not isinstance(one, kind)]:
+        must_be(kind, wrong[0], f"Each value of {what[0].lower()}{what[1:]}")
 
 
 def broken(what: str) -> ContractBroken:

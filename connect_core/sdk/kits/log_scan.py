@@ -8,7 +8,7 @@ then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from connect_core import clock
 from connect_core.errors import Failure, Retriable, TargetChanged
 from connect_core.sdk.kits.log_connection import LogConnection, slices
 from connect_core.sdk.kits.log_marks import Damaged, MarkRecogniser, grouped
-from connect_core.sdk.kits.log_search import OnUnknown, RangeSearch, Searched, by_lineage, give, together
+from connect_core.sdk.kits.log_search import OnUnknown, RangeSearch, Searched, by_lineage, each_log, give, together
 from connect_core.sdk.kits.log_standing import anchors, check
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
@@ -42,18 +42,15 @@ def scan(
     by_log = _by_log(places, wanted.attempt.uid)
     ends = {log: _checked_end(connection, log, searches) for log, searches in by_log.items()}
     deadline = clock.monotonic() + wanted.limit_s  # of the scan alone, so that every slice gets on
-    searched: dict[int, list[Searched]] = {item.id: [] for item in wanted.ranges}
-    for log, searches in by_log.items():
-        reached = _scan_log(connection, log, searches, ends[log], deadline)
-        for one in searches:
-            complete = reached >= ends[log]
-            if one.unknowable(complete=complete, on_unknown=on_unknown):
-                one.failure = _unknowable(one)
-            searched[one.item.id].append(Searched(one, reached, complete))
-    return {item.id: _with_spread(together(item, searched[item.id]), searched[item.id]) for item in wanted.ranges}
+
+    def read(log: str, searches: list[RangeSearch], end: int) -> int:
+        return _scan_log(connection, log, searches, end, deadline)
+
+    searched = each_log(by_log, ends, read, _unknowable, on_unknown)
+    return {item.id: _result(item, searched.get(item.id, [])) for item in wanted.ranges}
 
 
-def _by_log(places: Sequence[Sought], uid: str) -> Mapping[str, list[RangeSearch]]:
+def _by_log(places: Sequence[Sought], uid: str) -> dict[str, list[RangeSearch]]:
     logs: dict[str, list[RangeSearch]] = {}
     for item, log, floor in places:
         logs.setdefault(log, []).append(RangeSearch.of(item, floor, uid))
@@ -97,8 +94,9 @@ def _take_damaged(found: Damaged, searches: Sequence[RangeSearch]) -> None:
             one.unclear += 1
 
 
-def _with_spread(result: ScanResult, searched: Sequence[Searched]) -> ScanResult:
+def _result(item: OpenRange, searched: Sequence[Searched]) -> ScanResult:
     """The outputs of a record may be in several logs, and are in order within each of them alone."""
+    result = together(item, searched)
     several = bool((result.outputs != 1).any())
     return replace(result, spread=tuple(one.search.floor for one in searched) if several else ())
 

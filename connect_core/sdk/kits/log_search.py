@@ -7,7 +7,7 @@ have been among those that have expired.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Self, TypeVar
 
@@ -119,6 +119,30 @@ class Searched(NamedTuple):
     complete: bool
 
 
+AnySearch = TypeVar("AnySearch", bound=RangeSearch)
+Log = TypeVar("Log", bound=Hashable)
+
+
+def each_log(
+    by_log: Mapping[Log, list[AnySearch]],
+    ends: Mapping[Log, int],
+    read: Callable[[Log, list[AnySearch], int], int],
+    unknowable: Callable[[AnySearch], Failure],
+    on_unknown: OnUnknown,
+) -> dict[int, list[Searched]]:
+    """By range id what came of it in each of its logs. `read` scans a log up to its end for all of its ranges, and
+    returns the position reached; `unknowable` is the failure of a range of which nobody can say what is there."""
+    searched: dict[int, list[Searched]] = {}
+    for log, searches in by_log.items():
+        reached = read(log, searches, ends[log])
+        for one in searches:
+            complete = reached >= ends[log]
+            if one.unknowable(complete=complete, on_unknown=on_unknown):
+                one.failure = unknowable(one)
+            searched.setdefault(one.item.id, []).append(Searched(one, reached, complete))
+    return searched
+
+
 def together(item: OpenRange, searched: Sequence[Searched], spread: tuple[str, ...] = ()) -> ScanResult:
     """What came of one range in all of its logs. `spread` is that of `ScanResult`."""
     if failure := next((one.search.failure for one in searched if one.search.failure), None):
@@ -136,9 +160,6 @@ def together(item: OpenRange, searched: Sequence[Searched], spread: tuple[str, .
         late=sum(one.search.late for one in searched),
         possible_duplicates=sum(one.search.possible_duplicates(complete=one.complete) for one in searched),
     )
-
-
-AnySearch = TypeVar("AnySearch", bound=RangeSearch)
 
 
 def by_lineage(searches: Sequence[AnySearch]) -> Mapping[Lineage, list[AnySearch]]:

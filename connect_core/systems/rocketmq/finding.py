@@ -22,7 +22,7 @@ from connect_core import clock
 from connect_core.errors import Failure, TargetChanged, WireFormatError
 from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueReader, StoredSlice
 from connect_core.sdk.kits.log_marks import Mark, Marks
-from connect_core.sdk.kits.log_search import OnUnknown, RangeSearch, Searched, by_lineage, give, together
+from connect_core.sdk.kits.log_search import OnUnknown, RangeSearch, by_lineage, each_log, give, together
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
@@ -70,15 +70,12 @@ def scan(client: Client, wanted: Scan, on_unknown: OnUnknown = "fail") -> dict[i
     ends = visible_ends(client, by_queue)
     _check_anchors(client, wanted)
     deadline = clock.monotonic() + wanted.limit_s  # of the scan alone, so that every slice gets on
-    searched: dict[int, list[Searched]] = {item.id: [] for item in wanted.ranges}
-    for queue, searches in by_queue.items():
-        reached = _scan(client, queue, searches, ends[queue], deadline)
-        for one in searches:
-            complete = reached >= ends[queue]
-            if one.unknowable(complete=complete, on_unknown=on_unknown):
-                one.failure = _unknowable(one)
-            searched[one.item.id].append(Searched(one, reached, complete))
-    return {item.id: together(item, searched[item.id], _shared_out(item)) for item in wanted.ranges}
+
+    def read(queue: Queue, searches: list[_QueueSearch], end: int) -> int:
+        return _scan(client, queue, searches, end, deadline)
+
+    searched = each_log(by_queue, ends, read, _unknowable, on_unknown)
+    return {item.id: together(item, searched.get(item.id, []), _shared_out(item)) for item in wanted.ranges}
 
 
 def _shared_out(item: OpenRange) -> tuple[str, ...]:
