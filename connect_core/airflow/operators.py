@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.api.datamodels._generated import DagRunType
-from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+    DownstreamTasksSkipped,
+)
 
 from connect_core.airflow.links import ReceiptsLink
 from connect_core.errors import Failure, Retriable, WaybillError
@@ -192,6 +197,8 @@ def told(log: Callable[[str], object]) -> Iterator[None]:
     except WaybillError as error:
         log(str(error))
         sys.exit(error.exit_code)
+    except AirflowException:  # a task that is skipped or put off: Airflow's to understand
+        raise
     except Exception as error:
         log(mask_secrets("".join(traceback.format_exception(error))))
         log(Failure.of(error).words)
