@@ -73,8 +73,6 @@ def test_what_airflow_understands_goes_through(kind: str) -> None:
     """A task that has nothing to do is skipped, and neither fails nor is tried again."""
     from airflow.sdk import exceptions
 
-    from connect_core.airflow.operators import told
-
     raised: type[Exception] = getattr(exceptions, kind)
     with pytest.raises(raised), told(lambda text: None):
         raise raised(tasks=[]) if kind == "DownstreamTasksSkipped" else raised("there is nothing to do")
