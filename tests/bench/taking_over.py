@@ -36,7 +36,7 @@ def _measured(place: Place, records: int, repeats: int) -> Row:
     source: dict[str, Any] = {"file": {"path": str(logs / "*.log")}}
     pairs = [_pair(place, source, records) for _ in range(repeats + 1)][1:]  # the first one warms the broker up
     rate = records / median(found.run_s for _, found in pairs)
-    looked = records / median(found.parts["find"] for _, found in pairs)
+    looked = records / median(found.parts["scan"] for _, found in pairs)
     delivering = records / median(delivered.run_s for delivered, _ in pairs)
     ratio = median(delivered.run_s / found.run_s for delivered, found in pairs)
     memory = max(found.worker_bytes for _, found in pairs) >> 20

@@ -108,7 +108,7 @@ def test_two_kills_in_a_row_lose_and_repeat_nothing(
     second = seeded.choice([step for step in _steps_behind(first) if step != first])
     victims = [seeded.choice(_fatal_victims(step)) for step in (first, second)]
     told = " and then ".join(
-        f"of {victim}, {POINTS.get(step, 'after find')}" for step, victim in zip((first, second), victims, strict=True)
+        f"of {victim}, {POINTS.get(step, 'after scan')}" for step, victim in zip((first, second), victims, strict=True)
     )
     row.describe(f"SIGKILL {told}", where=journey.where, database=database_of(journey.site))
     for step, victim in zip((first, second), victims, strict=True):

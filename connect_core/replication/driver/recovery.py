@@ -177,7 +177,7 @@ def search(task: TaskContext, ranges: Sequence[OpenRange]) -> list[OpenRange]:
         for item in task.scan_cache.with_known(ranges)
     }
     todo = list(items.values())
-    with task.summary.timed("find"):
+    with task.summary.timed("scan"):
         while todo:
             task.held.renew()
             pins = todo[0].range.pins

@@ -15,7 +15,7 @@ from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
 from tests.faults.kit.journeys import TRY_AGAIN
-from tests.faults.kit.processes import ended
+from tests.faults.kit.processes import LIMIT_S, ended
 from tests.faults.rows import FaultRow
 from tests.mqtt_brokers import MqttBroker
 from tests.mqtt_devices import devices
@@ -43,6 +43,8 @@ class Inlet:
     def __init__(self, site: Site, broker: MqttBroker, target: str = "RocketMQ", **options: Any) -> None:
         self.site, self.broker, self.target = site, broker, target
         self.published = 0
+        self.run_limit_s = LIMIT_S
+        """Of one run: more where the broker itself needs it to work off what it has."""
         self._shares = any(map(is_shared, options.get("filters", ())))
         sinks = {
             "RocketMQ": {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}},
@@ -81,7 +83,7 @@ class Inlet:
     def run(self) -> None:
         """As a scheduler does it: on a busy machine a lane may run out of its lease, and the next attempt goes on."""
         for _ in range(_ATTEMPTS):
-            if (code := ended(self.site.start("run", NAME, "--engine", "inline"))) not in TRY_AGAIN:
+            if (code := ended(self.site.start("run", NAME, "--engine", "inline"), self.run_limit_s)) not in TRY_AGAIN:
                 break
         assert code == 0
 
