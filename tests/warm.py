@@ -13,11 +13,15 @@ that it started itself, through `Popen`.
 
 The server forks twice: the one in between ends at once, and the kernel gives its child to the test's process, which is
 its subreaper (prctl(2), PR_SET_CHILD_SUBREAPER) for as long as this takes.
+
+A `waybill` whose lanes are processes of its own (the inline engine) has a server of its own for them, forked from it
+before it has threads: a lane must be its child.
 """
 
 from __future__ import annotations
 
 import array
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -28,9 +32,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 _LANE = "connect_core.engine.child"
 _LOADED = (
@@ -58,22 +63,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Warm:
-    """The server's side in the process of the tests. May be used by several threads."""
+    """A server, seen from the process whose children it starts, which may ask it from several threads. `line` leads to
+    it; it ends when that is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: socket.socket) -> None:
         self._one_at_a_time = threading.Lock()
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._server = subprocess.Popen(
-                [sys.executable, "-m", "tests.warm", str(theirs.fileno())],
-                cwd=Path(__file__).parents[1],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-            )
+        self._line = line
 
     def close(self) -> None:
         self._line.close()
-        self._server.wait()
 
     def popen(self, command: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
         """As `Popen`, for one of our two programs."""
@@ -116,21 +114,35 @@ class _Forked(subprocess.Popen[Any]):
 
 
 _starting = threading.Lock()
-_session: Warm | None = None
+_session: tuple[Warm, subprocess.Popen[bytes]] | None = None
 
 
 def session() -> Warm:
-    """This process's own, from its first use on."""
+    """That of this process of the tests, from its first use on."""
     global _session
     with _starting:
-        _session = _session or Warm()
-    return _session
+        _session = _session or _started()
+    return _session[0]
 
 
 def close() -> None:
-    """Ends this process's own, when there is one."""
+    """Ends that of this process, when there is one."""
     if _session is not None:
-        _session.close()
+        warm, server = _session
+        warm.close()
+        server.wait()
+
+
+def _started() -> tuple[Warm, subprocess.Popen[bytes]]:
+    line, theirs = _line()
+    with theirs:
+        command = [sys.executable, "-m", "tests.warm", str(theirs.fileno())]
+        place, handed = Path(__file__).parents[1], [theirs.fileno()]
+        return Warm(line), subprocess.Popen(command, cwd=place, pass_fds=handed, stdin=subprocess.DEVNULL)
+
+
+def _line() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 @contextlib.contextmanager
@@ -150,7 +162,7 @@ def serve(line: socket.socket) -> None:
     while True:
         request, ancillary, _, _ = line.recvmsg(_MOST_BYTES, socket.CMSG_SPACE(3 * array.array("i").itemsize))
         if not request:
-            raise SystemExit(0)
+            os._exit(0)
         streams = array.array("i")
         for _level, _kind, data in ancillary:
             streams.frombytes(data)
@@ -205,10 +217,46 @@ def main(descriptor: int) -> None:
         importlib.import_module(name)
     gc.freeze()  # what is there stays: nobody looks for garbage in it, which would copy its pages
     serve(socket.socket(fileno=descriptor))
+    if _LANE not in sys.argv and "inline" in (*sys.argv, os.environ.get("WAYBILL_ENGINE")):
+        _fork_lanes()
     if _LANE in sys.argv:
-        importlib.import_module(_LANE).main(sys.argv[sys.argv.index(_LANE) + 1 :])
-    else:
-        importlib.import_module("connect_core.cli").main()
+        words = sys.argv[sys.argv.index(_LANE) + 1 :]
+        _end_with(lambda: importlib.import_module(_LANE).main(words))
+    _end_with(importlib.import_module("connect_core.cli").main)
+
+
+def _end_with(program: Callable[[], object]) -> NoReturn:
+    """All that Python does at its end but one thing: to take down each module that was carried over, which costs more
+    than most commands do."""
+    code = 0
+    try:
+        program()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else bool(error.code)
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _fork_lanes() -> None:
+    """Returns in the process that runs `waybill`, and in each of its lanes, which has its command by then."""
+    ours, theirs = _line()
+    if os.fork():
+        theirs.close()
+        forking = SimpleNamespace(Popen=Warm(ours).popen)
+        importlib.import_module("connect_core.engine.inline").__dict__["subprocess"] = forking
+        return
+    ours.close()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):  # whoever reads what `waybill` prints waits for its end, not for this one's
+        os.dup2(nothing, stream)
+    os.close(nothing)
+    serve(theirs)
 
 
 if __name__ == "__main__":
