@@ -1,4 +1,4 @@
-"""The PEM files of a TLS connection, as options of several systems name them."""
+"""The PEM files of a TLS connection: options of several systems, and what is made of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from connect_core.errors import ConfigError
 
@@ -17,7 +17,19 @@ def _absolute(path: str) -> str:
     return path
 
 
-PemFile = Annotated[str, AfterValidator(_absolute)]
+_PemFile = Annotated[str, AfterValidator(_absolute)]
+TlsCa = Annotated[
+    _PemFile,
+    Field(description="PEM file of the authorities to trust; empty: the system's", examples=["/etc/tls/ca.pem"]),
+]
+TlsCertificate = Annotated[
+    _PemFile,
+    Field(description="PEM file of our own certificate, where the server asks for one", examples=["/etc/tls/me.pem"]),
+]
+TlsKey = Annotated[
+    _PemFile,
+    Field(description="PEM file of its key; empty: in the same file", examples=["/etc/tls/me.key"]),
+]
 
 
 class TlsFiles(NamedTuple):

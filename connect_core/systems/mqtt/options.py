@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from connect_core.systems.mqtt.filters import check, is_shared, shared_out, twice
-from connect_core.systems.tls import PemFile, TlsFiles
+from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
 
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
@@ -63,19 +63,9 @@ class MqttBrokerOptions(BaseModel):
         description="TLS; the certificate is checked, and there is no way back to plain text",
         examples=[True],
     )
-    tls_ca: PemFile = Field(
-        default="",
-        description="PEM file of the authorities to trust; empty: the system's",
-        examples=["/etc/tls/ca.pem"],
-    )
-    tls_certificate: PemFile = Field(
-        default="",
-        description="PEM file of our own certificate, where the broker asks for one",
-        examples=["/etc/tls/me.pem"],
-    )
-    tls_key: PemFile = Field(
-        default="", description="PEM file of its key; empty: in the same file", examples=["/etc/tls/me.key"]
-    )
+    tls_ca: TlsCa = ""
+    tls_certificate: TlsCertificate = ""
+    tls_key: TlsKey = ""
     connect_timeout_s: float = Field(
         default=10.0,
         gt=0,

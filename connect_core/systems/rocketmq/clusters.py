@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from connect_core.sdk.values import Json
-from connect_core.systems.tls import PemFile, TlsFiles
+from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
 
 if TYPE_CHECKING:
     from connect_core.rocketmq import ClientOptions
@@ -57,19 +57,9 @@ class ClusterOptions(BaseModel):
         "plain text",
         examples=[True],
     )
-    tls_ca: PemFile = Field(
-        default="",
-        description="PEM file of the authorities to trust; empty: the system's",
-        examples=["/etc/tls/ca.pem"],
-    )
-    tls_certificate: PemFile = Field(
-        default="",
-        description="PEM file of our own certificate, where the servers ask for one",
-        examples=["/etc/tls/me.pem"],
-    )
-    tls_key: PemFile = Field(
-        default="", description="PEM file of its key; empty: in the same file", examples=["/etc/tls/me.key"]
-    )
+    tls_ca: TlsCa = ""
+    tls_certificate: TlsCertificate = ""
+    tls_key: TlsKey = ""
     tls_server_name: str = Field(
         default="",
         description="Name that the servers' certificates must be for; empty: the host that is connected to",
