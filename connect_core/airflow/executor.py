@@ -1,10 +1,11 @@
 """The executor of the local stack: Airflow's own, whose workers have loaded what every task needs before they are
-forked, and none of which takes a lock with it when it is killed.
+forked, and none of which takes a lock or a task with it when it is killed.
 
 Most of the processor time of a short task would be its imports. And an idle worker of Airflow's waits for its task in a
 read under a lock that all share; the lock is a semaphore, which nobody gives back for a process that was killed (by the
 kernel when memory runs out, for one): no other worker gets a task any more, whatever else is restarted but the
-scheduler. Here the kernel gives it back.
+scheduler. Here the kernel gives it back. And a worker that is killed after it took a task, and before the task said
+that it runs, leaves it queued for ever: Airflow's own cannot take it back.
 
 Named in a setting, `AIRFLOW__CORE__EXECUTOR`: every part of Airflow imports this module, so nothing else comes with it.
 """
@@ -15,9 +16,12 @@ import fcntl
 import os
 from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.executors.local_executor import LocalExecutor
+
+if TYPE_CHECKING:
+    from airflow.models.taskinstance import TaskInstance
 
 NEEDED_BY_TASKS = (
     "airflow.providers.apache.spark.hooks.spark_connect",
@@ -39,6 +43,13 @@ class WarmLocalExecutor(LocalExecutor):
         for name in (*NEEDED_BY_TASKS, *needed_by_systems()):
             import_module(name)
         super().start()
+
+    def revoke_task(self, *, ti: TaskInstance) -> None:
+        """The scheduler asks for it when a task was queued for longer than `task_queued_timeout`, and queues it again.
+        Should a worker have it after all, the task that says first that it runs is the one; leases keep the other one
+        from writing."""
+        self.queued_tasks.pop(ti.key, None)
+        self.running.discard(ti.key)
 
     def _spawn_workers_with_gc_freeze(self, spawn_number: int) -> None:
         """The first workers are forked as soon as their queues are made: here is the only place in between."""

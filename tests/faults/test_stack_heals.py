@@ -243,3 +243,38 @@ def test_killed_idle_workers_hold_up_nobody(installation: Installation, row: Fau
             row.moves_again()
     assert installation.pid(stack.SCHEDULER) == scheduler
     assert "starts no tasks" not in installation.told()
+
+
+def test_a_task_that_a_worker_took_to_its_death_is_queued_again(installation: Installation, row: FaultRow) -> None:
+    """Others go on meanwhile, so that the scheduler is not to blame."""
+    row.describe("SIGKILL of the worker that has a task which could not say yet that it runs", where="supervised stack")
+    installation.start(stack.POSTGRESQL, *stack.AIRFLOW_PARTS)
+    scheduler = installation.pid(stack.SCHEDULER)
+    workers = until(lambda: len(found := installation.idle_workers()) == 4 and found, "four workers")
+    for worker in workers:
+        worker.suspend()
+    answer = installation.begin()
+    api_server = psutil.Process(installation.pid(stack.API_SERVER))
+    stopped = [api_server, *api_server.children(recursive=True)]
+    for process in stopped:
+        process.suspend()
+    for worker in workers:
+        worker.resume()
+    taken = until(lambda: [one for one in workers if "<idle>" not in " ".join(one.cmdline())], "a worker has it")
+    for worker in taken:
+        for process in (*worker.children(recursive=True), worker):
+            process.kill()
+    row.strikes()
+    for process in stopped:
+        process.resume()
+    assert not answer.exists()
+
+    def started() -> bool:
+        other = installation.begin()
+        until(other.exists, "another task has started")
+        return answer.exists()
+
+    until(started, "the task has started")
+    row.moves_again()
+    assert installation.pid(stack.SCHEDULER) == scheduler
+    assert "starts no tasks" not in installation.told()

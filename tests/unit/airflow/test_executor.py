@@ -8,8 +8,12 @@ import signal
 import time
 from multiprocessing import SimpleQueue
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from connect_core.airflow.executor import KernelLock, _free_of_semaphores
+from airflow.models.taskinstancekey import TaskInstanceKey
+
+from connect_core.airflow.executor import KernelLock, WarmLocalExecutor, _free_of_semaphores
 
 LIMIT_S = 20
 FORKS = multiprocessing.get_context("fork")
@@ -60,3 +64,12 @@ def test_a_killed_worker_takes_no_queue_with_it() -> None:
             worker.join()
     workers[-1].kill()
     workers[-1].join()
+
+
+def test_a_task_that_a_worker_took_to_its_death_can_be_queued_again() -> None:
+    executor = WarmLocalExecutor(parallelism=2)
+    lost: Any = SimpleNamespace(id="", key=TaskInstanceKey("replicate.orders", "task_0", "manual__1"))
+    executor.running.add(lost.key)
+    executor.revoke_task(ti=lost)
+    assert not executor.has_task(lost)
+    executor.revoke_task(ti=lost)
