@@ -38,6 +38,16 @@ def must_be_each(kind: type, given: Sequence[object], rows: Sized, what: str) ->
         must_be(kind, wrong[0], f"Each value of {what[0].lower()}{what[1:]}")
 
 
+def must_be_done(answer: object, author: object, name: str) -> None:
+    """Raises ContractBroken unless the method answered None: False says nothing, and of a generator (one stray `yield`
+    makes the method one) nothing has run."""
+    if answer is not None:
+        raise broken(
+            f"{method_of(author, name)} must return None, and returns {_a(type(answer))}: nobody knows what it did."
+            " It must raise an error for what it could not do"
+        )
+
+
 def broken(what: str) -> ContractBroken:
     return ContractBroken(what, next_step="The package that brings this system must be corrected")
 

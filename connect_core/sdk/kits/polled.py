@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -208,8 +209,9 @@ class PolledSource(ABC):
             at, checkpoint = page.end, page.next
 
     def _polled(self, name: str, checkpoint: Json) -> Polled:
-        """One poll. A checkpoint that does not move while records come would bring them again for ever."""
-        polled, method = self.poll(name, checkpoint), method_of(self, "poll")
+        """One poll. A checkpoint that does not move while records come would bring them again for ever. Authors get,
+        and give, copies: one who changes a checkpoint or a list later would change what a position means."""
+        polled, method = self.poll(name, deepcopy(checkpoint)), method_of(self, "poll")
         must_be(Polled, polled, f"The answer of {method}")
         must_be(Sequence, polled.records, f"What has the records of {method}")
         must_be_json(polled.checkpoint, f"The checkpoint of {method}")
@@ -218,7 +220,7 @@ class PolledSource(ABC):
                 f"The checkpoint of {method} must move, and {len(polled.records)} records came with the one that it was"
                 " asked with: they would come again and again"
             )
-        return polled
+        return Polled(tuple(polled.records), deepcopy(polled.checkpoint))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,9 +18,9 @@ from connect_core.sdk.kits.polled import Polled
 from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
-from connect_core.sdk.testing.memory import Index, MemoryIndex, MemoryPages
+from connect_core.sdk.testing.memory import Database, Index, MemoryBox, MemoryIndex, MemoryPages, MemoryTable
 from connect_core.sdk.testing.memory_log import Journal, MemoryLog
-from connect_core.sdk.values import Bounds, Json, OpenRange
+from connect_core.sdk.values import Bounds, Json, OpenRange, Position
 
 ALL = Partition("all")
 
@@ -64,6 +65,37 @@ def test_a_poll_without_records_may_keep_its_checkpoint() -> None:
     assert Pages(Polled([], {})).available_offsets({ALL: None})[ALL].end == 0
 
 
+class Altering(MemoryPages):
+    """Its author takes the checkpoint apart, and fills the one that was given, and one list, again and again."""
+
+    def poll(self, name: str, checkpoint: Json) -> Polled:
+        first = int(checkpoint.pop("next", 0))
+        checkpoint["next"] = min(first + 2, len(self._values))
+        self.page: list[Record] = getattr(self, "page", [])
+        self.page[:] = [Record(value) for value in self._values[first : first + 2]]
+        return Polled(self.page, checkpoint)
+
+
+def test_a_checkpoint_or_a_list_that_an_author_alters_moves_no_position() -> None:
+    values = [b"%d" % number for number in range(5)]
+    first = Altering(values)
+    seen = first.available_offsets({ALL: None})[ALL]
+    assert (seen.begin, seen.end) == (0, 5)
+    read = [
+        one for batch in first.read(range_of(ALL, seen), limit()) for one in batch.records.column("value").to_pylist()
+    ]
+    assert read == values
+    evidence = first.evidence(range_of(ALL, seen), 5)
+    more = Altering([*values, b"5", b"6"])
+    known = Position(0, 5, evidence)
+    for _ in range(2):
+        again = more.available_offsets({ALL: known})[ALL]
+        assert (known.evidence, again.end) == (evidence, 7)
+    planned = range_of(ALL, replace(again, begin=5))
+    read = [one for batch in more.read(planned, limit()) for one in batch.records.column("value").to_pylist()]
+    assert read == [b"5", b"6"]
+
+
 @pytest.mark.parametrize(
     ("answers", "words"),
     [
@@ -84,6 +116,33 @@ def test_a_put_answers_each_row(answers: Any, words: str) -> None:
     sink = Answering(Index())
     with sink.writer(attempt(1), open_range(sink)) as writer, pytest.raises(ContractBroken, match=words):
         writer.write(records([b"a", b"b"]), limit())
+
+
+class Lazy(MemoryBox):
+    def write(self, records: Any) -> Any:
+        yield super().write(records)
+
+
+class Unsure(MemoryBox):
+    def write(self, records: Any) -> Any:
+        return False
+
+
+@pytest.mark.parametrize(("box", "answer"), [(Lazy, "a generator"), (Unsure, "a bool")])
+def test_a_write_returns_nothing(box: type[MemoryBox], answer: str) -> None:
+    sink = box([])
+    words = f"{box.__name__}.write must return None, and returns {answer}"
+    with sink.writer(attempt(1), open_range(sink)) as writer, pytest.raises(ContractBroken, match=words):
+        writer.write(records([b"a"]), limit())
+
+
+@pytest.mark.parametrize("name", ["write", "commit"])
+def test_a_transaction_returns_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = MemoryTable(Database())
+    with sink.writer(attempt(1), open_range(sink)) as writer, sink.connect() as transaction:
+        monkeypatch.setattr(type(transaction), name, lambda *_: iter(()))
+        with pytest.raises(ContractBroken, match=f"Transaction.{name} must return None"):
+            writer.write(records([b"a"]), limit())
 
 
 class Broken(MemoryLog.Connection):
