@@ -1,13 +1,15 @@
-"""The code that stands on the pages for authors."""
+"""The code that stands on the pages for authors, and that of the packages under examples/."""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
+EXAMPLES = DOCS.parent / "examples"
 FOR_AUTHORS = ("write-a-sink.md", "write-a-source.md")
 
 
@@ -26,4 +28,13 @@ def code_of(plugin: str) -> str:
 def module_of(plugin: str) -> Any:
     module = ModuleType(plugin)
     exec(compile(code_of(plugin), f"page: {plugin}", "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def example(name: str) -> Any:
+    """The module of a package under examples/."""
+    path = EXAMPLES / name / f"waybill_{name}.py"
+    module = ModuleType(f"waybill_{name}")
+    sys.modules[module.__name__] = module  # where pydantic looks for what an option's type means
+    exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module

@@ -5,10 +5,14 @@ Rules: MQTT 5, section 4.7 (3.1.1: the same).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 MAX_BYTES = 65_535
 """A string of MQTT has two bytes for its length."""
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+"""NUL is no text to MQTT; at any other control character a broker may end the connection, as Mosquitto does (MQTT 5,
+section 1.5.4)."""
 SHARED = "$share/"
 """What a shared subscription begins with."""
 ANY_LEVEL, ANY_LEVELS = "+", "#"

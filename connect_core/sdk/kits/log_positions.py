@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from xxhash import xxh3_64_hexdigest
 
+from connect_core.sdk.kits.log_answers import Ends, Logs, ends_of, fetched_of
 from connect_core.sdk.records import Record
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Position
 
@@ -21,33 +22,6 @@ _AT_END = "at_end"
 """In the evidence of a position: the log ended there when it was read."""
 _ENDED = "ended"
 """In the evidence of a position: the log was deleted, a gap says so, and nothing was seen of it since."""
-
-
-class Ends(NamedTuple):
-    """The offset of the oldest record that can be read, and the offset behind the newest one. `name` is a name that the
-    server gives to this log and to no log before or after it, such as the id of a topic; empty where it gives none."""
-
-    begin: int
-    end: int
-    name: str = ""
-
-
-class Fetched(NamedTuple):
-    """Records and their offsets, ascending, and the offset to continue at behind them."""
-
-    records: Sequence[tuple[int, Record]]
-    next: int
-
-
-class Logs(Protocol):
-    """What the author of a `LogSource` writes; see there."""
-
-    sparse: bool
-    first_offset: int
-
-    def ends(self, log: str) -> Ends | None: ...
-
-    def fetch(self, log: str, begin: int, end: int) -> Fetched: ...
 
 
 class SourceMark(NamedTuple):
@@ -74,7 +48,7 @@ def evidence_of(mark: SourceMark | None, origin: str, *, at_end: bool = False) -
 
 def bounds_of(logs: Logs, log: str, at: Position | None) -> Bounds:
     """What can be read of a log now. Every way to lose records becomes a gap."""
-    ends = logs.ends(log)
+    ends = ends_of(logs, log)
     if ends is None:
         return _deleted(at, logs.first_offset)
     if at is None:
@@ -101,9 +75,9 @@ def _continued(logs: Logs, log: str, at: Position, ends: Ends) -> Bounds:
 
 def _first_there(logs: Logs, log: str, begin: int, ends: Ends) -> int:
     """The first offset at or behind `begin` that holds a record, where each offset must hold one."""
-    if logs.sparse or begin >= ends.end or logs.fetch(log, begin, begin + 1).records:
+    if logs.sparse or begin >= ends.end or fetched_of(logs, log, begin, begin + 1).records:
         return begin
-    there = logs.fetch(log, begin, ends.end).records
+    there = fetched_of(logs, log, begin, ends.end).records
     return there[0][0] if there else begin
 
 
@@ -116,7 +90,7 @@ def _why_another(logs: Logs, log: str, at: Position, ends: Ends) -> str:
         return "rewound"
     if mark is None or mark.offset < ends.begin:  # an expired record says nothing of the others
         return ""
-    there = dict(logs.fetch(log, mark.offset, mark.offset + 1).records).get(mark.offset)
+    there = dict(fetched_of(logs, log, mark.offset, mark.offset + 1).records).get(mark.offset)
     return "recreated" if there is not None and SourceMark.of(mark.offset, there) != mark else ""
 
 
@@ -126,7 +100,7 @@ def _marked(logs: Logs, log: str, begin: int, ends: Ends) -> Json:
     place = max(begin - 1, ends.begin)
     records: Sequence[tuple[int, Record]] = ()
     if place < ends.end:
-        records = logs.fetch(log, place, ends.end if logs.sparse else place + 1).records
+        records = fetched_of(logs, log, place, ends.end if logs.sparse else place + 1).records
     return evidence_of(SourceMark.of(*records[0]) if records else None, _origin(ends))
 
 

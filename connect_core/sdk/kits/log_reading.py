@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from connect_core.errors import OffsetGone, Retriable
-from connect_core.sdk.kits.log_positions import Ends, Fetched, Logs, SourceMark, evidence_of
+from connect_core.sdk.kits.log_answers import Ends, Fetched, Logs, ends_of, fetched_of
+from connect_core.sdk.kits.log_positions import SourceMark, evidence_of
 from connect_core.sdk.records import Record, record_batch
 from connect_core.sdk.values import Json, Range, SourceBatch
 
@@ -36,7 +37,7 @@ class LogReader:
 
     def look(self) -> Ends:
         """Where the log begins and ends now."""
-        ends = self._logs.ends(self.log)
+        ends = ends_of(self._logs, self.log)
         if ends is None or ends.end < self.place:
             raise self._changed()
         if ends.begin > self.place:
@@ -47,7 +48,7 @@ class LogReader:
     def next(self, end: int, most: int) -> SourceBatch | None:
         """What one request brings before `end`, at most `most` records; None where it brings nothing."""
         fetched = self._fetched(end)
-        rows = [(offset, record) for offset, record in fetched.records if self.place <= offset < end]
+        rows = [(offset, record) for offset, record in fetched.records if offset >= self.place]
         rows, behind = rows[:most], rows[most][0] if len(rows) > most else min(fetched.next, end)
         holes = [*_holes(self.place, rows, behind)]
         if (lost := self._first_lost(holes)) is not None:
@@ -78,13 +79,13 @@ class LogReader:
 
     def _fetched(self, end: int) -> Fetched:
         begin = min(self._last.offset, self.place) if self._last else self.place
-        fetched = self._logs.fetch(self.log, begin, end)
+        fetched = fetched_of(self._logs, self.log, begin, end)
         if any(
             SourceMark.of(*row) != self._last for row in fetched.records if self._last and row[0] == self._last.offset
         ):
             raise self._changed()
         if begin < self.place and fetched.next <= self.place:  # a request that brings one record at a time
-            return self._logs.fetch(self.log, self.place, end)
+            return fetched_of(self._logs, self.log, self.place, end)
         return fetched
 
     def _first_lost(self, holes: Sequence[tuple[int, int]]) -> int | None:
@@ -94,7 +95,7 @@ class LogReader:
             return None
         if not self._logs.sparse:
             return holes[0][0]
-        ends = self._logs.ends(self.log)
+        ends = ends_of(self._logs, self.log)
         if ends is None:
             raise self._changed()
         return next((begin for begin, _ in holes if begin < ends.begin), None)

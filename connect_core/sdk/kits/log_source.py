@@ -12,7 +12,8 @@ from datetime import datetime
 from connect_core import clock
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.kits.log_positions import Ends, Fetched, bounds_of
+from connect_core.sdk.kits.log_answers import Ends, Fetched, ends_of
+from connect_core.sdk.kits.log_positions import bounds_of
 from connect_core.sdk.kits.log_reading import LogChanged, LogReader, RecordsGone
 from connect_core.sdk.kits.one_partition import failure_of_one
 from connect_core.sdk.records import Partition, value_lengths
@@ -90,7 +91,7 @@ class LogSource(ABC):
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """A log that was never read is a partition as soon as it is there."""
         before = [partition.key for partition in known]
-        return [Partition(log) for log in self.logs(before) if log in before or self.ends(log) is not None]
+        return [Partition(log) for log in self.logs(before) if log in before or ends_of(self, log) is not None]
 
     def topic(self, partition: Partition) -> str:
         return ""
@@ -163,7 +164,7 @@ class LogSource(ABC):
     def _moved(self, log: str, end: int) -> bool:
         """Whether the log ends elsewhere now; also where nobody can say."""
         try:
-            ends = self.ends(log)
+            ends = ends_of(self, log)
         except WaybillError:
             return True
         return ends is None or ends.end != end

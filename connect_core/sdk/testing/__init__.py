@@ -9,6 +9,7 @@ import pytest
 
 pytest.register_assert_rewrite(
     "connect_core.sdk.testing.sinks",
+    "connect_core.sdk.testing.sink_content",
     "connect_core.sdk.testing.sources",
     "connect_core.sdk.testing.kits",
     "connect_core.sdk.testing.log_sources",

@@ -10,11 +10,12 @@ import pytest
 
 from connect_core.errors import Fenced, Unreachable
 from connect_core.sdk.testing.driving import attempt, limit
-from connect_core.sdk.testing.kits import ROWS, KitCase, TransactionContract
+from connect_core.sdk.testing.kits import ROWS, TransactionContract
+from connect_core.sdk.testing.sink_content import ContentCase
 from connect_core.sdk.testing.sinks import SettledState, numbers
 
 
-class CommitCase(KitCase, Protocol):
+class CommitCase(ContentCase, Protocol):
     def commit_as_others(self) -> None:
         """Another program commits to the target; it adds no rows."""
 

@@ -8,42 +8,28 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from connect_core.errors import Fenced, TargetChanged, Unreachable, WaybillError
-from connect_core.sdk.records import Partition, Record, encode_headers
+from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.sink import Refusable, Scan, Sink, Writer
-from connect_core.sdk.testing.content import HEADERS, KEYS, VALUES, check_names
+from connect_core.sdk.sink import Scan, Sink, Writer
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
+from connect_core.sdk.testing.sink_content import ContentCase, ContentContract, deliver
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
 from connect_core.sdk.testing.steps import CodeStep, Death, Steps, leaving_files_open, spread
 from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 ROWS = 40
-MANY = 2_500
-"""More than what an author's code is apt to do at once."""
 _STANDSTILL_S = 0.3
 """Of an attempt that is taken over: long enough for its successor to get as far as it can."""
 ALIKE = Partition("partition 70450"), Partition("partition 1210386")
 """Their ids begin with the same ten digits."""
-
-
-class KitCase(SinkCase, Protocol):
-    """What `SimpleCase` has."""
-
-    refused: bytes | None
-    unkept: Set[str]
-
-    def records(self) -> Sequence[Record]: ...
-
-    def break_(self) -> None: ...
 
 
 def _same(sink: Sink) -> Sink:
@@ -79,27 +65,7 @@ def dying(calls: int, *, after: bool) -> Callable[[Any], Any]:
     return lambda connection: Failing(calls, lost, after=after).connection(connection)
 
 
-def deliver(ledger: SettledState, rows: pa.RecordBatch) -> list[int]:
-    """Writes all of them, range by range, as far as the target takes them; the offsets of those that it refuses."""
-    refused = [int(rows.column("offset")[row].as_py()) for row, _, _ in ledger.system.sink().invalid_rows(rows)]
-    left = rows.filter(pa.array([offset not in refused for offset in rows.column("offset").to_pylist()]))
-    while len(left):
-        ledger.epoch += 1
-        item = ledger.planned(ledger.system.sink(), len(rows))
-        with ledger.system.sink().writer(attempt(ledger.epoch, ledger.uid), item) as writer:
-            if isinstance(writer, Refusable):
-                writer.on_refused = lambda row, kind, message: refused.append(row.column("offset")[0].as_py())
-            taken = writer.write(left, limit())
-            delivered = writer.flush(limit())
-        for name, position in delivered.behind.items():
-            ledger.floors[name] = ledger.floors[name]._replace(position=position)
-        left = left.slice(taken)
-        ledger.settled = left.column("offset")[0].as_py() - ledger.first if len(left) else len(rows)
-        ledger.open = None
-    return refused
-
-
-class KitContract(SinkContract):
+class KitContract(SinkContract, ContentContract):
     """What the suites of all kits have in common."""
 
     calls = 8
@@ -108,12 +74,8 @@ class KitContract(SinkContract):
     """At the most so many steps of the author's code are interrupted, one after the other. Each costs three attempts:
     fewer will do where an attempt takes long."""
 
-    def kept(self, values: Sequence[bytes | None]) -> list[bytes | None]:
-        """What stands in the target when these were written, as `there` shows it."""
-        return list(values)
-
     @pytest.mark.parametrize("after", [False, True])
-    def test_an_attempt_that_dies_at_any_call_loses_nothing(self, target: KitCase, after: bool) -> None:
+    def test_an_attempt_that_dies_at_any_call_loses_nothing(self, target: ContentCase, after: bool) -> None:
         for calls in range(self.calls):
             before, ledger = target.count(), SettledState(target)
             ledger.attempt(5, settle_at=5)
@@ -125,66 +87,19 @@ class KitContract(SinkContract):
             assert in_order(self.there(target, before)) == numbers(ROWS)
 
     @leaving_files_open
-    def test_a_process_that_dies_between_any_two_steps_loses_nothing(self, target: KitCase) -> None:
+    def test_a_process_that_dies_between_any_two_steps_loses_nothing(self, target: ContentCase) -> None:
         """Also within a method: after the rows are durable and before the marker is, or the other way round."""
         for at in spread(self._dies(target), self.steps):
             self._dies(target, at)
 
     @leaving_files_open
     @pytest.mark.parametrize("written", [False, True])
-    def test_an_error_of_any_call_is_not_taken_for_success(self, target: KitCase, written: bool) -> None:
+    def test_an_error_of_any_call_is_not_taken_for_success(self, target: ContentCase, written: bool) -> None:
         """A commit that failed is none, and a look that failed has seen nothing."""
         for at in spread(self._fails(target, written), self.steps):
             self._fails(target, written, at)
 
-    def test_thousands_of_rows_are_written_and_found_at_once(self, target: KitCase) -> None:
-        ledger = SettledState(target)
-        ledger.attempt(MANY, settle_at=None)
-        ledger.attempt(MANY, settle_at=MANY)
-        assert self.there(target) == numbers(MANY)
-
-    @pytest.mark.parametrize("name", VALUES)
-    def test_a_value_is_kept_as_it_came(self, target: KitCase, name: str) -> None:
-        check_names(target.unkept)
-        values = [b"1", VALUES[name], b"3"]
-        ledger = SettledState(target)
-        refused = deliver(ledger, ledger.rows_of(values))
-        if name in target.unkept:
-            assert {b"1", b"3"} <= {*self.there(target)}
-        else:
-            assert (self.there(target), refused) == (self.kept(values), [])
-
-    @pytest.mark.parametrize("name", [*KEYS, *HEADERS])
-    def test_keys_and_headers_are_kept_where_the_case_shows_them(self, target: KitCase, name: str) -> None:
-        key, headers = KEYS.get(name, "key"), HEADERS.get(name, ())
-        rows = records(
-            [b"1"],
-            key=[key],
-            headers=[encode_headers(headers) or None],
-            tags=["tag"],
-            topic=["topic"],
-            timestamp=[1_700_000_000_123],
-        )
-        refused = deliver(SettledState(target), rows)
-        if name not in target.unkept and not (refused and key is None):
-            assert [(one.value, one.key, one.headers) for one in target.records()] == [(b"1", key, headers)]
-
-    def test_long_names_and_large_numbers_are_kept(self, target: KitCase) -> None:
-        ledger = SettledState(target, incarnation=12, origin="0123456789abcdef", first=10**12)
-        ledger.attempt(10, settle_at=None)
-        ledger.attempt(10, settle_at=6)
-        ledger.attempt(20, settle_at=None)
-        ledger.attempt(20, settle_at=20)
-        assert self.there(target) == numbers(20)
-
-    def test_a_target_that_does_not_answer_is_an_error(self, target: KitCase) -> None:
-        ledger = SettledState(target)
-        ledger.attempt(5, settle_at=None)
-        target.break_()
-        with pytest.raises(WaybillError):
-            ledger.attempt(5, settle_at=5)
-
-    def _dies(self, target: KitCase, at: CodeStep | None = None) -> list[CodeStep]:
+    def _dies(self, target: ContentCase, at: CodeStep | None = None) -> list[CodeStep]:
         """Two attempts that die at this step, each, and one that does not; the steps of the two."""
         before, ledger, passed = target.count(), SettledState(target), list[CodeStep]()
         for _ in range(2):
@@ -198,7 +113,7 @@ class KitContract(SinkContract):
         assert in_order(self.there(target, before)) == numbers(5), f"killed at {at}"
         return passed
 
-    def _fails(self, target: KitCase, written: bool, at: CodeStep | None = None) -> list[CodeStep]:
+    def _fails(self, target: ContentCase, written: bool, at: CodeStep | None = None) -> list[CodeStep]:
         """An attempt in which this call fails; it settles if it does not notice. The calls that it made."""
         before, ledger = target.count(), SettledState(target)
         if written:
@@ -217,7 +132,7 @@ class KitContract(SinkContract):
 class RefusingContract(KitContract):
     """Of a target that may refuse a row for good, and that tells connectors and partitions apart."""
 
-    def test_a_refused_row_is_reported_and_the_others_are_there_once(self, target: KitCase) -> None:
+    def test_a_refused_row_is_reported_and_the_others_are_there_once(self, target: ContentCase) -> None:
         if target.refused is None:
             pytest.skip("the target refuses nothing")
         values = [*numbers(6), target.refused, *[b"%d" % number for number in range(7, 12)]]
@@ -225,7 +140,7 @@ class RefusingContract(KitContract):
         assert deliver(ledger, ledger.rows_of(values)) == [6]
         assert in_order(target.content()) == [value for value in values if value != target.refused]
 
-    def test_connectors_and_partitions_with_names_alike_do_not_meet(self, target: KitCase) -> None:
+    def test_connectors_and_partitions_with_names_alike_do_not_meet(self, target: ContentCase) -> None:
         uid = uuid.uuid4().hex[:11]
         alike = [
             SettledState(target, uid=uid + last, partition=partition, stream=stream)
@@ -242,7 +157,7 @@ class RefusingContract(KitContract):
 
 
 class SimpleContract(KitContract):
-    def test_what_may_be_there_twice_is_counted(self, target: KitCase) -> None:
+    def test_what_may_be_there_twice_is_counted(self, target: ContentCase) -> None:
         ledger = SettledState(target)
         ledger.attempt(10, settle_at=None)
         item = ledger.adopted(target.sink())
@@ -265,7 +180,7 @@ class KeyedContract(RefusingContract):
         """A row without a value deletes what has its id."""
         return in_order(value for value in values if value is not None)
 
-    def test_a_late_writer_stores_nothing_over_what_is_newer(self, target: KitCase) -> None:
+    def test_a_late_writer_stores_nothing_over_what_is_newer(self, target: ContentCase) -> None:
         """A writer that was stopped while its successor finished the range, and goes on then."""
         ledger = SettledState(target)
         ledger.attempt(ROWS, settle_at=None)
@@ -276,24 +191,24 @@ class KeyedContract(RefusingContract):
         assert self.there(target) == numbers(ROWS)
 
     @pytest.mark.parametrize(("older", "newer"), OLDER_AND_NEWER)
-    def test_an_older_version_is_not_stored_over_a_newer_one(self, target: KitCase, older: int, newer: int) -> None:
+    def test_an_older_version_is_not_stored_over_a_newer_one(self, target: ContentCase, older: int, newer: int) -> None:
         self._put(target, [(older, b"older")])
         self._put(target, [(newer, b"newer")])
         assert self.there(target) == [b"newer"]
         self._put(target, [(older, b"older")])
         assert self.there(target) == [b"newer"]
 
-    def test_the_same_version_may_be_stored_again(self, target: KitCase) -> None:
+    def test_the_same_version_may_be_stored_again(self, target: ContentCase) -> None:
         """As of two outputs of one record with the same key: the later one stands."""
         self._put(target, [(7, b"first")])
         self._put(target, [(7, b"second")])
         assert self.there(target) == [b"second"]
 
-    def test_versions_within_one_put_are_compared(self, target: KitCase) -> None:
+    def test_versions_within_one_put_are_compared(self, target: ContentCase) -> None:
         self._put(target, [(3, b"three"), (5, b"five"), (4, b"four")])
         assert self.there(target) == [b"five"]
 
-    def test_an_older_version_is_not_stored_over_a_deletion(self, target: KitCase) -> None:
+    def test_an_older_version_is_not_stored_over_a_deletion(self, target: ContentCase) -> None:
         """A deletion keeps its version: a late writer would bring the row back."""
         self._put(target, [(5, b"five")])
         self._put(target, [(7, None)])
@@ -303,12 +218,12 @@ class KeyedContract(RefusingContract):
         self._put(target, [(8, b"eight")])
         assert self.there(target) == [b"eight"]
 
-    def test_ids_that_are_alike_are_others(self, target: KitCase) -> None:
+    def test_ids_that_are_alike_are_others(self, target: ContentCase) -> None:
         ids = ["key", "Key", "KEY", " key", "key ", *(f"{'k' * 300}{number}" for number in range(3))]
         self._put(target, [(1, b"%d" % number) for number in range(len(ids))], ids)
         assert self.there(target) == numbers(len(ids))
 
-    def test_a_later_record_of_a_key_takes_the_place_of_an_earlier_one(self, target: KitCase) -> None:
+    def test_a_later_record_of_a_key_takes_the_place_of_an_earlier_one(self, target: ContentCase) -> None:
         if not getattr(target.sink(), "by_key", False):
             pytest.skip("rows are stored by their coordinates")
         for incarnation, offset in ((0, 5), (0, 3), (1, 0), (0, 7), (1, 2), (1, 1)):
@@ -317,7 +232,9 @@ class KeyedContract(RefusingContract):
                 writer.write(records([b"%d/%d" % (incarnation, offset)], offset, key=["k"]), limit())
         assert self.there(target) == [b"1/2"]
 
-    def _put(self, target: KitCase, rows: Sequence[tuple[int, bytes | None]], ids: Sequence[str] | None = None) -> None:
+    def _put(
+        self, target: ContentCase, rows: Sequence[tuple[int, bytes | None]], ids: Sequence[str] | None = None
+    ) -> None:
         """Stores versions and values, all of one id unless there are more; the target has to say that they are there.
         Rows for which it has no time are put again, in their order."""
         sink: Any = target.sink()
@@ -338,7 +255,7 @@ class TransactionContract(RefusingContract):
     places = ("write", "commit")
     """Before each of these calls an attempt is made to stand still while another one takes over."""
 
-    def test_two_attempts_at_once_write_each_row_once(self, target: KitCase) -> None:
+    def test_two_attempts_at_once_write_each_row_once(self, target: ContentCase) -> None:
         """A successor begins while an attempt stands still within a transaction. It may wait for that, or fail."""
         for place in self.places:
             before, ledger = target.count(), SettledState(target)
@@ -346,7 +263,7 @@ class TransactionContract(RefusingContract):
             ledger.attempt(5, settle_at=5)
             assert in_order(self.there(target, before)) == numbers(5), f"another attempt came before `{place}`"
 
-    def test_an_attempt_that_was_taken_over_writes_nothing_more(self, target: KitCase) -> None:
+    def test_an_attempt_that_was_taken_over_writes_nothing_more(self, target: ContentCase) -> None:
         ledger = SettledState(target)
         ledger.attempt(5, settle_at=5)
         ledger.epoch += 1
@@ -358,7 +275,7 @@ class TransactionContract(RefusingContract):
                 self._write(late, 9, ROWS)
         assert in_order(target.content()) == numbers(ROWS)
 
-    def test_an_attempt_that_was_taken_over_before_it_wrote_writes_nothing(self, target: KitCase) -> None:
+    def test_an_attempt_that_was_taken_over_before_it_wrote_writes_nothing(self, target: ContentCase) -> None:
         """The look takes over by itself: from then on what it saw is final."""
         ledger = SettledState(target)
         ledger.epoch += 1
@@ -370,7 +287,7 @@ class TransactionContract(RefusingContract):
                 self._write(late, 0, ROWS)
         assert target.count() == 0
 
-    def test_rows_that_the_target_has_lost_stop_the_partition(self, target: KitCase) -> None:
+    def test_rows_that_the_target_has_lost_stop_the_partition(self, target: ContentCase) -> None:
         """As when it was restored from a backup of before."""
         ledger = SettledState(target)
         ledger.attempt(5, settle_at=5)
@@ -382,7 +299,7 @@ class TransactionContract(RefusingContract):
         with pytest.raises(TargetChanged), target.sink().writer(attempt(ledger.epoch, ledger.uid), item):
             pass
 
-    def test_rows_that_the_ledger_has_forgotten_are_looked_for(self, target: KitCase) -> None:
+    def test_rows_that_the_ledger_has_forgotten_are_looked_for(self, target: ContentCase) -> None:
         ledger = SettledState(target)
         ledger.attempt(30, settle_at=30)
         ledger.epoch += 1
@@ -395,7 +312,7 @@ class TransactionContract(RefusingContract):
         assert [floor.ahead for floor in floors] == [True]
         assert self._scan(target, OpenRange(1, wanted, floors), ledger).there() == 30
 
-    def _overtaken(self, target: KitCase, ledger: SettledState, place: str) -> None:
+    def _overtaken(self, target: ContentCase, ledger: SettledState, place: str) -> None:
         """An attempt writes five rows and stands still before `place`; the next one begins, and may get through."""
         ledger.epoch += 1
         item = ledger.planned(target.sink(), 5)
@@ -412,7 +329,7 @@ class TransactionContract(RefusingContract):
         assert writer.write(records(list(values), begin), limit()) == end - begin
         writer.flush(limit())
 
-    def _scan(self, target: KitCase, item: OpenRange, ledger: SettledState, later: int = 0) -> ScanResult:
+    def _scan(self, target: ContentCase, item: OpenRange, ledger: SettledState, later: int = 0) -> ScanResult:
         return target.sink().scan(Scan(attempt(ledger.epoch + later, ledger.uid), (item,), 10.0))[item.id]
 
 

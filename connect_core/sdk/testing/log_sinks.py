@@ -22,12 +22,13 @@ from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Writer
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
-from connect_core.sdk.testing.kits import ROWS, ChangedCase, KitCase, RefusingContract
+from connect_core.sdk.testing.kits import ROWS, ChangedCase, RefusingContract
+from connect_core.sdk.testing.sink_content import ContentCase
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, in_order, numbers
 from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 
-class LogSinkCase(KitCase, Protocol):
+class LogSinkCase(ContentCase, Protocol):
     """A target with one log. Where a log cannot be made to do something, let the method call `pytest.skip`."""
 
     def expire(self, records: int) -> None:

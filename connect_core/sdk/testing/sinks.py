@@ -185,13 +185,17 @@ def in_order(values: Iterable[bytes | None]) -> list[bytes | None]:
     return sorted(values, key=lambda value: (len(value or b""), value or b""))
 
 
-class SinkContract:
-    """What every sink promises. `target` is a fixture of yours: a fresh `SinkCase`."""
+class SinkSuite:
+    """What the suites of sinks have in common."""
 
     def there(self, target: SinkCase, behind: int = 0) -> list[bytes | None]:
         """What stands in the target, and of what may be there twice the first."""
         content = list(target.content(behind))
         return list(dict.fromkeys(content)) if target.repeats == "unsettled" else content
+
+
+class SinkContract(SinkSuite):
+    """What every sink promises. `target` is a fixture of yours: a fresh `SinkCase`."""
 
     def test_attempts_that_settle_follow_each_other(self, target: SinkCase) -> None:
         ledger = SettledState(target)

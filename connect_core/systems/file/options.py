@@ -89,7 +89,10 @@ class FileSinkOptions(BaseModel):
         examples=["/data/out/orders.txt"],
     )
     format: Literal["lines"] = Field(
-        default="lines", description="`lines`: the value and a line feed", examples=["lines"]
+        default="lines",
+        description="`lines`: the value and a line feed. No key and no header is kept. A record without a value is an "
+        "empty line; one whose value holds a line feed is refused",
+        examples=["lines"],
     )
     on_replaced: Literal["fail", "continue"] = Field(
         default="fail",

@@ -18,7 +18,7 @@ import pyarrow as pa
 from connect_core.sdk.records import decode_headers
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
-from connect_core.systems.topic_filters import MAX_BYTES
+from connect_core.systems.topic_filters import CONTROL, MAX_BYTES
 
 MAX_PACKET_BYTES = 268_435_455 + 5
 """What four bytes of length allow, and the fixed header (MQTT 5, section 2.1.4)."""
@@ -182,8 +182,8 @@ def _texts(properties: Properties) -> Iterator[str]:
 
 
 def _wrong(text: str) -> str:
-    if "\0" in text:
-        return "A property holds the character NUL"
+    if CONTROL.search(text):
+        return "A property holds a control character, at which a broker may end the connection"
     try:
         return f"A property has more than {MAX_BYTES} bytes" if len(text.encode()) > MAX_BYTES else ""
     except UnicodeEncodeError:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connect_core.systems.topic_filters import MAX_BYTES
+from connect_core.systems.topic_filters import CONTROL, MAX_BYTES
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _COLUMNS = ("topic", "tags", "key")
@@ -93,8 +93,8 @@ def _wrong(topic: str) -> str:
         return "is empty"
     if "+" in topic or "#" in topic:
         return "holds a wildcard, + or #"
-    if "\0" in topic:
-        return "holds the character NUL"
+    if CONTROL.search(topic):
+        return "holds a control character, at which a broker may end the connection"
     if topic.startswith("$"):
         return "begins with $: such topics are the broker's own"
     if len(topic.encode(errors="replace")) > MAX_BYTES:

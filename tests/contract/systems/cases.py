@@ -10,10 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
+from paho.mqtt.client import MQTTMessage
 
 from connect_core.pipeline import Pipeline
 from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batches
 from connect_core.rocketmq.wire.properties import KEYS, value_of
+from connect_core.sdk.records import Record
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.testing.sinks import Repeats
@@ -22,11 +25,16 @@ from connect_core.work import Side
 from tests.mqtt_brokers import MqttBroker
 from tests.mqtt_devices import listening
 
+NOBODY = "127.0.0.1:1"
+"""An address at which nobody listens."""
+_ADDED = {"KEYS", "TAGS", "WAYBILL", "UNIQ_KEY", "BORN_TIMESTAMP", "MSG_REGION", "TRACE_ON", "CLUSTER", "WAIT"}
+
 
 class SystemCase(ABC):
     """A fresh place in one system. `source` and `sink` build anew each time, as driver and worker do."""
 
     repeats: Repeats = "nothing"
+    refused: bytes | None = None
     unkept: Set[str] = frozenset()
 
     @abstractmethod
@@ -43,6 +51,14 @@ class SystemCase(ABC):
     def content(self, behind: int = 0) -> list[bytes]:
         """What stands in the sink's target, but for the first `behind` records, in order."""
 
+    def records(self) -> Sequence[Record]:
+        """As `content`, with keys and headers."""
+        pytest.skip("the target has values alone")
+
+    def break_(self) -> None:
+        """The target does not answer any more, nor does the source."""
+        pytest.skip("a file that is not there is no failure of its source: it may come")
+
     def count(self) -> int:
         """How many records that is."""
         return len(self.content())
@@ -57,7 +73,9 @@ class FileCase(SystemCase):
     """A record is a line, and a file that holds NUL is refused unless the document says `binary`."""
 
     def __init__(self, folder: Path) -> None:
-        self._in, self._out = folder / "in.log", folder / "out.txt"
+        self._folder = folder / "files"
+        self._folder.mkdir()
+        self._in, self._out = self._folder / "in.log", self._folder / "out.txt"
 
     def source(self) -> Source:
         return source(Side("file", {"path": str(self._in)}))
@@ -70,12 +88,20 @@ class FileCase(SystemCase):
             file.writelines((value or b"") + b"\n" for value in values)
 
     def content(self, behind: int = 0) -> list[bytes]:
-        return self._out.read_bytes().splitlines()[behind:] if self._out.exists() else []
+        return self._out.read_bytes().split(b"\n")[:-1][behind:] if self._out.exists() else []
+
+
+class FileSinkCase(FileCase):
+    unkept = frozenset({"null", "every byte", "line feed", "carriage return"})
+    """A record is a line: one without a value is an empty one, and a value with a line feed is refused."""
+
+    def break_(self) -> None:
+        self._folder.rename(self._folder.with_name("elsewhere"))
 
 
 class RocketMQCase(SystemCase):
-    unkept = frozenset({"null", "empty"})
-    """A message has a body."""
+    unkept = frozenset({"null", "empty key"})
+    """A message has a body, and KEYS is not there or not empty."""
 
     def __init__(self, name_servers: list[str], resources: ExitStack) -> None:
         self._client = resources.enter_context(Client(ClientOptions(tuple(name_servers))))
@@ -102,6 +128,13 @@ class RocketMQCase(SystemCase):
     def content(self, behind: int = 0) -> list[bytes]:
         return [bytes(message.body) for message in self._messages()][behind:]
 
+    def records(self) -> list[Record]:
+        """With the properties as they are stored, but for those that brokers and the sink add."""
+        return [_record(message) for message in self._messages()]
+
+    def break_(self) -> None:
+        self._servers = {"name_servers": [NOBODY]}
+
     def _messages(self) -> list[StoredMessage]:
         """Queue by queue."""
         if not self._client.topics.exists(self._out):
@@ -113,6 +146,13 @@ class RocketMQCase(SystemCase):
     def _read(self, queue: Queue, begin: int, end: int) -> list[StoredMessage]:
         slices = self._client.read(queue, begin, end, deadline=time.monotonic() + 5)
         return [message for part in slices for message in part.messages]
+
+
+def _record(message: StoredMessage) -> Record:
+    stored = [pair.partition("\x01")[::2] for pair in message.properties.decode().split("\x02") if pair]
+    key = next((value for name, value in stored if name == KEYS), None)
+    headers = tuple((name, value) for name, value in stored if name not in _ADDED)
+    return Record(bytes(message.body), key, headers)
 
 
 class RocketMQByKeyCase(RocketMQCase):
@@ -175,9 +215,19 @@ class MqttCase(SystemCase):
 
     repeats: Repeats = "unflushed"
 
+    progress_every = 16
+    unkept = frozenset({"null", "empty key", "key", "repeated header"})
+    """Without a value a message is empty; an empty key is left out; user properties hold no control characters; of
+    headers of one name the last one counts."""
+
     def __init__(self, broker: MqttBroker, resources: ExitStack) -> None:
         self._topic = f"contract/{uuid.uuid4().hex[:12]}"
-        self._options = {"host": broker.host, "port": broker.port, "topic": self._topic, "progress_every": 16}
+        self._options = {
+            "host": broker.host,
+            "port": broker.port,
+            "topic": self._topic,
+            "progress_every": self.progress_every,
+        }
         self._options |= {"uid": uuid.uuid4().hex[:12]}
         self._listener = resources.enter_context(listening(broker, self._topic))
 
@@ -192,3 +242,22 @@ class MqttCase(SystemCase):
 
     def content(self, behind: int = 0) -> list[bytes]:
         return [bytes(message.payload) for message in self._listener.everything()][behind:]
+
+    def records(self) -> list[Record]:
+        """With the user properties as they came."""
+        return [_publication(message) for message in self._listener.everything()]
+
+    def break_(self) -> None:
+        self._options = {**self._options, "port": int(NOBODY.partition(":")[2])}
+
+
+class MqttKeepingCase(MqttCase):
+    """It seldom waits for its progress: thousands of records are not to take a minute."""
+
+    progress_every = 1000
+
+
+def _publication(message: MQTTMessage) -> Record:
+    pairs: list[tuple[str, str]] = getattr(message.properties, "UserProperty", [])
+    key = next((value for name, value in pairs if name == "KEYS"), None)
+    return Record(bytes(message.payload), key, tuple(pair for pair in pairs if pair[0] not in ("KEYS", "TAGS")))

@@ -10,7 +10,9 @@ import pytest
 
 from tests.contract.systems.cases import (
     FileCase,
+    FileSinkCase,
     MqttCase,
+    MqttKeepingCase,
     RocketMQByKeyCase,
     RocketMQByRulesCase,
     RocketMQCase,
@@ -22,6 +24,8 @@ _CASES = {
     "rocketmq-by-key": RocketMQByKeyCase,
     "rocketmq-by-rules": RocketMQByRulesCase,
 }
+
+_FILES = {"file": FileCase, "file-sink": FileSinkCase}
 
 
 @pytest.fixture(params=["file", *(pytest.param(name, marks=pytest.mark.server) for name in _CASES)])
@@ -41,12 +45,24 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SystemCas
     yield from _case(request, tmp_path)
 
 
-def _case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SystemCase]:
+@pytest.fixture(
+    params=[
+        "file-sink",
+        *(pytest.param(name, marks=pytest.mark.server) for name in ("rocketmq", "mosquitto")),
+        pytest.param("hivemq", marks=[pytest.mark.server, pytest.mark.fault(costly=True)]),
+    ]
+)
+def keeping(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SystemCase]:
+    """Every sink once: what it keeps of a record does not depend on how it chooses queues and topics."""
+    yield from _case(request, tmp_path, MqttKeepingCase)
+
+
+def _case(request: pytest.FixtureRequest, tmp_path: Path, mqtt: type[MqttCase] = MqttCase) -> Iterator[SystemCase]:
     with ExitStack() as resources:
-        if request.param == "file":
-            yield FileCase(tmp_path)
+        if request.param in _FILES:
+            yield _FILES[request.param](tmp_path)
         elif request.param in _CASES:
             servers = request.getfixturevalue("rocketmq")
             yield _CASES[request.param](servers.name_servers, resources)
         else:
-            yield MqttCase(request.getfixturevalue(request.param), resources)
+            yield mqtt(request.getfixturevalue(request.param), resources)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from connect_core.rocketmq.wire.properties import decode
+from connect_core.sdk.testing.content import VALUES
 from connect_core.systems.mqtt.facts import ask
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
@@ -325,12 +326,12 @@ def test_filters_are_shared_out_and_a_session_that_is_not_needed_is_emptied(
 
 @COSTLY
 def test_a_message_in_rocketmq(sqlite_site: Site, mqtt_broker: MqttBroker) -> None:
-    """Through Spark, from both kinds of broker."""
+    """Through Spark, from both kinds of broker: plain payloads, and those that systems are apt to change."""
     site = sqlite_site
     sink = {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}}
     site.apply("in", {"source": place(mqtt_broker, filters=["rooms/#"]), "sink": sink})
     site.waybill("run", "in")
-    said = [b"%d" % n for n in range(120)]
+    said = [*(b"%d" % n for n in range(120)), *(value for value in VALUES.values() if value is not None)]
     with devices(mqtt_broker) as all_of_them:
         all_of_them.publish("rooms/1", said)
         all_of_them.wait()

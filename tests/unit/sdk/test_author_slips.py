@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from connect_core import clock
-from connect_core.errors import ContractBroken
+from connect_core.errors import ContractBroken, Failure
 from connect_core.sdk.kits.keyed import STORED
 from connect_core.sdk.kits.log_connection import slices
+from connect_core.sdk.kits.log_source import Ends, Fetched
 from connect_core.sdk.kits.polled import Polled
 from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.memory import Database, Index, MemoryBox, MemoryIndex, MemoryPages, MemoryTable
 from connect_core.sdk.testing.memory_log import Journal, MemoryLog
+from connect_core.sdk.testing.memory_sources import LogServer, MemorySourceLog
 from connect_core.sdk.values import Bounds, Json, OpenRange, Position
 
 ALL = Partition("all")
@@ -170,3 +172,87 @@ def test_a_read_gives_a_slice() -> None:
     words = "The answer of Broken.read must be a LogSlice, and is a list"
     with pytest.raises(ContractBroken, match=words):
         next(slices(Broken(Journal()), "log", 0, 1, clock.monotonic() + 10))
+
+
+class Log(MemorySourceLog):
+    """Of ten records, with one answer that is given."""
+
+    def __init__(self, **answers: Any) -> None:
+        server = LogServer()
+        server.append([b"%d" % number for number in range(10)])
+        super().__init__(server)
+        self.answers = answers
+
+    def ends(self, log: str) -> Any:
+        return self.answers["ends"] if "ends" in self.answers else super().ends(log)
+
+    def fetch(self, log: str, begin: int, end: int) -> Any:
+        return self.answers["fetch"] if "fetch" in self.answers else super().fetch(log, begin, end)
+
+
+def is_broken(source: Log, words: str) -> None:
+    """No plan and no range goes on with the answer; the other logs go on."""
+    planned = range_of(ALL, Bounds(0, 2, 0, 8))
+    [(_, followed)] = source.follow([planned], limit(), idle_timeout_s=0)
+    for failure in (source.available_offsets({ALL: None})[ALL].failure, followed):
+        assert isinstance(failure, Failure)
+        assert failure.family == "ContractBroken"
+        assert words in failure.what
+    with pytest.raises(ContractBroken, match=words):
+        list(source.read(planned, limit()))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((0, 10), "The answer of Log.ends must be an Ends, and is a tuple"),
+        (Ends("0", 10), "The begin of Log.ends must be an int, and is a str"),  # type: ignore[arg-type]
+        (Ends(0, None), "The end of Log.ends must be an int, and is None"),  # type: ignore[arg-type]
+        (Ends(0, 10, 7), "The name of Log.ends must be a str, and is an int"),  # type: ignore[arg-type]
+        (Ends(11, 10), "The begin of Log.ends must not be behind the end, and they are 11 and 10"),
+    ],
+)
+def test_a_log_says_where_it_begins_and_ends(answer: Any, words: str) -> None:
+    is_broken(Log(ends=answer), words)
+    source = Log(ends=answer)
+    with pytest.raises(ContractBroken, match=words):
+        source.partitions([])
+
+
+A = Record(b"a")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "The answer of Log.fetch must be a Fetched, and is None"),
+        (([(2, A)], 3), "The answer of Log.fetch must be a Fetched, and is a tuple"),
+        (Fetched(iter([(2, A)]), 3), "What has the records of Log.fetch must be a Sequence"),  # type: ignore[arg-type]
+        (Fetched([], None), "The next offset of Log.fetch must be an int, and is None"),  # type: ignore[arg-type]
+        (Fetched([A], 3), "Each record of Log.fetch must be a tuple of its offset"),  # type: ignore[list-item]
+        (Fetched([("2", A)], 3), "Each record of Log.fetch must be a tuple of its offset"),  # type: ignore[list-item]
+        (Fetched([(2, b"a")], 3), "Each record of Log.fetch must be a tuple of its offset"),  # type: ignore[list-item]
+        (Fetched([(3, A), (2, A)], 4), "The offsets of Log.fetch must ascend"),
+        (Fetched([(2, A), (2, A)], 4), "The offsets of Log.fetch must ascend"),
+        (Fetched([(-1, A)], 3), "The offsets of Log.fetch must be from "),
+        (Fetched([(10, A)], 11), "The offsets of Log.fetch must be from "),
+        (Fetched([], -1), "The next offset of Log.fetch must be at least "),
+    ],
+)
+def test_a_fetch_brings_what_was_asked_for_in_order(answer: Any, words: str) -> None:
+    is_broken(Log(fetch=answer), words)
+
+
+def test_a_fetch_continues_behind_its_records() -> None:
+    words = "The next offset of Log.fetch must be at least 3, behind its records, and is 2"
+    planned = range_of(ALL, Bounds(0, 2, 0, 8))
+    with pytest.raises(ContractBroken, match=words):
+        list(Log(fetch=Fetched([(2, A)], 2)).read(planned, limit()))
+
+
+def test_a_log_that_has_nothing_yet_and_a_fetch_that_goes_behind_its_end_are_well() -> None:
+    """A server may know more of its log than was asked for."""
+    assert Log(ends=Ends(10, 10)).available_offsets({ALL: None})[ALL].failure is None
+    assert Log(ends=None).available_offsets({ALL: None})[ALL].failure is None
+    [batch] = Log(fetch=Fetched([(at, A) for at in range(2, 8)], 9)).read(range_of(ALL, Bounds(0, 2, 0, 8)), limit())
+    assert batch.next_offset == 8

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import importlib
-import io
 import json
 import sqlite3
-import sys
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +17,6 @@ from connect_core import systems
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.written import Written
 from connect_core.sdk.kits.keyed import STORED
-from connect_core.sdk.kits.log_source import LogSource
 from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.records import Record, record_batch
 from connect_core.sdk.sink import Sink
@@ -28,28 +24,17 @@ from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.driving import records
 from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
-from connect_core.sdk.testing.log_sources import LogSourceCase, LogSourceContract
 from connect_core.sdk.testing.sinks import SimpleCase
-from tests.page_code import DOCS, FOR_AUTHORS, blocks, module_of
+from tests.page_code import DOCS, EXAMPLES, FOR_AUTHORS, blocks, example, module_of
 
-EXAMPLES = DOCS.parent / "examples"
 REFUSED = b"refused"
 _CHECK = "CHECK (value <> CAST('refused' AS BLOB))"
 _CHECKED = f"(at INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT, value BLOB {_CHECK})"
 ANY_BYTES = [b"a\nb", None, b"", b"\xff\xfe", b"\xfe\xff"]
 
 
-def _example(name: str) -> Any:
-    """The module of a package under examples/."""
-    path = EXAMPLES / name / f"waybill_{name}.py"
-    module = ModuleType(f"waybill_{name}")
-    sys.modules[module.__name__] = module  # where pydantic looks for what an option's type means
-    exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), module.__dict__)
-    return module
-
-
-SPOOL, JOURNAL, FOLDER, LATEST, EVENTS = map(module_of, ("spool", "journal", "folder", "latest", "events"))
-SQLITE = _example("sqlite")
+SPOOL, JOURNAL, FOLDER, LATEST = map(module_of, ("spool", "journal", "folder", "latest"))
+SQLITE = example("sqlite")
 JOURNAL.PAGE = 7
 
 
@@ -130,15 +115,15 @@ class FolderCase(SimpleCase):
 class LatestCase(SimpleCase):
     refused = REFUSED
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "latest.db"
+    def __init__(self, folder: Path, *, by_key: bool) -> None:
+        self.path, self._by_key = folder / "latest.db", by_key
         with closing(sqlite3.connect(self.path)) as database:
             database.execute(
                 f"CREATE TABLE latest (id TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB {_CHECK})"
             )
 
     def sink(self) -> Sink:
-        options = LATEST.Options(path=self.path, by_key=False)
+        options = LATEST.Options(path=self.path, by_key=self._by_key)
         return LATEST.PLUGIN.open_sink(options, None)  # type: ignore[no-any-return]
 
     def content(self, behind: int = 0) -> list[bytes]:
@@ -173,45 +158,6 @@ class TableCase(SimpleCase):
             return database.execute(statement).fetchall()
 
 
-class EventsCase(LogSourceCase):
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "events.db"
-        self._make()
-
-    def source(self) -> LogSource:
-        source: LogSource = EVENTS.PLUGIN.open_source(EVENTS.Options(path=self.path, page=50), None)
-        source.every_s = 0.01
-        return source
-
-    def append(self, values: Sequence[bytes | None]) -> None:
-        self._run("INSERT INTO events (body) VALUES (?)", *[(value,) for value in values])
-
-    def expire(self, records: int) -> None:
-        self._run("DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT ?)", (records,))
-
-    def renew(self) -> None:
-        self._run("DROP TABLE events", ())
-        self._make()
-
-    def break_(self) -> None:
-        self.path.unlink()
-
-    def _make(self) -> None:
-        self._run("CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB)", ())
-
-    def _run(self, statement: str, *rows: tuple[Any, ...]) -> None:
-        with closing(sqlite3.connect(self.path)) as database:
-            for row in rows:
-                database.execute(statement, row)
-            database.commit()
-
-
-class TestTheLogOfThePage(LogSourceContract):
-    @pytest.fixture
-    def system(self, tmp_path: Path) -> EventsCase:
-        return EventsCase(tmp_path)
-
-
 class TestTheTableOfTheExample(TransactionContract):
     @pytest.fixture
     def target(self, tmp_path: Path) -> TableCase:
@@ -225,9 +171,11 @@ class TestTheSpoolOfThePage(SimpleContract):
 
 
 class TestTheRowsOfThePage(KeyedContract):
-    @pytest.fixture
-    def target(self, tmp_path: Path) -> LatestCase:
-        return LatestCase(tmp_path)
+    steps = 40
+
+    @pytest.fixture(params=[False, True], ids=["by-coordinates", "by-key"])
+    def target(self, request: pytest.FixtureRequest, tmp_path: Path) -> LatestCase:
+        return LatestCase(tmp_path, by_key=request.param)
 
 
 class TestTheJournalOfThePage(LogSinkContract):
@@ -285,20 +233,6 @@ def test_the_table_of_the_examples_keeps_bytes_keys_and_headers(
     assert kept[:-1] == [(None, value, None) for value in ANY_BYTES]
     assert kept[-1][:2] == ("k", b"v")
     assert json.loads(kept[-1][2]) == {"a": "1", "b": "\u00fc"}
-
-
-def test_the_webhook_of_the_examples_posts_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(EXAMPLES / "webhook")
-    module = importlib.import_module("waybill_webhook")
-    posted: list[Any] = []
-
-    def post(request: Any, timeout: float) -> io.BytesIO:
-        posted.extend(json.loads(request.data))
-        return io.BytesIO()
-
-    monkeypatch.setattr(module.urllib.request, "urlopen", post)
-    module.Webhook(module.Options(url="http://localhost/")).write(records(ANY_BYTES))
-    assert [_decoded(value) for value in posted] == ANY_BYTES
 
 
 def _faults_and_options(monkeypatch: pytest.MonkeyPatch, folder: Path, given: dict[str, str]) -> tuple[list[str], Any]:

@@ -52,6 +52,9 @@ class EventsCase(LogSourceCase):
     def remove(self) -> None:
         self._run("DROP TABLE events")
 
+    def break_(self) -> None:
+        self.path.unlink()
+
     def _run(self, *statements: str) -> None:
         table = "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY AUTOINCREMENT, body)"
         with closing(sqlite3.connect(self.path, isolation_level=None)) as database:

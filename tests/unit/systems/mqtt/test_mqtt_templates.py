@@ -35,7 +35,14 @@ def test_a_record_without_what_its_topic_is_made_of_is_unfit(template: str) -> N
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [("a+", "wildcard"), ("#", "wildcard"), ("a\0b", "NUL"), ("$SYS/x", "broker's own"), ("x" * 65_536, "65535 bytes")],
+    [
+        ("a+", "wildcard"),
+        ("#", "wildcard"),
+        ("a\0b", "control character"),
+        ("a\tb", "control character"),
+        ("$SYS/x", "broker's own"),
+        ("x" * 65_536, "65535 bytes"),
+    ],
 )
 def test_a_value_that_makes_no_topic_is_unfit_and_not_told(value: str, why: str) -> None:
     unfit = TopicTemplate.parse("{key}").fill(BARE._replace(key=value))
