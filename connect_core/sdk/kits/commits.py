@@ -19,7 +19,7 @@ from connect_core import clock
 from connect_core.errors import Failure, Fenced, Retriable, TargetChanged, Unreachable
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
-from connect_core.sdk.kits.contract import must_be_done
+from connect_core.sdk.kits.contract import perform
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
@@ -137,8 +137,7 @@ class _Fence:
                     next_step="The next attempt checks the target and tries again; give this target fewer writers",
                 )
             try:
-                done = self._connection.commit(staged, self._name, marker, last.commit)
-                must_be_done(done, self._connection, "commit")
+                perform(self._connection.commit, staged, self._name, marker, last.commit)
                 break
             except CommitConflict:
                 clock.sleep(pause_s)

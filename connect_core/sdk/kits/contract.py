@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
+from typing import ParamSpec
 
 from connect_core.errors import ContractBroken
 from connect_core.sdk.values import Json
+
+_P = ParamSpec("_P")
 
 
 def method_of(author: object, name: str) -> str:
@@ -38,13 +41,13 @@ def must_be_each(kind: type, given: Sequence[object], rows: Sized, what: str) ->
         must_be(kind, wrong[0], f"Each value of {what[0].lower()}{what[1:]}")
 
 
-def must_be_done(answer: object, author: object, name: str) -> None:
-    """Raises ContractBroken unless the method answered None: False says nothing, and of a generator (one stray `yield`
-    makes the method one) nothing has run."""
-    if answer is not None:
+def perform(method: Callable[_P, object], *arguments: _P.args, **named: _P.kwargs) -> None:
+    """Calls a method that has nothing to return. Raises ContractBroken when it returns something all the same: False
+    says nothing, and of a generator (one stray `yield` makes the method one) nothing has run."""
+    if (answer := method(*arguments, **named)) is not None:
         raise broken(
-            f"{method_of(author, name)} must return None, and returns {_a(type(answer))}: nobody knows what it did."
-            " It must raise an error for what it could not do"
+            f"{method_of(getattr(method, '__self__', None), method.__name__)} must return None, and returns"
+            f" {_a(type(answer))}: nobody knows what it did. It must raise an error for what it could not do"
         )
 
 

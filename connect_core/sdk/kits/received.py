@@ -16,7 +16,7 @@ from connect_core import clock
 from connect_core.errors import ConfigError, Failure, WaybillError
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.arrivals import Arrivals, Message, entries_in, evidence_of, is_doubtful, left_by
-from connect_core.sdk.kits.contract import must_be_done
+from connect_core.sdk.kits.contract import perform
 from connect_core.sdk.kits.one_partition import failure_of_one
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
@@ -190,7 +190,7 @@ class _Inbox:
         if self._lost is not None or not (upto := self.arrivals.due()):
             return
         try:
-            must_be_done(self._connection.acknowledge(upto), self._connection, "acknowledge")
+            perform(self._connection.acknowledge, upto)
             self.arrivals.confirmed()
         except WaybillError as error:
             self._lost = error

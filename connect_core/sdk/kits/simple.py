@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.kits.contract import must_be_done
+from connect_core.sdk.kits.contract import perform
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.records import value_lengths
 from connect_core.sdk.scan import ScanResult
@@ -60,7 +60,7 @@ class _Writer:
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
         if limit.quantum_left_s() <= 0:
             return 0
-        must_be_done(self._connection.write(records), self._connection, "write")
+        perform(self._connection.write, records)
         self._rows += len(records)
         self._bytes += int(value_lengths(records.column("value")).sum())
         return len(records)

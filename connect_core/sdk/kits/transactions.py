@@ -17,7 +17,7 @@ import pyarrow as pa
 from connect_core.errors import DataError, Failure, TargetChanged
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
-from connect_core.sdk.kits.contract import must_be_done
+from connect_core.sdk.kits.contract import perform
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
@@ -68,7 +68,7 @@ class TransactionSink(OneTarget, ABC):
             name = markers.name_of(attempt.uid, wanted.range.stream, wanted.range.partition)
             kept = self._kept(connection, name)
             begun = markers.begun(kept, wanted, settled(wanted, self.target), attempt)
-            must_be_done(connection.commit(name, begun.encode()), connection, "commit")
+            perform(connection.commit, name, begun.encode())
             yield _Writer(connection, name, self.target, begun, attempt, wanted.range)
 
     def _found(self, connection: TransactionConnection, attempt: Attempt, item: OpenRange) -> ScanResult:
@@ -80,7 +80,7 @@ class TransactionSink(OneTarget, ABC):
         except TargetChanged as error:
             connection.rollback()
             return ScanResult(failure=Failure.of(error))
-        must_be_done(connection.commit(name, markers.taken_over(kept, wanted, attempt).encode()), connection, "commit")
+        perform(connection.commit, name, markers.taken_over(kept, wanted, attempt).encode())
         return markers.found(kept, item.range, known, self.target)
 
     def _kept(self, connection: TransactionConnection, name: str) -> Marker | None:
@@ -126,10 +126,10 @@ class _Writer:
     def _commit(self, records: pa.RecordBatch) -> None:
         self._begin()
         if len(records):
-            must_be_done(self._connection.write(records), self._connection, "write")
+            perform(self._connection.write, records)
         last = int(records.column("offset")[-1].as_py()) + 1 if len(records) else self._now.position
         after = self._now.advanced(len(records), last)
-        must_be_done(self._connection.commit(self._name, after.encode()), self._connection, "commit")
+        perform(self._connection.commit, self._name, after.encode())
         self._now = after
         self._bytes += int(value_lengths(records.column("value")).sum())
 
@@ -173,7 +173,7 @@ class _Writer:
         """What the target says to these rows. They are not kept."""
         self._begin()
         try:
-            must_be_done(self._connection.write(records), self._connection, "write")
+            perform(self._connection.write, records)
         except RowsRefused as refusal:
             return refusal
         finally:
