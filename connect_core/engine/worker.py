@@ -54,7 +54,7 @@ def run_search(descriptor: bytes) -> bytes:
         task = envelope.opened(descriptor, ScanTask)
         with killed_with(envelope.driver(descriptor)):
             return envelope.answer(_found(task))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _log(error)
         return envelope.refusal(Failure.of(error), clean=True)
 
@@ -106,7 +106,7 @@ def _outcomes(lane: Lane, work: Callable[[Lane], list[Outcome]]) -> list[Outcome
     gc.disable()
     try:
         return work(lane)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # code of a plug-in may call sys.exit
         _log(error)
         failure = Failure.of(error)
         return [Outcome(wanted.id, None, failure, clean=False) for wanted in lane.ranges]
@@ -122,7 +122,7 @@ def _found(task: ScanTask) -> dict[int, ScanResult]:
     return scan(task)
 
 
-def _log(error: Exception) -> None:
+def _log(error: BaseException) -> None:
     """Where it came from, for the engine's log. Without the message: that goes to the driver, and may be cut there."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     print(f"{type(error).__name__} in a worker:\n{frames}", file=sys.stderr, flush=True)

@@ -65,11 +65,19 @@ class WorkerRange:
 
     @contextmanager
     def writer(self) -> Iterator[Writer]:
-        """The way into the target; what that refuses is reported to this object."""
+        """The way into the target; what that refuses is reported to this object. An error of the work ends it, also
+        when the sink's own context swallows it."""
+        failed: BaseException | None = None
         with self.sink.writer(self.lane.attempt, self.item) as writer:
             if isinstance(writer, Refusable):
                 writer.on_refused = self._refused
-            yield writer
+            try:
+                yield writer
+            except BaseException as error:
+                failed = error
+                raise
+        if failed is not None:
+            raise failed
 
     def flush(self, writer: Writer) -> Delivered | None:
         """None when the target has refused a record that is not tolerated: then no receipt tells of what was written,

@@ -84,6 +84,14 @@ def test_what_fails_in_a_search_is_raised() -> None:
         InlineEngine().scan(scan_task(act="raise"))
 
 
+def test_a_plug_in_that_wants_to_leave_fails_its_lane(tmp_path: Path) -> None:
+    [outcome] = InlineEngine().execute([lane(tmp_path, act="leave")])
+    assert outcome.failure is not None
+    assert (outcome.failure.kind, outcome.receipt) == ("SystemExit", None)
+    with pytest.raises(Retriable, match="SystemExit"):
+        InlineEngine().scan(scan_task(act="leave"))
+
+
 def test_a_child_that_ends_by_itself_is_told_without_what_it_quoted(tmp_path: Path) -> None:
     with pytest.raises(EngineFailed, match=r"ended with status 7; its last lines: .*SomeError") as raised:
         InlineEngine().execute([lane(tmp_path, act="exit", secret="payload")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from connect_core.sdk.digest import RecordDigest, add_digests
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.values import Delivered, Floor, FloorMove, Limit, Range, SourceBatch
+from connect_core.sdk.values import Attempt, Delivered, Floor, FloorMove, Limit, OpenRange, Range, SourceBatch
 from connect_core.work import Outcome, Receipt
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range, records
 
@@ -90,6 +91,23 @@ def test_what_may_be_there_twice_is_told_by_the_receipt() -> None:
     found = ScanResult(complete=True, possible_duplicates=5)
     receipt = receipt_of(move(lane_of(open_range(0, 100, found=found)), MemorySource(BODIES), MemorySink())[0])
     assert (receipt.delivered, receipt.deduplicated, receipt.possible_duplicates) == (100, 0, 5)
+
+
+class Swallowing(MemorySink):
+    """Its own context lets no error out, as one with a wide `except` does."""
+
+    @contextmanager
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Swallowing]:
+        with suppress(Exception):
+            yield self
+
+    def write(self, batch: pa.RecordBatch, limit: Limit) -> int:
+        raise RuntimeError("refused")
+
+
+def test_an_error_that_the_sink_itself_swallows_ends_the_work() -> None:
+    with pytest.raises(RuntimeError, match="refused"):
+        move(lane_of(open_range(0, 100)), MemorySource(BODIES), Swallowing())
 
 
 def test_when_the_time_is_over_the_receipt_ends_at_the_last_durable_record() -> None:

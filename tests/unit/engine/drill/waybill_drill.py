@@ -44,7 +44,7 @@ class Options(BaseModel):
     Lanes that are to `meet` wait at most `seconds` until `party` of them have left a note in the folder of theirs.
     """
 
-    act: Literal["nothing", "raise", "exit", "meet", "deaf"] = "nothing"
+    act: Literal["nothing", "raise", "leave", "exit", "meet", "deaf"] = "nothing"
     seconds: float = 0
     party: int = 1
     rows: int = 1
@@ -126,6 +126,8 @@ class Drill:
             self.options.note.write_text(str(os.getpid()))
         if self.options.act == "raise":
             raise ValueError(self.options.secret)
+        if self.options.act == "leave":
+            sys.exit(0)
         if self.options.act == "exit":
             print(f"SomeError: {self.options.secret}", flush=True)
             os._exit(7)
