@@ -208,6 +208,7 @@ def _become(
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = command
     sys.modules["__main__"].__package__ = None  # else usage lines would name this program
 

@@ -44,9 +44,8 @@ def site(bare_site: Site, installed: Path) -> Site:
 
 
 def waybill(site: Site, *words: str) -> tuple[int, str]:
-    """In a process of its own, which looks for packages anew."""
     engine = ["--engine", "inline"] if words[0] == "run" else []
-    with site.start(*words, *engine, before=["env"]) as process:
+    with site.start(*words, *engine) as process:
         out, err = process.communicate(timeout=120)
     return process.returncode, out + err
 
