@@ -12,9 +12,17 @@ _SOURCE = Guarantee(
         "No log is cut in place and then grows past the position that was read with the same bytes again.",
         "A log stays in its folder, under any name, until a run has read its last line.",
     ),
+    "each file",
 )
-_SINK = Guarantee("exactly once", ("The target is on a local file system.", "Nothing else writes to the target file."))
+_SINK = Guarantee(
+    "exactly once", ("The target is on a local file system.", "Nothing else writes to the target file."), ""
+)
+_REPLACED = "The target file is not replaced or cut: `on_replaced: continue` does not deliver again what it held."
 
 
 def guarantee(role: Role, options: Json) -> Guarantee:
-    return _SOURCE if role == "source" else _SINK
+    if role == "source":
+        return _SOURCE._replace(order=None) if options.get("parallel", False) else _SOURCE
+    if options.get("on_replaced", "fail") == "fail":
+        return _SINK
+    return _SINK._replace(conditions=(*_SINK.conditions, _REPLACED))

@@ -7,22 +7,28 @@ from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.compatibility import shares
 
-_SOURCE = Guarantee(
-    "exactly once",
-    (
-        "The MQTT broker assigns increasing packet ids, as Mosquitto does.",
-        "The MQTT broker never loses its id counter.",
-        "The MQTT broker keeps what it has acknowledged.",
-        "Messages have QoS 1 or 2.",
-    ),
+_KEPT = (
+    "The MQTT broker keeps what it has acknowledged.",
+    "Messages have QoS 1 or 2.",
+    "The MQTT broker keeps a session for longer than any pause of the connector (`session_expiry_s`).",
+    "The MQTT broker has room for all messages that wait in the queue of a session.",
 )
-_SHARED = Guarantee("at least once", ("The MQTT broker keeps what it has acknowledged.", "Messages have QoS 1 or 2."))
-_QOS_0 = Guarantee("at most once")
+"""Otherwise messages are lost before they are received."""
+_RECOGNISED = (
+    "The MQTT broker assigns increasing packet ids, as Mosquitto does.",
+    "The MQTT broker never loses its id counter.",
+)
+"""Otherwise a message that is sent again, and a new one, cannot be told apart."""
+_ORDER = "each session"
+_SOURCE = Guarantee("exactly once", (*_RECOGNISED, *_KEPT), _ORDER)
+_NOT_RECOGNISED = Guarantee("at least once", _KEPT, _ORDER)
+_QOS_0 = Guarantee("at most once", order=_ORDER)
 _SINK = Guarantee(
     "at least once",
     ("The MQTT broker keeps what it has acknowledged and retained.", "Messages are published with QoS 1 or 2."),
+    "",
 )
-_SINK_QOS_0 = Guarantee("may be lost or repeated")
+_SINK_QOS_0 = Guarantee("may be lost or repeated", order="")
 
 
 def guarantee(role: Role, options: Json) -> Guarantee:
@@ -31,4 +37,4 @@ def guarantee(role: Role, options: Json) -> Guarantee:
         return _SINK_QOS_0 if unacknowledged else _SINK
     if unacknowledged:
         return _QOS_0
-    return _SHARED if shares(options) else _SOURCE
+    return _NOT_RECOGNISED if shares(options) or options.get("packet_ids") == "used_again" else _SOURCE

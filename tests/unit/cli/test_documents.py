@@ -31,6 +31,7 @@ guarantee: exactly once, if
   - A log stays in its folder, under any name, until a run has read its last line.
   - The target is on a local file system.
   - Nothing else writes to the target file.
+order: within each file
 """
     assert waybill("check", path).out.endswith(f"valid\n{indent(promised, '  ')}")
     waybill("apply", path)
@@ -38,6 +39,7 @@ guarantee: exactly once, if
     told = waybill("check", path, "--json").json["documents"][0]["guarantee"]
     assert told["delivery"] == "exactly once"
     assert len(told["conditions"]) == 4
+    assert told["order"] == "each file"
     assert waybill("connectors", "show", "copy", "--json").json["guarantee"] == told
 
 

@@ -36,12 +36,43 @@ def test_a_route_depends_on_the_conditions_of_both_ends_each_once() -> None:
     assert both.conditions == ("A.", "B.", "C.")
 
 
+def test_a_route_depends_on_what_its_policies_let_pass_as_well() -> None:
+    both = of_route(Guarantee("exactly once", ("A.",)), Guarantee("exactly once", ("B.",)), ("C.",))
+    assert both.conditions == ("A.", "B.", "C.")
+
+
+def test_no_condition_makes_a_promise_of_none() -> None:
+    nothing = of_route(Guarantee("at least once", ("A.",)), Guarantee("at most once", ("B.",)), ("C.",))
+    assert nothing == Guarantee("may be lost or repeated")
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "route"),
+    [
+        ("each queue", "", "each queue"),
+        ("each queue", "each key", "each key of each queue"),
+        (None, "", None),
+        (None, "each key", None),
+        ("each queue", None, None),
+    ],
+)
+def test_a_route_keeps_the_order_that_both_ends_keep(source: str | None, sink: str | None, route: str | None) -> None:
+    ends = Guarantee("exactly once", order=source), Guarantee("exactly once", order=sink)
+    assert of_route(*ends).order == route
+
+
 @pytest.mark.parametrize(
     "kit", [CommitSink, KeyedSink, LogSink, LogSource, PolledSource, ReceivedSource, TransactionSink]
 )
 def test_no_kit_says_exactly_once_without_a_condition(kit: type) -> None:
     promised: Guarantee = vars(kit)["guarantee"]
     assert (promised.delivery, bool(promised.conditions)) == ("exactly once", True)
+
+
+@pytest.mark.parametrize(("order", "shown"), [("each file", "within each file"), (None, "none is promised")])
+def test_order_is_shown_below_the_conditions(order: str | None, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    guarantees.show({"delivery": "exactly once", "conditions": ["A."], "order": order})
+    assert capsys.readouterr().out == f"guarantee: exactly once, if\n  - A.\norder: {shown}\n"
 
 
 def test_what_nobody_states_is_not_promised(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,9 +47,13 @@ def test_a_plugin_is_sound(name: str) -> None:
     [
         ("file", "source", {}, "exactly once"),
         ("file", "sink", {}, "exactly once"),
+        ("file", "sink", {"on_replaced": "continue"}, "exactly once"),
         ("rocketmq", "source", {}, "exactly once"),
         ("rocketmq", "sink", {}, "exactly once"),
+        ("rocketmq", "sink", {"on_unknown": "redeliver", "on_replaced": "continue"}, "exactly once"),
+        ("rocketmq", "sink", {"client": "native"}, "exactly once"),
         ("mqtt", "source", {"filters": "a/#"}, "exactly once"),
+        ("mqtt", "source", {"filters": "a/#", "packet_ids": "used_again"}, "at least once"),
         ("mqtt", "source", {"filters": ["a/#", "$share/all/b"]}, "at least once"),
         ("mqtt", "source", {"filters": ["a/#"], "qos": 0}, "at most once"),
         ("mqtt", "sink", {}, "at least once"),
@@ -64,6 +68,30 @@ def test_what_a_system_promises_stands_with_its_conditions_on_the_page(
     assert promised.delivery == delivery
     page = " ".join(GUARANTEES.read_text().split())
     assert [one for one in promised.conditions if f"*{one.removesuffix('.')}" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "stopping"),
+    [
+        ("file", {"on_replaced": "continue"}, {"on_replaced": "fail"}),
+        ("rocketmq", {"on_replaced": "continue"}, {"on_replaced": "fail"}),
+        ("rocketmq", {"on_unknown": "redeliver"}, {"on_unknown": "fail"}),
+        ("rocketmq", {"client": "native"}, {"client": "own"}),
+    ],
+)
+def test_an_option_that_risks_more_adds_one_condition(name: str, option: Json, stopping: Json) -> None:
+    plain, risky = SYSTEMS[name].guarantee("sink", stopping), SYSTEMS[name].guarantee("sink", option)
+    assert plain is not None
+    assert risky is not None
+    assert plain == SYSTEMS[name].guarantee("sink", {})
+    assert (risky.delivery, risky.conditions[:-1]) == (plain.delivery, plain.conditions)
+
+
+@pytest.mark.parametrize("more", [{}, {"packet_ids": "used_again"}, {"filters": ["$share/all/b"]}])
+def test_mqtt_depends_on_how_long_and_how_much_the_broker_keeps(more: Json) -> None:
+    promised = SYSTEMS["mqtt"].guarantee("source", {"filters": ["a/#"], **more})
+    assert promised is not None
+    assert all(any(word in one for one in promised.conditions) for word in ("`session_expiry_s`", "queue"))
 
 
 def test_one_system_is_the_hub_of_flat_documents_and_has_the_connection_main() -> None:
