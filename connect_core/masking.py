@@ -2,20 +2,26 @@
 
 Whoever resolves a reference remembers the value here (`config.references`), in the driver and in each worker. Errors,
 failures, gaps and rejects mask their texts when they are made, so that whatever is shown, logged or stored of them is
-masked. A value is recognised as it is, and as it stands in a URL, in JSON and in Python's `repr`; what a system makes
-of it otherwise (base64, a digest, a part of it) is not.
+masked. A value is recognised as it is, and as it is written in a URL, in JSON, in HTML and XML, for a shell and by
+Python's `repr` and `ascii`, also when one of these holds another. What a system makes of it otherwise (base64, a
+digest, a part of it) is not.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from urllib.parse import quote, quote_plus
 
 MASKED = "***"
 LEAST_CHARACTERS = 4
 """A shorter value stands in too many words: it would be masked where it says nothing, and not be hidden by that."""
+
+_QUOTED_BY_PYDANTIC = re.compile(r"(?<=input_value=).*?(?=, input_type=)", re.DOTALL)
+"""In the text of a `ValidationError`. Pydantic cuts long values in the middle, and a part is not recognised."""
 
 
 class _Known:
@@ -23,7 +29,7 @@ class _Known:
 
     def __init__(self, values: frozenset[str] = frozenset(), secrets: frozenset[str] = frozenset()) -> None:
         self.values, self.secrets = values, secrets
-        self.any_value, self.any_secret = _pattern(values), _pattern(secrets)
+        self.forms, self.secret_forms = _forms_of(values), _forms_of(secrets)
 
 
 def remember(value: str, *, secret: bool) -> None:
@@ -35,8 +41,11 @@ def remember(value: str, *, secret: bool) -> None:
 
 
 def mask_secrets(text: str) -> str:
-    """The text with `***` for each value that a reference stands for."""
-    return _known.any_value.sub(MASKED, text)
+    """The text with `***` for each value that a reference stands for, and for what pydantic quotes."""
+    forms = _known.forms
+    for form in forms:
+        text = text.replace(form, MASKED)
+    return _QUOTED_BY_PYDANTIC.sub(MASKED, text) if forms else text
 
 
 def knows_secrets() -> bool:
@@ -46,20 +55,49 @@ def knows_secrets() -> bool:
 
 def names_secret(text: str) -> bool:
     """Whether the text holds a value that was remembered as a secret."""
-    return _known.any_secret.search(text) is not None
+    return any(form in text for form in _known.secret_forms)
 
 
-def _pattern(values: frozenset[str]) -> re.Pattern[str]:
-    """Matches any of them; the longest first, for one may begin with another one. Of none it matches nothing."""
-    forms = sorted({form for value in values for form in _forms(value)}, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, forms)) or r"(?!)")
+def _forms_of(values: frozenset[str]) -> list[str]:
+    """The longest first, for one may be a part of another one."""
+    return sorted({form for value in values for form in _forms(value)}, key=len, reverse=True)
 
 
-def _forms(value: str) -> Iterator[str]:
-    yield value
-    yield from (quote(value), quote(value, safe=""), quote_plus(value))
-    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
-    yield from (repr(value)[1:-1], repr(value.encode())[2:-1])
+@cache
+def _forms(value: str) -> frozenset[str]:
+    """The value, as each of `_ENCODINGS` writes it, and as each writes that again."""
+    once = {value} | {encode(value) for encode in _ENCODINGS}
+    return frozenset(once | {encode(form) for form in once for encode in _ENCODINGS})
 
+
+def _lower(encode: Callable[[str], str]) -> Callable[[str], str]:
+    """`%2f` for `%2F`."""
+    return lambda text: re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), encode(text))
+
+
+def _fully_quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
+_BOTH_QUOTES = "'\""
+"""Python escapes the first in a text that holds both, so what else the text holds decides how a value is written. The
+literal of a text with these at its end closes with four characters: these, a backslash and its own quote."""
+
+_IN_URLS: tuple[Callable[[str], str], ...] = (quote, _fully_quoted, quote_plus)
+_ENCODINGS: tuple[Callable[[str], str], ...] = (
+    *_IN_URLS,
+    *map(_lower, _IN_URLS),
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    lambda text: repr(text)[1:-1],
+    lambda text: repr(text + _BOTH_QUOTES)[1:-4],
+    lambda text: ascii(text)[1:-1],
+    lambda text: ascii(text + _BOTH_QUOTES)[1:-4],
+    lambda text: repr(text.encode())[2:-1],
+    lambda text: repr((text + _BOTH_QUOTES).encode())[2:-4],
+    html.escape,
+    lambda text: html.escape(text, quote=False),
+    lambda text: text.replace("'", "'\"'\"'"),  # as `shlex.quote` writes it
+)
 
 _known = _Known()

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from connect_core.config.references import MASK, is_reference, is_secret_name, masked
 from connect_core.config.written import Place, Written
 from connect_core.errors import Fault
+from connect_core.masking import mask_secrets
 
 _SHOWN_CHARACTERS = 80
 
@@ -81,10 +82,10 @@ def _message(detail: Any, model: type[BaseModel], place: Place) -> str:
 
 
 def _shown(value: Any, place: Place) -> str:
-    """What was found, cut, and nothing that may be a secret."""
+    """What was found, cut, and nothing that may be a secret; masked before it is cut, for a part is not recognised."""
     if any(is_secret_name(str(part)) for part in place):
         return MASK
-    text = repr(masked(value))
+    text = mask_secrets(repr(masked(value)))
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 

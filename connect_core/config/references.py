@@ -2,7 +2,8 @@
 
 `env` and `file` are secrets and are resolved late, by whoever builds a source or a sink from its options (`reveal`, in
 the worker too); `stack` says where the local servers are and is resolved by the driver (`resolve_stack`). What `env`
-and `file` stand for never goes into a message, a log or the ledger: `reveal` has it remembered, and `masking` masks it.
+and `file` stand for never goes into a message, a log or the ledger: `reveal` has it remembered, and `masking` masks it,
+also in what nobody catches (`uncaught`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from connect_core.config.uncaught import mask_uncaught
 from connect_core.errors import ConfigError
 from connect_core.masking import remember
 from connect_core.sdk.values import Json
@@ -74,16 +76,21 @@ def reveal(options: Json) -> Json:
         value = _environment(name)
         secret = place == "secret" or is_secret_name(name)
         if secret or place != "address" or "@" in value:
-            remember(value, secret=secret)
+            _mask(value, secret=secret)
         return value
 
     def file(reference: str, _: _Place) -> str:
         value = _file(reference)
-        remember(value, secret=True)
+        _mask(value, secret=True)
         return value
 
     revealed: Json = _replaced(options, {"env": environment, "file": file})
     return revealed
+
+
+def _mask(value: str, *, secret: bool) -> None:
+    remember(value, secret=secret)
+    mask_uncaught()
 
 
 def revealed(side: Side) -> Side:
@@ -154,7 +161,9 @@ def _file(reference: str) -> str:
     entries = _entries(text)
     if key not in entries:
         raise ConfigError(
-            "A secret's file has no such key", where=where, next_step="Add the key to it, or correct the reference"
+            "A secret's file has no such key",
+            where=where,
+            next_step="Add the key as a line key=value, or to its JSON object, or correct the reference",
         )
     return entries[key]
 

@@ -54,7 +54,7 @@ def _newest(source: Side, last: int) -> pa.RecordBatch:
     plugin = SYSTEMS[source.system]
     if plugin.peek_source is None or plugin.source_options is None:
         raise ConfigError(f"Records of {source.system} cannot be shown without taking them from it", next_step=_BY_HAND)
-    table = plugin.peek_source(checked(plugin.source_options, revealed(source)), last)
+    table = plugin.peek_source(checked(plugin.source_options, revealed(source), "source"), last)
     columns = [
         pa.array(range(len(table)), pa.int64()) if name == "offset" else table.column(name).combine_chunks()
         for name in RECORD_SCHEMA.names

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pydantic import BaseModel, ValidationError
 
 from connect_core.errors import ConfigError, Fault
-from connect_core.sdk.plugin import Plugin
+from connect_core.sdk.plugin import Plugin, Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.systems.registry import SYSTEMS
@@ -39,7 +39,7 @@ def source(side: Side, resources: ExitStack | None = None) -> Source:
     system = _known(side.system)
     if system.open_source is None or system.source_options is None:
         raise ConfigError(f"System {system.name} cannot be a source", next_step=_choices("source_options"))
-    return system.open_source(checked(system.source_options, side), resources)
+    return system.open_source(checked(system.source_options, side, "source"), resources)
 
 
 def sink(side: Side, resources: ExitStack | None = None) -> Sink:
@@ -47,7 +47,7 @@ def sink(side: Side, resources: ExitStack | None = None) -> Sink:
     system = _known(side.system)
     if system.open_sink is None or system.sink_options is None:
         raise ConfigError(f"System {system.name} cannot be a sink", next_step=_choices("sink_options"))
-    return system.open_sink(checked(system.sink_options, side), resources)
+    return system.open_sink(checked(system.sink_options, side, "sink"), resources)
 
 
 def _known(name: str) -> Plugin:
@@ -57,7 +57,7 @@ def _known(name: str) -> Plugin:
     return system
 
 
-def checked(options: type[BaseModel], side: Side) -> BaseModel:
+def checked(options: type[BaseModel], side: Side, role: Role) -> BaseModel:
     """An instance of the options. Raises ConfigError with every fault."""
     try:
         return options.model_validate(side.options)
@@ -65,7 +65,11 @@ def checked(options: type[BaseModel], side: Side) -> BaseModel:
         faults = tuple(
             Fault(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors(include_input=False)
         )
-        raise ConfigError(f"Wrong options for system {side.system}", faults=faults) from None
+        raise ConfigError(
+            f"Wrong options for the {role} {side.system}",
+            next_step="Correct the document, its connection, or the value that a reference in it gives",
+            faults=faults,
+        ) from None
 
 
 def _choices(kind: str) -> str:

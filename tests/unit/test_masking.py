@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 import pickle
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
+from xml.sax import saxutils
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from connect_core import errors
 from connect_core.config import reveal
@@ -34,12 +38,53 @@ def known() -> None:
 
 @pytest.mark.parametrize(
     "form",
-    [TOKEN, quote(TOKEN), quote(TOKEN, safe=""), json.dumps(TOKEN), json.dumps(TOKEN, ensure_ascii=False), repr(TOKEN)],
+    [
+        TOKEN,
+        quote(TOKEN),
+        quote(TOKEN, safe=""),
+        quote(TOKEN, safe="").replace("%2F", "%2f").replace("%C3%A4", "%c3%a4"),
+        quote(quote(TOKEN, safe=""), safe=""),
+        quote(quote_plus(TOKEN)),
+        json.dumps(TOKEN),
+        json.dumps(TOKEN, ensure_ascii=False),
+        json.dumps(json.dumps(TOKEN)[1:-1]),
+        repr(TOKEN),
+        ascii(TOKEN),
+        repr(TOKEN.encode()),
+        repr(TOKEN.encode("latin-1")),
+        repr(repr(TOKEN)[1:-1]),
+        html.escape(TOKEN),
+        html.escape(json.dumps(TOKEN)[1:-1]),
+    ],
 )
 @pytest.mark.usefixtures("known")
-def test_a_value_is_masked_as_it_stands_in_texts(form: str) -> None:
-    assert mask_secrets(f"<{form}>").strip("<>\"'") == "***"
+def test_a_value_is_masked_as_it_is_written_in_texts(form: str) -> None:
+    assert mask_secrets(f"<{form}>").strip("<>\"'b") == "***"
     assert names_secret(form)
+
+
+@pytest.mark.parametrize(
+    "written", [shlex.quote, json.dumps, repr, lambda text: repr(f'"{text}"'), html.escape, saxutils.escape]
+)
+def test_a_value_with_an_apostrophe_is_masked(written: Callable[[str], str]) -> None:
+    remember("it's & <all>", secret=True)
+    assert mask_secrets(written("it's & <all>")).strip("\"'") == "***"
+
+
+class _Numbers(BaseModel):
+    first: int
+    second: int
+
+
+def test_what_pydantic_quotes_is_masked_for_it_may_be_the_half_of_a_value() -> None:
+    with pytest.raises(ValidationError) as raised:
+        _Numbers.model_validate({"first": f"{'x' * 10}{TOKEN}{'y' * 100}", "second": "seen"})
+    assert mask_secrets(str(raised.value)) == str(raised.value), "nothing is known, nothing masked"
+    remember(TOKEN, secret=True)
+    shown = mask_secrets(str(raised.value))
+    assert shown.count("input_value=***, input_type=str") == 2
+    assert "unable to parse string as an integer" in shown
+    assert "xxx" not in shown
 
 
 def test_the_longest_value_is_masked_first_and_short_ones_are_not() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from connect_core import systems
@@ -107,8 +107,9 @@ def _require_running(context: RunContext) -> None:
 
 def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
     with ExitStack() as resources:
-        source = systems.source(revealed(context.resolved.source), resources)
-        sink = systems.sink(revealed(context.resolved.sink), resources)
+        with _naming(context):
+            source = systems.source(revealed(context.resolved.source), resources)
+            sink = systems.sink(revealed(context.resolved.sink), resources)
         run = TaskRun(context, shared.assignment, task, source, sink, shared.named)
         try:
             return run.run() if context.stream == LIVE else run_backfill_task(context, run)
@@ -116,6 +117,16 @@ def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
             # A task that never got its lease leaves the figures of the run before; a backfill those of the live stream.
             if run.steps and context.stream == LIVE:
                 write_metrics(context.home, context.connector.name, task, run.steps, run.summary.records())
+
+
+@contextmanager
+def _naming(context: RunContext) -> Iterator[None]:
+    """Whose options are wrong, where the error does not say it: an end of a connector does not know its name."""
+    try:
+        yield
+    except ConfigError as error:
+        error.where = error.where or f"connector {context.connector.name}"
+        raise
 
 
 @dataclass(frozen=True)
@@ -155,7 +166,8 @@ def _shared_out(context: RunContext) -> _Shared:
     uid, ledger, resolved = context.connector.uid, context.ledger, context.resolved
     assignment = None
     with ExitStack() as resources:
-        source = systems.source(revealed(resolved.source), resources)
+        with _naming(context):
+            source = systems.source(revealed(resolved.source), resources)
         while assignment is None:  # a file that another process has split meanwhile is not split again
             shares = ledger.partitions(uid)
             named = source.partitions(to_be_told(source, shares, ledger.partition_states(uid)))

@@ -61,6 +61,18 @@ def test_what_stops_an_attempt_before_its_run_is_told(
     assert why in waybill("status").out
 
 
+def test_a_reference_to_a_wrong_value_names_connector_and_end_and_no_value(
+    waybill: Waybill, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TLS", "wrong value")
+    _apply(waybill, folder, "{rocketmq: {name_servers: ['127.0.0.1:9'], topics: [t], tls: '${env:TLS}'}}")
+    typed = waybill("run", "far", "--engine", "inline")
+    assert typed.code == 2
+    assert "Wrong options for the source rocketmq [connector far]. Correct the document" in typed.err
+    assert "tls: Input should be a valid boolean" in typed.err
+    assert "wrong value" not in typed.err
+
+
 def test_a_connector_that_is_paused_has_not_failed(waybill: Waybill, applied: Path) -> None:
     waybill("connectors", "pause", "copy")
     assert waybill("run", "copy", "--engine", "inline").code == 2

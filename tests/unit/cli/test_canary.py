@@ -77,6 +77,14 @@ def test_a_token_is_neither_shown_nor_stored(typed: Typed, tmp_path: Path, says:
     assert nowhere(tmp_path)
 
 
+def test_a_thread_of_a_client_shows_no_token(typed: Typed, tmp_path: Path) -> None:
+    apply(typed, tmp_path, "a thread of poll fails")
+    ended, told = typed("run", "c", "--engine", "inline")
+    assert (ended, HEARD in told) == (0, False), told
+    assert "Exception in thread of ***:" in told
+    assert "ValueError: ***" in told
+
+
 def test_a_sink_that_names_its_target_with_a_secret_is_named(typed: Typed, tmp_path: Path) -> None:
     apply(typed, tmp_path, "target")
     _, told = typed("run", "c", "--engine", "inline")

@@ -53,7 +53,7 @@ def test_what_is_not_there_is_told_without_the_content(tmp_path: Path, monkeypat
     for reference, words in [
         ("${env:NOT_SET}", "The environment variable NOT_SET is not set"),
         (f"${{file:{tmp_path}/none}}", "No such file or directory"),
-        (f"${{file:{tmp_path}/keys#user}}", "has no such key"),
+        (f"${{file:{tmp_path}/keys#user}}", "has no such key.*a line key=value, or to its JSON object"),
         (f"${{file:{tmp_path}/bad#user}}", "has no such key"),
         (f"${{file:{tmp_path}/bytes}}", "is not UTF-8 text"),
     ]:

@@ -118,6 +118,12 @@ def test_a_secret_is_looked_up_where_it_is_used_and_never_shown(monkeypatch: pyt
         checked(WriteOptions, {**given, "password": "${env:WAYBILL_TEST_NOTHING}"})
 
 
+def test_a_value_that_is_cut_is_masked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAYBILL_TEST_LONG", "only-in-a-test" * 10)
+    with pytest.raises(ConfigError, match=r"queues: .*, found '\*\*\*'$"):
+        checked(WriteOptions, CLUSTER | {"topic": "orders", "queues": "${env:WAYBILL_TEST_LONG}"})
+
+
 @pytest.mark.parametrize("model", [ReadOptions, WriteOptions])
 def test_every_option_is_on_the_page(model: type[ReadOptions | WriteOptions]) -> None:
     page = (Path(__file__).parents[3] / "docs" / "spark-data-source.md").read_text()

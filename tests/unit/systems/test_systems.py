@@ -38,6 +38,7 @@ def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(ConfigError) as told:
         systems.sink(Side("rocketmq", {"name_servers": ["nowhere"], "topic": "a.b", "speed": 1}))
     assert {fault.path for fault in told.value.faults} == {"name_servers.0", "topic", "speed"}
+    assert str(told.value).startswith("Wrong options for the sink rocketmq. Correct the document, its connection")
 
 
 @pytest.mark.parametrize("topic", ["", "a.b", "a b", "x" * 128, "TBW102", "rmq_sys_wheel_timer", "WAYBILL_BARRIER"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +30,15 @@ def said(token: str, kind: type[WaybillError] = Unreachable) -> WaybillError:
     return kind(f"401 for token={token}", where=f"http://u:{quote(token)}@h/", next_step=f"Look at {token!r}")
 
 
+def fail_in_thread(token: str) -> None:
+    def fail() -> None:
+        raise ValueError(token)
+
+    thread = Thread(target=fail, name=f"of {token}")
+    thread.start()
+    thread.join()
+
+
 class Source(PolledSource):
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -44,6 +54,8 @@ class Source(PolledSource):
             raise said(self._token)
         if self._says == "poll fails":
             raise ValueError(self._token)
+        if self._says == "a thread of poll fails":
+            fail_in_thread(self._token)
         answers: dict[str, Any] = {
             "poll gives None": None,
             "checkpoint": Polled(records, {"at": 1, "next": f"/?token={quote(self._token)}"}),
