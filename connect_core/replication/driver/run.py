@@ -38,6 +38,15 @@ class RunSummary:
         return [receipt for task in self.tasks for receipt in task.receipts]
 
 
+@contextmanager
+def _staying() -> Iterator[None]:
+    """Code of a plug-in that calls sys.exit must not look like a run that ended well."""
+    try:
+        yield
+    except SystemExit as left:
+        raise RuntimeError(f"sys.exit({left.code}) was called").with_traceback(left.__traceback__) from None
+
+
 def run_connector(context: RunContext) -> RunSummary:
     """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
     _require_running(context)
@@ -105,6 +114,7 @@ def _require_running(context: RunContext) -> None:
         )
 
 
+@_staying()
 def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
     with ExitStack() as resources:
         with _naming(context):
@@ -137,6 +147,7 @@ class _Shared:
     named: frozenset[Partition] | None = None
 
 
+@_staying()
 def _assigned(context: RunContext) -> _Shared:
     """Who has which partition now, new ones included; nobody of an older version is at work any more. A backfill
     shares nothing out, and moves what it began with: it follows the live stream."""

@@ -114,7 +114,9 @@ def test_what_an_author_must_not_return_is_told_by_its_method(
     assert (code, words in told, "report it" in told) == (6, True, False), told
 
 
-@pytest.mark.parametrize(("says", "code"), [("poll fails", 6), ("write fails", 1)])
+@pytest.mark.parametrize(
+    ("says", "code"), [("poll fails", 6), ("poll exits", 6), ("write fails", 1), ("write exits", 1)]
+)
 def test_an_unexpected_error_in_a_package_is_its_own(typed: Typed, tmp_path: Path, says: str, code: int) -> None:
     apply(typed, tmp_path, says)
     ended, told = typed("run", "c", "--engine", "inline")

@@ -52,6 +52,8 @@ class Source(PolledSource):
         records, behind = [Record(b"one")] if not at else [], {"at": 1}
         if self._says == "poll raises":
             raise said(self._token)
+        if self._says == "poll exits":
+            raise SystemExit(0)
         if self._says == "poll fails":
             raise ValueError(self._token)
         if self._says == "a thread of poll fails":
