@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import deepcopy
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from connect_core import clock
 from connect_core.errors import Failure, Fenced, Retriable, TargetChanged, Unreachable
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
-from connect_core.sdk.kits.contract import perform
+from connect_core.sdk.kits.contract import method_of, must_be_json, perform
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
@@ -183,9 +184,11 @@ class _Writer:
         if not len(records):
             return 0
         try:
-            self._staged.append(self._connection.stage(records))
+            staged = self._connection.stage(records)
         except RowsRefused as refusal:
             return self._stage_before_refused(records, refusal)
+        must_be_json(staged, f"The answer of {method_of(self._connection, 'stage')}")
+        self._staged.append(deepcopy(staged))  # an author may fill the same one again
         self._now = self._now.advanced(len(records), int(records.column("offset")[-1].as_py()) + 1)
         self._bytes += int(value_lengths(records.column("value")).sum())
         return len(records)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.memory import Database, Index, MemoryBox, MemoryIndex, MemoryPages, MemoryTable
+from connect_core.sdk.testing.memory_lake import Lake, MemoryLake
 from connect_core.sdk.testing.memory_log import Journal, MemoryLog
 from connect_core.sdk.testing.memory_sources import LogServer, MemorySourceLog
 from connect_core.sdk.values import Bounds, Json, OpenRange, Position
@@ -118,6 +119,30 @@ def test_a_put_answers_each_row(answers: Any, words: str) -> None:
     sink = Answering(Index())
     with sink.writer(attempt(1), open_range(sink)) as writer, pytest.raises(ContractBroken, match=words):
         writer.write(records([b"a", b"b"]), limit())
+
+
+class Reusing(MemoryLake):
+    """Its author fills one dictionary again and again."""
+
+    @contextmanager
+    def connect(self) -> Iterator[MemoryLake.Connection]:
+        yield Reusing.Connection(self._lake)
+
+    class Connection(MemoryLake.Connection):
+        def stage(self, records: Any) -> Json:
+            self.staged: Json = getattr(self, "staged", {})
+            self.staged.update(super().stage(records))
+            return self.staged
+
+
+def test_what_was_staged_stays_what_it_was() -> None:
+    lake = Lake()
+    sink = Reusing(lake)
+    with sink.writer(attempt(1), open_range(sink)) as writer:
+        writer.write(records([b"a", b"b"]), limit())
+        writer.write(records([b"c"], 2), limit())
+        writer.flush(limit())
+    assert lake.rows() == [b"a", b"b", b"c"]
 
 
 class Lazy(MemoryBox):
