@@ -1,20 +1,19 @@
 """A plug-in says its token wherever it can speak, and nobody hears it; and what its author got wrong is said to be his.
 
-Each command is a process of its own, as a person starts it.
+Each command is a process of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests import warm
+
 CANARY = Path(__file__).parent / "canary"
 TOKEN = 'kanarien/vogel "ä" 1'
 HEARD = "kanarien"
@@ -27,14 +26,13 @@ Typed = Callable[..., tuple[int, str]]
 def typed(tmp_path: Path) -> Typed:
     """A command, in the folder: its exit code, and what it says on both of its outputs."""
     (tmp_path / ".waybill").mkdir()
-    path = os.pathsep.join([str(ROOT), str(CANARY)])
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
-    environment = {**kept, "PYTHONPATH": path, "TOK": TOKEN}
+    environment = {**kept, "PYTHONPATH": str(CANARY), "TOK": TOKEN}
 
     def type_(*words: str) -> tuple[int, str]:
-        command = [sys.executable, "-c", "from connect_core.cli import main; main()", *words]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-        return done.returncode, done.stdout + done.stderr
+        command = warm.session().start(["waybill", *words], tmp_path, environment)
+        said, errors = command.communicate(timeout=120)
+        return command.returncode, said + errors
 
     return type_
 
