@@ -154,7 +154,7 @@ class LogSourceContract(SourceContract):
     def test_a_log_made_anew_while_it_is_followed_ends_the_range(self, system: LogSourceCase) -> None:
         live = replace(_planned(system), end=OPEN_END)
         read: list[bytes] = []
-        for _, batch in system.source().follow([live], limit(), idle_timeout_s=1):
+        for _, batch in system.source().follow([live], limit(), self.idle_timeout_s):
             assert isinstance(batch, SourceBatch)
             read += batch.records.column("value").to_pylist()
             if len(read) == len(VALUES):

@@ -41,6 +41,8 @@ class SourceContract:
 
     steps = 200
     """At the most so many calls of the author's code are made to fail, one after the other."""
+    idle_timeout_s = 1.0
+    """After so long a silence nothing more comes. A source that answers at once needs less."""
 
     @pytest.fixture
     def wanted(self, system: SourceCase) -> Range:
@@ -186,7 +188,7 @@ class SourceContract:
             begin = source.available_offsets({live.partition: position})[live.partition]
             assert (begin.gaps, begin.grows) == ((), True)
             wanted = replace(live, begin=begin.begin, evidence=begin.evidence)
-            for _, batch in source.follow([wanted], limit(), idle_timeout_s=1):
+            for _, batch in source.follow([wanted], limit(), self.idle_timeout_s):
                 assert isinstance(batch, SourceBatch)
                 seen += batch.records.column("value").to_pylist()
                 position = Position(live.incarnation, batch.next_offset, source.evidence(wanted, batch.next_offset))

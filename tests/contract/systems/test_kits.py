@@ -153,6 +153,8 @@ class TestACommitSink(CommitContract):
 
 
 class TestAPolledSource(SourceContract):
+    idle_timeout_s = 0.05
+
     @pytest.fixture
     def system(self) -> Pages:
         return Pages()

@@ -69,12 +69,16 @@ class InboxByContent(Inbox):
 
 
 class TestALog(LogSourceContract):
+    idle_timeout_s = 0.05
+
     @pytest.fixture(params=[17, 1, 1000])
     def system(self, request: pytest.FixtureRequest) -> Log:
         return Log(page=request.param)
 
 
 class TestASparseLog(LogSourceContract):
+    idle_timeout_s = 0.05
+
     @pytest.fixture
     def system(self) -> SparseLog:
         return SparseLog()

@@ -153,12 +153,16 @@ class TestTheWebhookOfTheExamples(SimpleContract):
 
 
 class TestThePagesOfTheExamples(SourceContract):
+    idle_timeout_s = 0.05
+
     @pytest.fixture
     def system(self, service: Service) -> PagesCase:
         return PagesCase(service)
 
 
 class TestTheTicksOfThePage(SourceContract):
+    idle_timeout_s = 0.05
+
     """Nothing breaks here, as nothing is asked but the clock."""
 
     @pytest.fixture

@@ -63,6 +63,8 @@ class EventsCase(LogSourceCase):
 
 
 class TrayCase(ReceivedCase):
+    idle_timeout_s = 0
+    """A folder shows at once what is in it."""
     unkept = frozenset({"null"})
     """A message is a file, which has content."""
 
@@ -81,6 +83,8 @@ class TrayCase(ReceivedCase):
 
 
 class TestTheLogOfThePage(LogSourceContract):
+    idle_timeout_s = 0.05
+
     @pytest.fixture
     def system(self, tmp_path: Path) -> EventsCase:
         return EventsCase(tmp_path)
