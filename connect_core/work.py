@@ -9,10 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from connect_core.errors import Failure
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.values import (
     Attempt,
@@ -22,6 +21,9 @@ from connect_core.sdk.values import (
     OpenRange,
     Reject,
 )
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 _COUNT = {"counts": "records"}
 """Marks the fields of a receipt that are `COUNTS`."""

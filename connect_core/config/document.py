@@ -22,8 +22,8 @@ from pydantic import (
 
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
-from connect_core.pipeline import conditions
-from connect_core.pipeline.sql import condition
+from connect_core.pipeline import sql
+from connect_core.pipeline.references import WRITTEN
 from connect_core.pipeline.templates import template
 from connect_core.sdk.values import Json
 from connect_core.systems import topic_filters
@@ -45,11 +45,11 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_condition(sql: str) -> str:
+def check_condition(text: str) -> str:
     """The text itself when it is empty or a condition."""
-    if sql:
-        condition(sql)
-    return sql
+    if text:
+        sql.condition(text)
+    return text
 
 
 def check_rule_name(name: str) -> str:
@@ -67,7 +67,7 @@ def check_filter(topic_filter: str) -> str:
 def check_when(when: str) -> str:
     """The text itself when it is empty or a condition of rules."""
     if when:
-        conditions.compiled(when)
+        sql.meaning(sql.tree(when, WRITTEN))
     return when
 
 

@@ -20,7 +20,7 @@ from connect_core.ledger.database import Transactions
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import receipt_of, receipt_row
 from connect_core.ledger.tables import DEAD_LETTERS, GAPS, RANGES
-from connect_core.sdk.digest import added_up
+from connect_core.sdk.digest_texts import added_up
 from connect_core.sdk.values import OPEN_END, Json
 from connect_core.work import COUNTS, Receipt
 

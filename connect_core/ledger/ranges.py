@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -26,8 +26,10 @@ from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.rows import floor_of, floor_row, position_of, range_of, range_row, target_id
 from connect_core.ledger.tables import CONNECTORS, FLOORS, OFFSETS, RANGES
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import OPEN_END, Floor, OpenRange, Position, Range
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 FLOOR_KEY = ("uid", "stream", "partition_id", "target_id")
 
@@ -151,7 +153,7 @@ class Ranges(Transactions):
                 range_of(row),
                 floors.of(row.partition_id),
                 inherited=True,
-                found=None if row.found is None else ScanResult.decode(row.found),
+                found=None if row.found is None else _scanned(row.found),
             )
             for row in rows
         ]
@@ -351,3 +353,10 @@ def _change_open(connection: Connection, range_id: int, **values: object) -> Non
     still_open = RANGES.update().where(RANGES.c.id == range_id, RANGES.c.state == "open")
     if connection.execute(still_open.values(**values)).rowcount != 1:
         raise DataError(f"Range {range_id} is not open", next_step="Read the open ranges again")
+
+
+def _scanned(stored: bytes) -> ScanResult:
+    """Loads NumPy, which few commands need."""
+    from connect_core.sdk.scan import ScanResult
+
+    return ScanResult.decode(stored)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-import httpx
-
 from connect_core.errors import ConfigError, Refused, Unreachable, WaybillError
+
+if TYPE_CHECKING:
+    import httpx
 
 # A busy machine needs many seconds for an answer; one that is not there refuses at once.
 _TIMEOUT_S = 30.0
@@ -56,6 +57,8 @@ class Airflow:
     """A session with one Airflow. `with` logs in; the answer to each call comes before it returns."""
 
     def __init__(self, url: str, user: str, password: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        import httpx  # with TLS and asyncio behind it, which most commands do without
+
         self._url = url.rstrip("/")
         self._login = {"username": user, "password": password}
         # A proxy of the user's knows nothing of this machine's loopback.
@@ -127,6 +130,8 @@ class Airflow:
         self._send("DELETE", _path(dag_id))
 
     def _send(self, method: str, path: str, **more: Any) -> Any:
+        import httpx
+
         try:
             answer = self._client.request(method, f"{self._url}{path}", **more)
         except httpx.HTTPError as error:

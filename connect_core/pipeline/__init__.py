@@ -2,73 +2,7 @@
 
 Today records pass as bytes, are left out by a filter, and rules say where they go. Converters and transforms have their
 place here: each is one more step of `Pipeline.shape`, and the digest of a pipeline changes with its document and code.
+
+`shaping`, `choosing`, `rules`, `conditions` and `fields` work on columns. What a document is checked with (`sql`,
+`templates`, `references`, `digest`) loads no Arrow.
 """
-
-from __future__ import annotations
-
-import hashlib
-import json
-from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from connect_core.pipeline.choosing import chosen
-from connect_core.pipeline.rules import Rules
-from connect_core.sdk.values import Json, Reject
-
-_CODE, _RULES_CODE = "bytes-through/1", "rules/1"
-"""Raised by whoever changes what a pipeline makes of a record: open ranges are pinned to it (delivery rule 8)."""
-
-
-@dataclass(frozen=True)
-class Shaped:
-    """`kept` goes on to the sink, `rejected` failed, `filtered` were left out on purpose (offsets of the rows). `rows`
-    is how many of the rows were shaped, the first ones: fewer than all when more outputs would be too large a batch."""
-
-    kept: pa.RecordBatch
-    rows: int
-    rejected: tuple[Reject, ...] = ()
-    filtered: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """Built from the pinned part of the document; the same document and code give the same digest and results."""
-
-    document: Json
-
-    def digest(self) -> str:
-        text = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
-        code = f"{_CODE} {_RULES_CODE}" if self._rules is not None else _CODE
-        return hashlib.blake2b(f"{code}\n{text}".encode(), digest_size=8).hexdigest()
-
-    def shape(self, records: pa.RecordBatch) -> Shaped:
-        """Filter first, then rules. At least one row, where there is one."""
-        kept, rows = records, len(records)
-        if rows and (wanted := self.document.get("filter")):
-            kept = kept.filter(chosen(kept, wanted.get("tags", ()), wanted.get("headers", {}), wanted.get("sql", "")))
-        if len(kept) and self._rules is not None:
-            outputs, passed, covered = self._rules.shaped(kept)
-            if covered < len(kept):
-                rows = int(np.searchsorted(_offsets(records), _offsets(kept)[covered]))
-            kept, passing = outputs, _offsets(kept)[:covered][passed]
-        else:
-            passing = _offsets(kept)
-        if len(passing) == rows:
-            return Shaped(kept, rows)
-        offsets = _offsets(records)[:rows]
-        return Shaped(kept, rows, filtered=tuple(offsets[~np.isin(offsets, passing)].tolist()))
-
-    @cached_property
-    def _rules(self) -> Rules | None:
-        """None where the document has none. Where all are disabled there are none either, and nothing passes."""
-        written = self.document.get("rules")
-        return None if written is None else Rules(written)
-
-
-def _offsets(records: pa.RecordBatch) -> NDArray[np.int64]:
-    offsets: NDArray[np.int64] = records.column("offset").to_numpy()
-    return offsets

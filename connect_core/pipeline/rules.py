@@ -21,8 +21,9 @@ from paho.mqtt.matcher import MQTTMatcher
 
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.fields import Fields
+from connect_core.pipeline.references import Reference
 from connect_core.pipeline.templates import FieldTemplate, template
-from connect_core.sdk.records import value_lengths
+from connect_core.sdk.batches import value_lengths
 
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 """What the outputs made at once may hold, about: a record may have as many as there are rules."""
@@ -144,9 +145,18 @@ class _Setting:
         for one, has_it in self._by_template.items():
             chosen = has_it[matches.rules]
             if chosen.any():
-                texts = one.filled(fields, pa.array(matches.rows[chosen]))
+                texts = filled(one, fields, pa.array(matches.rows[chosen]))
                 column = pc.replace_with_mask(column, pa.array(chosen), texts)
         return column
+
+
+def filled(template_: FieldTemplate, fields: Fields, rows: pa.Array) -> pa.Array:
+    """The text of each of these rows; `rows` are their numbers."""
+    parts = [
+        fields.column(piece).written.take(rows) if isinstance(piece, Reference) else pa.scalar(piece)
+        for piece in template_.pieces
+    ]
+    return pc.binary_join_element_wise(*parts, "")
 
 
 class _TopicTable:

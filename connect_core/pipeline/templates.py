@@ -9,10 +9,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.references import Reference, reference
 
 _PIECE = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<name>(?:'[^']*'|[^{}'])*)\}|(?P<plain>[^{}]+)|(?P<wrong>[{}])")
@@ -29,14 +25,6 @@ class FieldTemplate:
 
     def names(self) -> frozenset[Reference]:
         return frozenset(piece for piece in self.pieces if isinstance(piece, Reference))
-
-    def filled(self, fields: Fields, rows: pa.Array) -> pa.Array:
-        """The text of each of these rows; `rows` are their numbers."""
-        parts = [
-            fields.column(piece).written.take(rows) if isinstance(piece, Reference) else pa.scalar(piece)
-            for piece in self.pieces
-        ]
-        return pc.binary_join_element_wise(*parts, "")
 
 
 @cache

@@ -15,12 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from connect_core.sdk.records import Lineage, ordinals, without_nulls
+from connect_core.sdk.batches import ordinals, without_nulls
+from connect_core.sdk.digest_texts import LINES, MASK, format_digest
+from connect_core.sdk.records import Lineage
 
-LINES = "lines:"
-"""What the text of a digest of lines begins with."""
-
-_MASK = (1 << 64) - 1
 _NO_ATTRIBUTES = b"\x00\x00"
 # Odd 64-bit constants (from the golden ratio and from sqrt 2): offsets and ordinals land far apart as seeds.
 _OFFSET_STEP, _ORDINAL_STEP = 0x9E3779B97F4A7C15, 0xB504F333F9DE6485
@@ -39,11 +37,11 @@ class RecordDigest:
         if None in bodies:
             bodies = [body or b"" for body in bodies]
         seeds = self._seeds(records).tolist()
-        self.value = (self.value + sum(map(xxh3_64_intdigest, bodies, seeds))) & _MASK
+        self.value = (self.value + sum(map(xxh3_64_intdigest, bodies, seeds))) & MASK
 
     def add_sum(self, value: int) -> None:
         """Adds what another digest of the same lineage has added meanwhile: a difference of its values."""
-        self.value = (self.value + value) & _MASK
+        self.value = (self.value + value) & MASK
 
     def _seeds(self, records: pa.RecordBatch) -> NDArray[np.uint64]:
         seeds: NDArray[np.uint64] = (
@@ -71,7 +69,7 @@ class LinesDigest:
 
     def add_lines(self, lines: Iterable[bytes]) -> None:
         """Adds lines as they stand in a file, without their line feeds."""
-        self._value = (self._value + sum(map(xxh3_64_intdigest, lines))) & _MASK
+        self._value = (self._value + sum(map(xxh3_64_intdigest, lines))) & MASK
 
     def text(self) -> str:
         return LINES + format_digest(self._value)
@@ -91,21 +89,3 @@ def _ordered(headers: pa.Array) -> pa.Array:
     if headers.null_count == len(headers):
         return pa.scalar(b"", pa.binary())
     return pa.array([b"\x02".join(sorted((text or b"").split(b"\x02"))) for text in headers.to_pylist()], pa.binary())
-
-
-def format_digest(value: int) -> str:
-    return f"{value:016x}"
-
-
-def add_digests(*texts: str) -> str:
-    """The digest of disjoint parts put together."""
-    return format_digest(sum(int(text, 16) for text in texts) & _MASK)
-
-
-def added_up(first: str, second: str) -> str | None:
-    """The digest of two disjoint parts, of records or of lines; None for digests that cannot be added."""
-    kind = LINES if first.startswith(LINES) else ""
-    parts = [text.removeprefix(kind) for text in (first, second)]
-    if not (first.startswith(kind) and second.startswith(kind)) or any(":" in text or not text for text in parts):
-        return None
-    return kind + add_digests(*parts)

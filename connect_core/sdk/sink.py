@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from connect_core.errors import Failure
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import (
     Attempt,
     Delivered,
@@ -21,6 +18,11 @@ from connect_core.sdk.values import (
     OpenRange,
     Range,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from connect_core.sdk.scan import ScanResult
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Writer(Protocol):
         called again after more rows were taken."""
 
 
-OnRefused: TypeAlias = Callable[[pa.RecordBatch, str, str], None]
+OnRefused: TypeAlias = "Callable[[pa.RecordBatch, str, str], None]"
 """Receives one refused row, the class of the refusal, and a message that contains nothing of the record. Raises
 TooManyRejects when the document does not tolerate it: then nothing after the row may be written."""
 

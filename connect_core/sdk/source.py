@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from connect_core.errors import Failure
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import (
     Bounds,
     Json,
@@ -20,6 +19,9 @@ from connect_core.sdk.values import (
     Range,
     SourceBatch,
 )
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 Followed: TypeAlias = tuple[Range, SourceBatch | Failure]
 """A batch of a live range, or why that range can no longer be followed."""

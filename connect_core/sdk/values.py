@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connect_core.clock import now_ns
 from connect_core.errors import Failure
 from connect_core.masking import mask_secrets
 from connect_core.sdk.records import Lineage, Partition
-from connect_core.sdk.scan import ScanResult
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from connect_core.sdk.scan import ScanResult
 
 Json = dict[str, Any]
 """A JSON object that the ledger stores as it is. It means something only to its owner."""

@@ -12,8 +12,9 @@ from connect_core.config.resolving import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.ledger import Connector
 from connect_core.replication.driver.dry_run import outputs_of
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.plugin import TypedRecord
-from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA, encode_headers
+from connect_core.sdk.records import OPERATION_NONE, encode_headers
 from connect_core.sdk.values import Json
 from connect_core.service.opened import Opened
 from connect_core.systems import SYSTEMS, checked

@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
@@ -122,9 +120,12 @@ class ApiServer:
 
     def condition(self, site: Site) -> str:
         """Health needs the database, the version does not; neither needs a login."""
+        from urllib.request import ProxyHandler, build_opener  # most commands do without
+
         address = f"http://127.0.0.1:{site.ports['http']}/api/v2/monitor/health"
+        direct = build_opener(ProxyHandler({}))  # a proxy of the user's knows nothing of this loopback
         try:
-            with _DIRECT.open(address, timeout=_HEALTH_TIMEOUT_S) as answer:
+            with direct.open(address, timeout=_HEALTH_TIMEOUT_S) as answer:
                 return running_if(answer.status == 200)
         except OSError:
             return NOT_ANSWERING
@@ -159,9 +160,6 @@ KINDS = (
     # Sometimes waits 10 s for its own child. Triggers are in the database; nothing is lost with either.
     Component(TRIGGERER, "TriggererJob", 3, ("--skip-serve-logs",)),
 )
-
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""A proxy of the user's knows nothing of this loopback."""
 
 
 def _prepare(site: Site, report: jars.Report) -> None:

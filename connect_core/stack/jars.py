@@ -19,9 +19,9 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from connect_core.errors import Refused, Unreachable
 from connect_core.stack import java, network
@@ -228,13 +228,13 @@ def ivy_document(jars: tuple[Jar, ...]) -> str:
 
 def _ivy_module(group: str, artifact: str, version: str, members: list[Jar]) -> str:
     artifacts = "".join(
-        f'<artifact name={quoteattr(artifact)} type="jar" ext="jar"'
-        + (f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else "")
+        f'<artifact name="{escape(artifact)}" type="jar" ext="jar"'
+        + (f' m:classifier="{escape(jar.classifier)}"' if jar.classifier else "")
         + "/>"
         for jar in members
     )
     return (
-        f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} "
+        f'<dependency org="{escape(group)}" name="{escape(artifact)}" rev="{escape(version)}" '
         f'transitive="false" conf="default->default">{artifacts}</dependency>'
     )
 

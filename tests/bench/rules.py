@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from connect_core.pipeline import Pipeline
-from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA, encode_headers
+from connect_core.pipeline.shaping import Pipeline
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import OPERATION_NONE, encode_headers
 from tests.bench.telling import Row, row
 
 RULES, RECORDS, BATCH = 100, 200_000, 4_000

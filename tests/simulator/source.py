@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import OffsetGone, Unreachable
-from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, Reject, SourceBatch
 from tests.simulator.faults import CONFIRM_FAILED, SOURCE_AWAY, Faults
 

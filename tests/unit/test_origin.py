@@ -6,7 +6,7 @@ import pytest
 
 from connect_core import origin
 from connect_core.errors import Failure
-from connect_core.sdk.records import record_batch
+from connect_core.sdk.batches import record_batch
 
 
 def _raised(code: str, name: str, path: str) -> Exception:
@@ -42,6 +42,6 @@ def test_what_no_plug_in_has_called_is_ours() -> None:
     with pytest.raises(AttributeError) as raised:
         record_batch([None], range(1))  # type: ignore[list-item]
     found = origin.origin_of(raised.value)
-    assert (found.place.split(":")[0], found.system) == ("connect_core/sdk/records.py", "")
+    assert (found.place.split(":")[0], found.system) == ("connect_core/sdk/batches.py", "")
     assert Failure.of(raised.value).words.startswith("Unexpected error, please report it: AttributeError")
     assert origin.origin_of(ValueError()).place == "an unknown place"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from connect_core.pipeline import Pipeline
 from connect_core.pipeline.rules import Rules
+from connect_core.pipeline.shaping import Pipeline
 from connect_core.sdk.values import Json
 
 

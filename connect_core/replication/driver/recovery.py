@@ -14,7 +14,7 @@ from connect_core.config import with_policies
 from connect_core.errors import Failure, PartitionUnreachable, PipelineChanged, Retriable, Unreachable
 from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
-from connect_core.pipeline import Pipeline
+from connect_core.pipeline.digest import pipeline_digest
 from connect_core.replication.driver.errors import bytes_unplaced, records_gone
 from connect_core.replication.driver.ledger_batches import in_batches
 from connect_core.replication.driver.lost_ranges import LostRange, closed_from_target, ends, lost_ranges
@@ -224,7 +224,7 @@ def _with_their_pipelines(task: TaskContext, items: Sequence[OpenRange]) -> list
 
 def _is_unchanged(task: TaskContext, item: OpenRange) -> bool:
     pins = item.range.pins
-    return Pipeline(task.resolved_for(pins).pipeline).digest() == pins.pipeline
+    return pipeline_digest(task.resolved_for(pins).pipeline) == pins.pipeline
 
 
 def _changed(task: TaskContext, item: OpenRange) -> PipelineChanged:

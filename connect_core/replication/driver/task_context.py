@@ -15,7 +15,7 @@ from connect_core import clock, systems
 from connect_core.config import Resolved, revealed
 from connect_core.errors import Retriable
 from connect_core.observe import Passed, Step, reached
-from connect_core.pipeline import Pipeline
+from connect_core.pipeline.digest import pipeline_digest
 from connect_core.planning import Assignment
 from connect_core.replication.driver.beginnings import Beginnings
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
@@ -160,7 +160,7 @@ class TaskContext:
 
     def pins(self, like: Pins) -> Pins:
         """What a range keeps to, whoever finishes it, when it is planned now as `like` was."""
-        return replace(like, pipeline=Pipeline(self.resolved_for(like).pipeline).digest(), code=code_version())
+        return replace(like, pipeline=pipeline_digest(self.resolved_for(like).pipeline), code=code_version())
 
     def positions(self) -> dict[Partition, Position | None]:
         """Raises Retriable when one of them is before what this run itself has settled: the ledger of now is older."""

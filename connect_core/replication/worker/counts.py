@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from connect_core.sdk.batches import ordinals, value_lengths
 from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.floors import next_floors
-from connect_core.sdk.records import Lineage, ordinals, value_lengths
+from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import Delivered, Gap, Json, OpenRange, Reject, SourceBatch
 from connect_core.work import Receipt

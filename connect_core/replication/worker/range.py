@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from connect_core import clock
 from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
-from connect_core.pipeline import Pipeline, Shaped
+from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut, split_at
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.rejects import invalid_rows_of, reject_row, shape
-from connect_core.sdk.records import ordinals
+from connect_core.sdk.batches import ordinals
 from connect_core.sdk.sink import Refusable, Sink, Writer
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch

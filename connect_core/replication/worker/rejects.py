@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from connect_core.errors import Failure
-from connect_core.pipeline import Pipeline, Shaped
+from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.values import Reject
 

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from connect_core.sdk.records import Record, record_batch
+from connect_core.sdk.batches import record_batch
+from connect_core.sdk.records import Record
 from connect_core.sdk.values import Json, SourceBatch
 
 _DOUBT = 1

@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import Failure, Fenced, Retriable, TargetChanged, Unreachable
+from connect_core.sdk.batches import value_lengths, whole_records
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.contract import method_of, must_be_json, perform
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
-from connect_core.sdk.records import value_lengths, whole_records
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import OnRefused, Scan
 from connect_core.sdk.values import Attempt, Delivered, Json, Limit, OpenRange

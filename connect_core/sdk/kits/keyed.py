@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from connect_core import clock
 from connect_core.errors import DataError, Retriable
+from connect_core.sdk.batches import ordinals, value_lengths
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.contract import method_of, must_be_each
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
-from connect_core.sdk.records import Lineage, ordinals, value_lengths
+from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import OnRefused, Scan
 from connect_core.sdk.values import Attempt, Delivered, Floor, Limit, OpenRange, Range

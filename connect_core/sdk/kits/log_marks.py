@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from connect_core.sdk.batches import ordinals, outputs, without_nulls
 from connect_core.sdk.kits.log_connection import LogEntry
-from connect_core.sdk.records import Coordinates, Lineage, ordinals, outputs, without_nulls
+from connect_core.sdk.records import Coordinates, Lineage
 from connect_core.sdk.scan import Numbers
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from connect_core.errors import OffsetGone, Retriable
+from connect_core.sdk.batches import record_batch
 from connect_core.sdk.kits.log_answers import Ends, Fetched, Logs, ends_of, fetched_of
 from connect_core.sdk.kits.log_positions import SourceMark, evidence_of
-from connect_core.sdk.records import Record, record_batch
+from connect_core.sdk.records import Record
 from connect_core.sdk.values import Json, Range, SourceBatch
 
 Rows = Sequence[tuple[int, Record]]

@@ -11,12 +11,13 @@ from datetime import datetime
 
 from connect_core import clock
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.log_answers import Ends, Fetched, ends_of
 from connect_core.sdk.kits.log_positions import bounds_of
 from connect_core.sdk.kits.log_reading import LogChanged, LogReader, RecordsGone
 from connect_core.sdk.kits.one_partition import failure_of_one
-from connect_core.sdk.records import Partition, value_lengths
+from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 

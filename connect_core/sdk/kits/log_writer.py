@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import Retriable
+from connect_core.sdk.batches import value_lengths, whole_records
 from connect_core.sdk.kits.contract import method_of, must_be
 from connect_core.sdk.kits.log_connection import LogConnection, StoredAt, slices
 from connect_core.sdk.kits.log_marks import Mark, MarkRecogniser, marks
 from connect_core.sdk.kits.log_standing import Anchor, check, rewound
 from connect_core.sdk.kits.refused import RowsRefused
-from connect_core.sdk.records import Lineage, value_lengths, whole_records
+from connect_core.sdk.records import Lineage
 from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.spans import Span, extend, uncovered
 from connect_core.sdk.values import Delivered, Json, Limit

@@ -18,9 +18,10 @@ from xxhash import xxh3_64
 
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, OffsetGone, Retriable, WaybillError
+from connect_core.sdk.batches import record_batch, value_lengths
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.contract import broken, method_of, must_be, must_be_json
-from connect_core.sdk.records import Partition, Record, record_batch, value_lengths
+from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 

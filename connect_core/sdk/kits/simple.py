@@ -9,10 +9,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.contract import perform
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
-from connect_core.sdk.records import value_lengths
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange

@@ -15,13 +15,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from connect_core.errors import DataError, Failure, TargetChanged
+from connect_core.sdk.batches import value_lengths, whole_records
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.contract import perform
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
-from connect_core.sdk.records import value_lengths, whole_records
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import OnRefused, Scan
 from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange, Range

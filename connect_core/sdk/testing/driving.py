@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Attempt, Bounds, Gap, Json, Limit, Pins, Position, Range, Reject
 

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connect_core.errors import ConfigError, Failure, Unreachable
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.kits.received import ReceivedSource
-from connect_core.sdk.records import RECORD_SCHEMA
 from connect_core.sdk.scan import Hit, ScanResult
 from connect_core.sdk.source import PushSource
 from connect_core.sdk.testing import content

@@ -20,8 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from connect_core.sdk.batches import ordinals
 from connect_core.sdk.floors import next_floors
-from connect_core.sdk.records import Partition, Record, ordinals
+from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Sink
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records

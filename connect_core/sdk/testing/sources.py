@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from connect_core.errors import WaybillError
-from connect_core.sdk.records import RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.source import Source
 from connect_core.sdk.testing import content
 from connect_core.sdk.testing.driving import Follower, limit, range_of

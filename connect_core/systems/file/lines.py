@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import OPERATION_NONE
 from connect_core.sdk.values import Reject, SourceBatch
 
 MAX_ORIGINAL_BYTES = 64 * 1024

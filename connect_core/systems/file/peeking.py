@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from connect_core.errors import Unreachable
-from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import OPERATION_NONE
 from connect_core.sdk.values import Json
 from connect_core.systems.expanding import expanded
 from connect_core.systems.file.options import FileSourceOptions

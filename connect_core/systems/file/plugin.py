@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.sink import Sink
@@ -15,6 +14,9 @@ from connect_core.systems.file.compatibility import conflict, files_read, files_
 from connect_core.systems.file.flat_keys import CLASSES
 from connect_core.systems.file.guarantee import guarantee
 from connect_core.systems.file.options import FileSinkOptions, FileSourceOptions, path_of_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def _source(options: FileSourceOptions, resources: ExitStack | None) -> Source:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from connect_core.errors import Retriable
-from connect_core.sdk.records import empty_records
+from connect_core.sdk.batches import empty_records
 from connect_core.sdk.values import Limit, Range, SourceBatch
 from connect_core.systems.file.identity import TAIL_BYTES, Evidence, FileVerdict, OpenFile
 from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, LineRules, line_batch, line_feeds, rejected_line

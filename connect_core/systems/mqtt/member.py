@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from connect_core.errors import Retriable, WaybillError
-from connect_core.sdk.records import empty_records
+from connect_core.sdk.batches import empty_records
 from connect_core.sdk.values import Json, Range, SourceBatch
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions

@@ -11,14 +11,15 @@ import binascii
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple
 
 from connect_core.sdk.records import decode_headers
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 from connect_core.systems.topic_filters import CONTROL, MAX_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAX_PACKET_BYTES = 268_435_455 + 5
 """What four bytes of length allow, and the fixed header (MQTT 5, section 2.1.4)."""

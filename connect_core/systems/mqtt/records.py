@@ -27,7 +27,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from connect_core.sdk.records import OPERATION_NONE, RECORD_SCHEMA, encode_headers
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import OPERATION_NONE, encode_headers
 from connect_core.sdk.values import Reject
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
 from connect_core.systems.mqtt.reception import Arrival

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from connect_core.errors import Failure, WireFormatError
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.wire.stored_message import COMPRESSED, SENDABLE_BITS, unpacked
-from connect_core.sdk.records import COORDINATES_PROPERTY, OPERATION_NONE, RECORD_SCHEMA, empty_records
+from connect_core.sdk.batches import RECORD_SCHEMA, empty_records
+from connect_core.sdk.records import COORDINATES_PROPERTY, OPERATION_NONE
 from connect_core.sdk.values import Reject
 from connect_core.systems.rocketmq.attributes import AttributeColumns, attribute_columns
 from connect_core.systems.rocketmq.columns import Columns

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from connect_core.rocketmq import Batch
 from connect_core.rocketmq.wire.batch_entries import ENTRY_OVERHEAD, MAX_ENTRIES, MAX_PROPERTIES_BYTES
-from connect_core.sdk.records import value_lengths
+from connect_core.sdk.batches import value_lengths
 from connect_core.systems.rocketmq.marking import fixed, joined
 
 

@@ -17,7 +17,7 @@ from connect_core import clock
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq import MissingRange, PullStatus, StoredSlice
 from connect_core.rocketmq.reading import HOLE
-from connect_core.sdk.records import value_lengths
+from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.values import Range, Reject, SourceBatch
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 from connect_core.systems.rocketmq.connecting import queue_of

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
-from connect_core.sdk.records import without_nulls
+from connect_core.sdk.batches import without_nulls
 from connect_core.systems.rocketmq.marking import MARK_BYTES
 from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
 

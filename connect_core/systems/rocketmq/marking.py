@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UNIQUE_KEY
+from connect_core.sdk.batches import ordinals, outputs, without_nulls
 from connect_core.sdk.kits.log_marks import Elsewhere, Mark
-from connect_core.sdk.records import COORDINATES_PROPERTY, Lineage, ordinals, outputs, without_nulls
+from connect_core.sdk.records import COORDINATES_PROPERTY, Lineage
 
 Cells = NDArray[np.uint8]
 """Equally long values, a row each."""

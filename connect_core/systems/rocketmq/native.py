@@ -19,7 +19,8 @@ from connect_core.rocketmq.system_names import BARRIER_TOPIC
 from connect_core.rocketmq.wire.batch_entries import BatchEntry, decode_entries
 from connect_core.rocketmq.wire.properties import UNIQUE_KEY, decode, kept_in_copies
 from connect_core.rocketmq.wire.stored_message import unpacked
-from connect_core.sdk.records import Lineage, whole_records
+from connect_core.sdk.batches import whole_records
+from connect_core.sdk.records import Lineage
 from connect_core.sdk.sink import Writer
 from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.appending import QueueAppender

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from connect_core.rocketmq import Batch, BatchEntry
 from connect_core.rocketmq.wire.batch_entries import decode_entries
-from connect_core.sdk.records import value_lengths, without_nulls
+from connect_core.sdk.batches import value_lengths, without_nulls
 from connect_core.systems.rocketmq.encoding import batch_of, encode_entries
 from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, MessageMarker
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from connect_core.sdk.records import Partition, decode_headers, empty_records
+from connect_core.sdk.batches import empty_records
+from connect_core.sdk.records import Partition, decode_headers
 from connect_core.sdk.values import Json
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 from connect_core.systems.rocketmq.columns import columns_of_messages

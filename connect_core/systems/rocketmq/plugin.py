@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from connect_core.sdk.groups import ConsumerGroups, GroupTranslator, ReplicatedAt
 from connect_core.sdk.plugin import Plugin, ProbeResult, Role
@@ -17,6 +16,9 @@ from connect_core.systems.rocketmq.compatibility import conflict, feeds, rule_ta
 from connect_core.systems.rocketmq.flat_keys import HUB
 from connect_core.systems.rocketmq.guarantee import guarantee
 from connect_core.systems.rocketmq.options import NATIVE, SYSTEM, RocketMQSinkOptions, RocketMQSourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def _source(options: RocketMQSourceOptions, resources: ExitStack | None) -> Source:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from connect_core.rocketmq import Queue
-from connect_core.sdk.records import Lineage, whole_records
+from connect_core.sdk.batches import whole_records
+from connect_core.sdk.records import Lineage
 from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.spans import Span
 from connect_core.sdk.values import Delivered, Limit

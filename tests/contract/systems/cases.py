@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from paho.mqtt.client import MQTTMessage
 
-from connect_core.pipeline import Pipeline
+from connect_core.pipeline.shaping import Pipeline
 from connect_core.rocketmq import Client, ClientOptions, Queue, StoredMessage, encode_batches
 from connect_core.rocketmq.wire.properties import KEYS, value_of
 from connect_core.sdk.records import Record

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect_core.pipeline import Pipeline
+from connect_core.pipeline.shaping import Pipeline
 from connect_core.rocketmq import Client, ClientOptions, Queue
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.network import Network

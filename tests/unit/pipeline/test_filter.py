@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from connect_core.pipeline import Pipeline
-from connect_core.sdk.records import RECORD_SCHEMA, encode_headers
+from connect_core.pipeline.digest import pipeline_digest
+from connect_core.pipeline.shaping import Pipeline
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import encode_headers
 from connect_core.sdk.values import Json
 
 ROWS = [
@@ -56,4 +58,4 @@ def test_without_a_filter_the_same_batch_passes() -> None:
 def test_another_filter_is_another_pipeline() -> None:
     documents: list[Json] = [{"transforms": []}, *({"transforms": [], "filter": {"tags": [tag]}} for tag in ("a", "b"))]
     documents += [{"transforms": [], "filter": {"sql": sql}} for sql in ("a = 1", "a = 2")]
-    assert len({Pipeline(document).digest() for document in documents}) == 5
+    assert len({pipeline_digest(document) for document in documents}) == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from connect_core.pipeline import rules
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.templates import template
 from connect_core.sdk.records import encode_headers
@@ -34,7 +35,7 @@ ROWS = records(
     ],
 )
 def test_each_record_fills_its_places(text: str, first: str, second: str) -> None:
-    filled = template(text).filled(Fields(ROWS), pa.array([1, 0, 1]))
+    filled = rules.filled(template(text), Fields(ROWS), pa.array([1, 0, 1]))
     one = template(text)
     assert ([one.fixed] * 3 if one.fixed is not None else filled.to_pylist()) == [second, first, second]
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import OffsetGone, Retriable
-from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets
 from connect_core.sdk.values import (

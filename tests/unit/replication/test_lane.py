@@ -12,7 +12,8 @@ import pytest
 
 from connect_core.replication.worker.counts import empty_receipt
 from connect_core.replication.worker.lane import move
-from connect_core.sdk.digest import RecordDigest, add_digests
+from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.digest_texts import add_digests
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import ScanResult

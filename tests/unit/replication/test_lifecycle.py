@@ -22,7 +22,7 @@ from connect_core.errors import (
     WaybillError,
 )
 from connect_core.ledger import task_lease_id
-from connect_core.pipeline import Pipeline, Shaped
+from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.lifecycle import put_aside_error
 from connect_core.replication.worker.lane import move

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 
-from connect_core.pipeline import Pipeline
+from connect_core.pipeline.shaping import Pipeline
 from connect_core.replication.driver.lost_ranges import closed_from_target
 from connect_core.replication.worker import counts
 from connect_core.replication.worker.lane import move
+from connect_core.sdk.batches import ordinals, whole_records
 from connect_core.sdk.digest import RecordDigest
-from connect_core.sdk.records import Lineage, Partition, ordinals, whole_records
+from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import Hit, ScanResult
 from connect_core.sdk.values import OPEN_END, Limit, OpenRange
 from connect_core.work import Outcome

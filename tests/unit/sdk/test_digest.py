@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from connect_core.sdk.digest import RecordDigest, add_digests
-from connect_core.sdk.records import RECORD_SCHEMA, Lineage, encode_headers
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.digest import RecordDigest
+from connect_core.sdk.digest_texts import add_digests
+from connect_core.sdk.records import Lineage, encode_headers
 
 LINEAGE = Lineage("uid", "live", "part", 0)
 

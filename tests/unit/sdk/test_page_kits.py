@@ -16,9 +16,10 @@ import pytest
 from connect_core import systems
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.written import Written
+from connect_core.sdk.batches import record_batch
 from connect_core.sdk.kits.keyed import STORED
 from connect_core.sdk.plugin import Plugin
-from connect_core.sdk.records import Record, record_batch
+from connect_core.sdk.records import Record
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.driving import records

@@ -10,15 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.errors import ConfigError, Failure, Fault, OffsetGone, Retriable, WireFormatError
-from connect_core.sdk.records import (
-    Coordinates,
-    Lineage,
-    Partition,
-    decode_headers,
-    encode_headers,
-    value_lengths,
-    without_nulls,
-)
+from connect_core.sdk.batches import value_lengths, without_nulls
+from connect_core.sdk.records import Coordinates, Lineage, Partition, decode_headers, encode_headers
 
 
 def test_coordinates_text() -> None:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 LIGHT = ("opened", "streams", "json_values")
+DOCUMENTS = ("connectors", "documents")
 READING = ("reports", "backfills", "dead_letters", "rules", "completions", "ledgers", "schedules")
 
 
@@ -21,10 +22,14 @@ def brought_by(names: tuple[str, ...], heavy: list[str]) -> str:
     ("names", "heavy"),
     [
         (LIGHT, ["pyarrow", "pydantic", "sqlalchemy", "connect_core.config"]),
-        (READING, ["pyspark", "httpx", "connect_core.replication.driver.run", "connect_core.systems.file.source"]),
+        (DOCUMENTS, ["pyarrow", "numpy", "httpx", "http.client", "pyspark", "connect_core.systems.file.source"]),
+        (
+            READING,
+            ["pyarrow", "pyspark", "httpx", "connect_core.replication.driver.run", "connect_core.systems.file.source"],
+        ),
         (("local_stack",), ["pyspark", "sqlalchemy"]),
     ],
-    ids=["what every command loads", "what reads the ledger", "the local stack"],
+    ids=["what every command loads", "what lists and checks documents", "what reads the ledger", "the local stack"],
 )
 def test_what_a_module_loads(names: tuple[str, ...], heavy: list[str]) -> None:
     assert brought_by(names, heavy) == "[]"

@@ -20,8 +20,9 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import BaseModel
 
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.plugin import Plugin
-from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets
 from connect_core.sdk.values import (

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.errors import Retriable, Unreachable
-from connect_core.sdk.records import RECORD_SCHEMA, Partition
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.values import Position, Range, SourceBatch
 from connect_core.systems.file import reading

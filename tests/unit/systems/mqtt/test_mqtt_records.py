@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_core.sdk.records import RECORD_SCHEMA, decode_headers
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import decode_headers
 from connect_core.systems.mqtt.packets import Packet, Properties
 from connect_core.systems.mqtt.reception import Arrival
 from connect_core.systems.mqtt.records import record_batch

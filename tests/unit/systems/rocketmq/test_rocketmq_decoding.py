@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from connect_core.rocketmq import StoredMessage
-from connect_core.sdk.records import RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.values import Reject
 from connect_core.systems.rocketmq.attributes import attribute_columns, attributes
 from connect_core.systems.rocketmq.columns import FEW, Columns, columns_of_messages

@@ -22,7 +22,8 @@ from connect_core.rocketmq import NoAnswer, Queue, SendUnknown, StoredMessage, e
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import BatchEntry
 from connect_core.rocketmq.wire.stored_message import COMPRESSED, MAGIC_V1
-from connect_core.sdk.records import RECORD_SCHEMA, Lineage
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import Lineage
 from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.rocketmq.native import RECORDS, NativeAppender, Slices, own_properties, unsendable
 from connect_core.systems.rocketmq.native_library import NativeProducer, QueuePlace, drop_unsent, missing
