@@ -91,5 +91,5 @@ def test_brokers_killed_in_turn_under_load_while_tasks_are_killed(
     run_until_done(journey)
     row.moves_again()
     row.seconds = None  # it moved all the while
-    assert min(trouble.kills.values()) >= seconds // 30
+    assert min(trouble.kills.values()) >= seconds // 60  # a busy machine starts a broker in half a minute
     assert settled_up(journey, row) == EXACT

@@ -168,6 +168,8 @@ SOAK_MESSAGES = int(os.environ.get("WAYBILL_SOAK_MESSAGES", "1000000"))
 SOAK_S = float(os.environ.get("WAYBILL_SOAK_S", "600"))
 KILL_EVERY_S = 30.0
 TOGETHER = 100
+WAITING = 20_000
+"""So many messages wait at the broker when the first run comes."""
 
 
 @pytest.mark.timeout(3 * SOAK_S + 600)
@@ -201,14 +203,17 @@ def test_a_broker_falls_behind_while_whoever_works_is_killed(
     inlet.run_limit_s = 600
     # So long, since a broker that is busy with its own answers late, and a lane must not run out of its lease for that.
     inlet.site.settings |= {"WAYBILL_LEASE_TTL_S": "24s", "WAYBILL_LEASE_MARGIN_S": "4s"}
+    inlet.publish(WAITING)
     with devices_at_work(inlet, pause_s=0.06, each=TOGETHER, taken_within_s=600):
         killed_again_and_again(inlet, 60, seeded)
+        arrived = len(inlet.arrived())
+    row.condition = f"{inlet.published:,} published, {arrived:,} of them moved when no more came; "
+    assert arrived < inlet.published
     inlet.run_until_nothing_comes()
     inlet.check(row)
     again = sum(one["absent"] or 0 for one in inlet.receipts())
     inlet.close()
-    row.condition += f"{inlet.published:,} published; {again:,} packets came again"
-    assert again > inlet.published
+    row.condition += f"{again:,} packets came again"
 
 
 def killed_again_and_again(inlet: Inlet, seconds: float, seeded: random.Random) -> list[int]:

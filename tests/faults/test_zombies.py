@@ -106,6 +106,7 @@ def test_a_run_that_is_started_twice_is_told_that_somebody_is_at_work(
     assert ended(second) == 4
     assert stopped_at(journey.site, "executed", first) == first.pid
     processes.go_on(first.pid)
-    assert ended(first) == 0
+    assert ended(first) in (0, *TRY_AGAIN)  # a task of it that stood still for too long was taken over
+    run_until_done(journey)
     row.moves_again()
     assert settled_up(journey, row) == EXACT

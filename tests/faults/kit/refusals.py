@@ -6,19 +6,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from connect_core.rocketmq import BrokerBusy, Queue, encode_batch
+from connect_core.rocketmq import BrokerBusy, Queue, SendUnknown, encode_batch
 from tests.faults.kit.writers import FOREIGN, client_of
 from tests.servers import RocketMQ
 
 
 def refusal(cluster: RocketMQ, topic: str) -> str:
-    """What the broker says to one message for the topic's first queue when it is busy; empty when it has stored it."""
+    """What the broker says to one message for the topic's first queue when it is busy, or that it gave no answer; empty
+    when it has stored it."""
     with client_of(cluster) as client:
         sender = client.sender(Queue(topic, cluster.broker_name, 0))
         sender.submit(encode_batch([FOREIGN], [b""]), deadline=time.monotonic() + 5)
         try:
             sender.finish(deadline=time.monotonic() + 0.1)
-        except BrokerBusy as error:
+        except (BrokerBusy, SendUnknown) as error:
             return error.what
     return ""
 

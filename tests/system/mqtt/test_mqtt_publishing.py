@@ -165,8 +165,7 @@ def test_a_backfill_that_is_under_way_keeps_its_connector_from_being_deleted(
     bare_site: Site, mosquitto: Mosquitto
 ) -> None:
     """It would have its progress kept behind that. Called off, it ends, and the connector goes."""
-    bare_site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LEASE_TTL_S": "8s", "WAYBILL_LEASE_MARGIN_S": "2s"}
-    bare_site.settings |= {"WAYBILL_SEND_TIMEOUT_S": "2s"}
+    bare_site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_SEND_TIMEOUT_S": "2s"}
     append(bare_site, [b"%03d" % n for n in range(400)])
     with closing(MqttProxy(mosquitto.host, mosquitto.port)) as proxy, listening(mosquitto, "d/again") as listener:
         sink = {"host": proxy.host, "port": proxy.port, "topic": "d/again", "progress_topic": "again"}
