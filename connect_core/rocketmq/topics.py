@@ -39,6 +39,11 @@ class TopicConfig:
     order: bool = False
     attributes: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def writable(self) -> range:
+        """The numbers of its queues that may be written."""
+        return range(self.write_queues if self.perm & PERM_WRITE else 0)
+
 
 class Topics:
     """Part of `Client`."""

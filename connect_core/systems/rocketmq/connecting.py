@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
 from connect_core.errors import ConfigError, Unreachable
-from connect_core.rocketmq import Client, Queue, TopicMissing
+from connect_core.rocketmq import Client, Queue, TopicConfig, TopicMissing
 from connect_core.systems.rocketmq.clusters import ClusterOptions
 
 
@@ -58,13 +58,35 @@ def queue_of(key: str) -> Queue:
 
 
 @contextmanager
-def telling_who_is_away(client: Client, brokers: Collection[str]) -> Iterator[None]:
+def telling_who_is_away(client: Client, queues: Collection[Queue]) -> Iterator[None]:
     """Raises Unreachable instead of TopicMissing when a broker that had the topic is away: the topic may come back."""
     try:
         yield
     except TopicMissing as error:
-        check_registered(client, brokers, error.where)
+        check_registered(client, {queue.broker for queue in queues}, error.where)
+        check_route(client, error.where, {queue.broker for queue in queues if queue.topic == error.where})
         raise
+
+
+def check_route(
+    client: Client, topic: str, brokers: Collection[str], has: Callable[[TopicConfig], bool] = lambda config: True
+) -> None:
+    """For whoever misses what these brokers had of a topic in an answer of the name server. Raises Unreachable when one
+    of them is unknown to it, or `has` it by its own account: a broker may register between two questions."""
+    check_registered(client, brokers, topic)
+    for broker in sorted(brokers):
+        config = client.topics.config_on(topic, broker)
+        if config is not None and has(config):
+            raise Unreachable(
+                "The name server did not know yet what the broker has of this topic",
+                where=f"{topic} on {broker}",
+                next_step="The broker has registered a moment ago, or does within 30 s; the next run continues",
+            )
+
+
+def with_writable(queue: Queue) -> Callable[[TopicConfig], bool]:
+    """For `check_route`."""
+    return lambda config: queue.queue_id in config.writable
 
 
 def check_registered(client: Client, brokers: Collection[str], where: str) -> None:

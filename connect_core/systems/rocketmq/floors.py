@@ -13,7 +13,7 @@ from connect_core.errors import TargetChanged, WaybillError
 from connect_core.rocketmq import Client, Queue
 from connect_core.sdk.spans import Span
 from connect_core.sdk.values import Floor, Range
-from connect_core.systems.rocketmq.connecting import Connecting, check_registered, is_queue, queue_of
+from connect_core.systems.rocketmq.connecting import Connecting, check_route, is_queue, queue_of, with_writable
 from connect_core.systems.rocketmq.finding import rewound, visible_ends
 from connect_core.systems.rocketmq.routing import pinned, places_forgotten, queues_of
 from connect_core.systems.rocketmq.standing import moved, replaced, target_replaced
@@ -138,7 +138,7 @@ def near(settled: int, end: int) -> int:
 
 def _reaches(client: Client, queue: Queue, position: int, queues: Sequence[Queue]) -> bool:
     if queue.broker not in {one.broker for one in queues}:
-        check_registered(client, [queue.broker], str(queue))
+        check_route(client, queue.topic, [queue.broker], with_writable(queue))
         raise TargetChanged(
             "A queue that was written is no longer in the topic's route",
             where=str(queue),

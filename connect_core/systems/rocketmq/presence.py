@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from connect_core.errors import PartitionUnreachable, Retriable, Unreachable
 from connect_core.rocketmq import Client, Queue, QueueBounds, TopicMissing
-from connect_core.systems.rocketmq.connecting import check_registered
+from connect_core.systems.rocketmq.connecting import check_route
 from connect_core.systems.rocketmq.reach import Reach
 
 
@@ -50,7 +50,7 @@ class Presence:
             if not self._is_named(topic):
                 return {}
             try:
-                check_registered(client, brokers, error.where)
+                check_route(client, topic, brokers)
             except Unreachable as away:
                 self._hidden[topic] = away
                 return {}

@@ -161,7 +161,7 @@ class RocketMQSink:
             if len(queues) == 1 and not has_rules(wanted.range.pins.target):
                 yield self._paced(QueueWriter(opened(queues[0]), lineage, timeout_s, most_bytes))
                 return
-            with telling_who_is_away(client, {queue.broker for queue in queues}):
+            with telling_who_is_away(client, queues):
                 check_writable(client, queues)
             yield self._paced(SpreadWriter(Router(wanted.range), opened, lineage, timeout_s, most_bytes))
 
@@ -170,7 +170,7 @@ class RocketMQSink:
 
     @contextmanager
     def _appender(self, client: Client, queue: Queue, lineage: Lineage, wanted: OpenRange) -> Iterator[QueueAppender]:
-        with telling_who_is_away(client, [queue.broker]):
+        with telling_who_is_away(client, [queue]):
             self._check_still_there(client, queue, wanted)
             begin = self._looked_at(client, queue, wanted)
             own = self._written.setdefault(queue, [])

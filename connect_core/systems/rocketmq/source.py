@@ -26,7 +26,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.rocketmq.columns import Columns
-from connect_core.systems.rocketmq.connecting import Connecting, check_registered, queue_of
+from connect_core.systems.rocketmq.connecting import Connecting, check_route, queue_of
 from connect_core.systems.rocketmq.continuity import (
     SecondLook,
     at_end,
@@ -110,7 +110,7 @@ class RocketMQSource:
                 return []
             had_it = {queue.broker for queue in known if queue.topic == topic}
             try:
-                check_registered(client, had_it, error.where)
+                check_route(client, topic, had_it)
             except Unreachable:
                 if had_it:
                     return []

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from connect_core.errors import ConfigError, Refused, TargetChanged
 from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
-from connect_core.systems.rocketmq.connecting import check_registered
+from connect_core.systems.rocketmq.connecting import check_route, with_writable
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 
 
@@ -17,7 +17,7 @@ def queues_to_write(
     """The topic's write queues, in an order that does not change. Creates the topic when that is wanted, but not
     while one of the `brokers` that were written is away."""
     if not client.topics.exists(topic):
-        check_registered(client, brokers, topic)
+        check_route(client, topic, brokers)
         if not options.create:
             raise TopicMissing(
                 "The topic does not exist", where=topic, next_step="Create it, or let it be created: create: true"
@@ -71,7 +71,8 @@ def _check_writable_in(client: Client, topic: str, queues: Sequence[Queue]) -> N
     gone = [queue for queue in queues if queue not in there]
     if not gone:
         return
-    check_registered(client, {queue.broker for queue in gone}, topic)
+    for queue in gone:
+        check_route(client, topic, [queue.broker], with_writable(queue))
     if not there:
         client.sender(gone[0])  # refused: the topic may not be written
     raise TargetChanged(

@@ -79,6 +79,14 @@ def test_a_named_topic_has_to_be_there(presence: Presence) -> None:
         presence.bounds(there(PAY).client, [ORDERS, PAY])
 
 
+def test_a_named_topic_whose_broker_registers_between_two_questions_is_there(presence: Presence) -> None:
+    """When the route is asked for the broker is away, when the brokers are asked for it is back."""
+    names = there(ORDERS, PAY)
+    names.routes = {"pay-1"}
+    assert list(presence.bounds(names.client, [ORDERS, PAY])) == [PAY]
+    assert "registered a moment ago" in str(presence.why_not(ORDERS))
+
+
 def test_a_topic_that_a_pattern_means_may_go(presence: Presence) -> None:
     names = there(ORDERS)
     assert list(presence.bounds(names.client, [ORDERS, PAY, PAY])) == [ORDERS]

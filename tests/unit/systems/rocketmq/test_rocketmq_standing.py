@@ -10,7 +10,8 @@ import pytest
 
 from connect_core.clock import now_ns
 from connect_core.errors import TargetChanged, Unreachable
-from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus
+from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus, TopicConfig
+from connect_core.rocketmq.wire.commands import PERM_READ
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.testing.driving import range_of
@@ -36,6 +37,8 @@ class Topic(MemoryCluster):
     """One queue, with all that `targets` asks for."""
 
     registered: dict[str, str] = {"broker-a": "a:1"}  # noqa: RUF012  never changed
+    config: TopicConfig | None = None
+    """What a broker says that is not in the route."""
 
     @property
     def topics(self) -> Any:
@@ -53,6 +56,9 @@ class Topic(MemoryCluster):
 
     def masters(self) -> dict[str, str]:
         return self.registered
+
+    def config_on(self, topic: str, broker: str) -> TopicConfig | None:
+        return self.config
 
     def settings(self, broker: str) -> dict[str, str]:
         return {}
@@ -299,8 +305,13 @@ def test_a_broker_that_is_away_is_waited_for_and_one_that_has_no_queue_left_is_a
     with pytest.raises(Unreachable, match="A broker is away: broker-b"):
         Sink(cluster).targets(0, [away], {"": 1})
     cluster.registered = {"broker-a": "a:1", "broker-b": "b:1"}
-    with pytest.raises(TargetChanged, match="no longer in the topic's route"):
+    cluster.config = TopicConfig("out", 1, 1)
+    with pytest.raises(Unreachable, match="registered a moment ago"):
         Sink(cluster).targets(0, [away], {"": 1})
+    for gone in (None, TopicConfig("out", 1, 0), TopicConfig("out", 1, 1, PERM_READ)):
+        cluster.config = gone
+        with pytest.raises(TargetChanged, match="no longer in the topic's route"):
+            Sink(cluster).targets(0, [away], {"": 1})
 
 
 def test_a_partition_whose_queue_is_gone_is_told_apart_and_the_others_go_on() -> None:
