@@ -23,7 +23,7 @@ from pydantic import (
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
 from connect_core.pipeline import sql
-from connect_core.pipeline.references import WRITTEN
+from connect_core.pipeline.references import read_condition
 from connect_core.pipeline.templates import template
 from connect_core.sdk.values import Json
 from connect_core.systems import topic_filters
@@ -67,7 +67,7 @@ def check_filter(topic_filter: str) -> str:
 def check_when(when: str) -> str:
     """The text itself when it is empty or a condition of rules."""
     if when:
-        sql.meaning(sql.tree(when, WRITTEN))
+        read_condition(when)
     return when
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from connect_core.pipeline import sql
 from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Fields, FieldValues, Flags, Value
-from connect_core.pipeline.references import WRITTEN, Reference, reference
+from connect_core.pipeline.references import Reference, names_in, read_condition
 
 FALSE, TRUE, UNKNOWN, FAILED = range(4)
 Codes = NDArray[np.int8]
@@ -42,20 +42,13 @@ _SEARCHES = {"CONTAINS": pc.match_substring, "STARTSWITH": pc.starts_with, "ENDS
 @cache
 def compiled(text: str) -> Compute:
     """The codes of each row. Raises ValueError with what is wrong with the text, and where."""
-    tree = sql.tree(text, WRITTEN)
-    sql.meaning(tree)
-    return _compute(tree)
+    return _compute(read_condition(text))
 
 
 def holding(text: str, fields: Fields) -> Flags:
     """For each row whether the condition holds."""
     holds: Flags = compiled(text)(fields) == TRUE
     return holds
-
-
-def names(text: str) -> frozenset[Reference]:
-    """What a condition names. Raises ValueError."""
-    return frozenset(_names(sql.tree(text, WRITTEN)).values())
 
 
 # ------------------------------------------------------------------------------------------- what stands between leaves
@@ -157,12 +150,7 @@ class _Leaf:
 
 
 def _leaf(part: Any) -> _Leaf:
-    return _Leaf(_names(part), sql.meaning(part), _by_column(part))
-
-
-def _names(part: Any) -> dict[str, Reference]:
-    tokens = part.scan_values(lambda token: token.type == "NAME") if hasattr(part, "children") else [part]
-    return {str(one): reference(str(one), bare=True) for one in tokens if one.type == "NAME"}
+    return _Leaf(names_in(part), sql.meaning(part), _by_column(part))
 
 
 def _as_sql(value: Value) -> Any:
@@ -289,7 +277,7 @@ def _is_name(part: Any) -> bool:
 
 def _number(part: Any) -> float | None:
     """A constant that is a number, and the same as a floating-point number."""
-    if _names(part) or (hasattr(part, "data") and part.data != "negated"):
+    if names_in(part) or (hasattr(part, "data") and part.data != "negated"):
         return None
     value = sql.value_of(part)
     if isinstance(value, Whole):

@@ -14,7 +14,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
+
+from connect_core.pipeline import sql
 
 Kind = Literal["payload", "topic", "level", "header", "tags", "key"]
 
@@ -55,6 +57,21 @@ def reference(text: str, *, bare: bool = False) -> Reference:
     if bare and _WORD.fullmatch(text):
         return Reference("header", name=text)
     raise ValueError(f"{text!r} names nothing: write {ADVICE}")
+
+
+@cache
+def read_condition(text: str) -> Any:
+    """The tree of a rule's condition, as `sql.tree`. Raises ValueError with what is wrong with the text, and where."""
+    tree = sql.tree(text, WRITTEN)
+    sql.meaning(tree)
+    names_in(tree)
+    return tree
+
+
+def names_in(part: Any) -> dict[str, Reference]:
+    """What a part of such a tree names, by its text. Raises ValueError for what names nothing."""
+    tokens = part.scan_values(lambda token: token.type == "NAME") if hasattr(part, "children") else [part]
+    return {str(one): reference(str(one), bare=True) for one in tokens if one.type == "NAME"}
 
 
 def _step(text: str) -> str | int:

@@ -150,11 +150,11 @@ class _Setting:
         return column
 
 
-def filled(template_: FieldTemplate, fields: Fields, rows: pa.Array) -> pa.Array:
+def filled(wanted: FieldTemplate, fields: Fields, rows: pa.Array) -> pa.Array:
     """The text of each of these rows; `rows` are their numbers."""
     parts = [
         fields.column(piece).written.take(rows) if isinstance(piece, Reference) else pa.scalar(piece)
-        for piece in template_.pieces
+        for piece in wanted.pieces
     ]
     return pc.binary_join_element_wise(*parts, "")
 

@@ -6,6 +6,7 @@ LINES = "lines:"
 """What the text of a digest of lines begins with."""
 
 MASK = (1 << 64) - 1
+"""Digests are sums modulo 2^64."""
 
 
 def format_digest(value: int) -> str:

@@ -376,6 +376,7 @@ def test_rules(rule: str, faults: Faults) -> None:
         ("name: a, filter: '$share/g/a'", "rules.0.filter: line 6: is a shared subscription"),
         ("name: a, when: '$.a >'", "rules.0.when: line 6: is not a condition: it cannot be read at its end"),
         ("name: a, when: \"$.a > 'x'\"", "rules.0.when: line 6: > compares numbers only"),
+        ("name: a, when: \"HEADER:x = 'a'\"", "rules.0.when: line 6: 'HEADER:x' names nothing"),
         ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
         ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 is not part of a pair"),
         ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: the targets must be known"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connect_core.pipeline import conditions, sql
 from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Fields
-from connect_core.pipeline.references import WRITTEN, Reference, reference
+from connect_core.pipeline.references import WRITTEN, Reference, names_in, read_condition, reference
 from connect_core.sdk.records import encode_headers
 from connect_core.sdk.testing.driving import records
 
@@ -98,6 +98,16 @@ def legal(text: str) -> bool:
     return True
 
 
+@given(CONDITIONS | CONDITIONS.map(str.swapcase))
+def test_what_a_document_is_checked_with_finds_all_that_a_worker_would(text: str) -> None:
+    try:
+        read_condition(text)
+    except ValueError:
+        assert not legal(text)
+    else:
+        assert legal(text)
+
+
 @given(CONDITIONS.filter(legal), ROWS)
 def test_by_column_is_the_same_as_row_by_row(text: str, rows: list[tuple[Any, ...]]) -> None:
     fields = fields_of(rows)
@@ -158,9 +168,9 @@ def test_what_is_no_condition_is_said(text: str, said: str) -> None:
 
 
 def test_what_a_condition_names() -> None:
-    named = conditions.names("$.a.b > 1 AND (topic[2] = 'x' OR color IS NULL)")
+    named = names_in(read_condition("$.a.b > 1 AND (topic[2] = 'x' OR color IS NULL)"))
     assert named == {
-        Reference("payload", steps=("a", "b")),
-        Reference("level", level=2),
-        Reference("header", name="color"),
+        "$.a.b": Reference("payload", steps=("a", "b")),
+        "topic[2]": Reference("level", level=2),
+        "color": Reference("header", name="color"),
     }
