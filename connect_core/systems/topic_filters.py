@@ -49,7 +49,8 @@ def matches(topic_filter: str, topic: str) -> bool:
 
 def overlap(first: str, second: str) -> bool:
     """Whether there is a topic that both match."""
-    if (first[0] == "$") != (second[0] == "$") and (first[0] in "+#" or second[0] in "+#"):
+    of_broker = [one.startswith("$") for one in (first, second)]
+    if of_broker[0] != of_broker[1] and any(one.startswith((ANY_LEVEL, ANY_LEVELS)) for one in (first, second)):
         return False  # wildcards at the beginning do not match topics of the broker's own (4.7.2)
     return _overlap(first.split("/"), second.split("/"))
 

@@ -6,19 +6,22 @@ than the receipts tell of. Nothing is lost with either.
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 import time
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from tests.faults.kit import processes
 from tests.faults.kit.fixtures import MakeSite
-from tests.faults.kit.inlet import FIRST, MORE, NAME, POINTS, begun
-from tests.faults.kit.processes import ended, stopped_at
+from tests.faults.kit.inlet import A_BATCH, FIRST, MORE, NAME, POINTS, begun
+from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.rows import FaultRow
-from tests.mqtt_brokers import MqttBroker
+from tests.mqtt_brokers import FOR_THROUGHPUT, Mosquitto, MqttBroker
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
@@ -58,7 +61,7 @@ def test_a_kill_loses_nothing_and_what_is_repeated_is_told(
 def test_a_broker_that_is_killed_while_messages_come(
     kind: str, target: str, site_on: MakeSite, request: pytest.FixtureRequest, row: FaultRow
 ) -> None:
-    """It saves every change, so it has what it has acknowledged."""
+    """It saves its changes once a second: of what came before it was killed it may have forgotten acknowledgements."""
     broker: MqttBroker = request.getfixturevalue(kind)
     row.describe("SIGKILL of the MQTT broker in mid-run, started again; all devices say the same")
     row.where, row.database = f"MQTT ({broker.kind}) → {target}", "SQLite"
@@ -70,6 +73,7 @@ def test_a_broker_that_is_killed_while_messages_come(
     there = stopped_at(inlet.site, "batch-written", driver)
     assert there is not None, ended(driver)
     row.strikes()
+    inlet.was_killed = True
     broker.kill()
     back = threading.Thread(target=broker.start)
     back.start()
@@ -80,3 +84,34 @@ def test_a_broker_that_is_killed_while_messages_come(
     row.moves_again()
     inlet.publish(MORE)
     inlet.comes_to_rest(row)
+
+
+@pytest.mark.parametrize("target", ["RocketMQ", "a file"])
+def test_a_broker_that_is_killed_and_gives_out_packet_ids_again(
+    target: str, site_on: MakeSite, tmp_path: Path, row: FaultRow
+) -> None:
+    """Mosquitto saves its counter with everything else, by default every half hour. Another connection was handed the
+    new messages first, so that they are marked as sent again when the connector gets them."""
+    row.describe("SIGKILL of the MQTT broker, which comes back with an older counter; all devices say the same")
+    row.where, row.database = f"MQTT (Mosquitto) → {target}", "SQLite"
+    broker = Mosquitto(tmp_path / "broker", settings=FOR_THROUGHPUT)
+    broker.start()
+    try:
+        inlet = begun(site_on("SQLite"), broker, target)
+        inlet.was_killed = True
+        assert broker.process is not None
+        os.kill(broker.process.pid, signal.SIGUSR1)  # it saves what there is: the session, and its counter
+        time.sleep(1.0)
+        inlet.publish(A_BATCH)
+        inlet.run_until_nothing_comes()
+        row.strikes()
+        broker.restart()
+        inlet.publish(A_BATCH)
+        glance = inlet.session(0)
+        wait_for(glance.has_some, "the new messages, at somebody who does not read them")
+        glance.close()
+        inlet.run_until_nothing_comes()
+        row.moves_again()
+        inlet.comes_to_rest(row)
+    finally:
+        broker.kill()

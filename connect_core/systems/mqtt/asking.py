@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import uuid4
 
-from connect_core.errors import Refused
+from connect_core.errors import ConfigError, Refused
 from connect_core.systems.mqtt.facts import ask
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
@@ -35,7 +35,7 @@ def _subscribed(session: Session, options: MqttSourceOptions) -> tuple[bool, str
     try:
         if plain:
             session.subscribe(plain, options.qos)
-    except Refused as error:
+    except (Refused, ConfigError) as error:
         return False, error.what
     return True, f"it grants {', '.join(plain) or 'what it was not asked: shared subscriptions'}"
 

@@ -7,7 +7,7 @@ import re
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Expiry, RuleTarget
 from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.filters import is_shared
-from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.options import MqttSourceOptions, default_port
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 from connect_core.systems.topic_filters import overlap
@@ -89,7 +89,14 @@ def _sample(topic_filter: str) -> str:
 
 
 def _same_broker(source: Json, sink: Json) -> bool:
-    return all(source.get(name) == sink.get(name) for name in ("host", "port"))
+    return _address(source) == _address(sink)
+
+
+def _address(options: Json) -> tuple[str, int | str]:
+    """As different documents may write it; a reference stands for itself."""
+    host = str(options.get("host", "")).lower()
+    port = options.get("port") or default_port(tls=bool(options.get("tls")))
+    return ("localhost" if host == "::1" or host.startswith("127.") else host), port
 
 
 def shares(source: Json) -> bool:

@@ -22,6 +22,10 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def default_port(*, tls: bool) -> int:
+    return _TLS_PORT if tls else _PLAIN_PORT
+
+
 TopicFilter = Annotated[str, AfterValidator(check)]
 
 
@@ -85,7 +89,7 @@ class MqttBrokerOptions(BaseModel):
 
     @property
     def address(self) -> tuple[str, int]:
-        return self.host, self.port or (_TLS_PORT if self.tls else _PLAIN_PORT)
+        return self.host, self.port or default_port(tls=self.tls)
 
     def password_for(self, client_id: str) -> str | None:
         """What the broker gets as password."""

@@ -21,9 +21,9 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from connect_core.errors import Refused, WaybillError
+from connect_core.errors import ConfigError, Refused, WaybillError
 from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
-from connect_core.systems.mqtt.grants import Grants
+from connect_core.systems.mqtt.grants import LESS, Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties, plain_publish
 
@@ -105,11 +105,12 @@ class Session:
     def subscribe(self, filters: Sequence[str], qos: int) -> None:
         """Of filters that the session has the retained messages do not come again (MQTT 5). Waits for the answer, as
         far as it is not behind messages that are to be received first (`answered`). Raises Refused when the broker
-        does not grant one of them."""
-        wanted: list[Any] = [
-            (one, SubscribeOptions(qos=qos, retainHandling=_ONLY_WHEN_NEW) if self._five else qos) for one in filters
-        ]
-        client, judge = self._connection.client, partial(self._require_granted, filters)
+        does not grant one of them, and ConfigError when it grants one of them with a lower QoS."""
+        asked: Any = qos
+        if self._five:
+            asked = SubscribeOptions(qos=qos, retainAsPublished=True, retainHandling=_ONLY_WHEN_NEW)
+        wanted = [(one, asked) for one in filters]
+        client, judge = self._connection.client, partial(self._require_granted, filters, qos)
         self._ask(lambda: client.subscribe(wanted), "SUBSCRIBE", judge)
 
     def unsubscribe(self, filters: Sequence[str]) -> None:
@@ -131,13 +132,18 @@ class Session:
         self._asked[self._connection.ask(ask, what)] = judge
         self._connection.until(enough, f"The broker does not answer {what}")
 
-    def _require_granted(self, filters: Sequence[str], reasons: Any) -> None:
-        refused = [f"{one} ({reason})" for one, reason in zip(filters, reasons, strict=True) if reason.is_failure]
-        if refused:
+    def _require_granted(self, filters: Sequence[str], qos: int, reasons: Any) -> None:
+        """The answer has for each filter the QoS granted, or why there is none (MQTT 5, 3.9.3; 3.1.1, 3.9.3)."""
+        answers = [*zip(filters, reasons, strict=True)]
+        if refused := [f"{one} ({reason})" for one, reason in answers if reason.is_failure]:
             raise Refused(
                 f"The broker does not grant {', '.join(refused)}",
                 where=self._connection.where,
                 next_step="Let this user subscribe to them, or leave them out",
+            )
+        if lower := [f"{one} with QoS {reason.value}" for one, reason in answers if reason.value < qos]:
+            raise ConfigError(
+                f"The broker grants {', '.join(lower)}, and qos is {qos}", where=self._connection.where, next_step=LESS
             )
 
     # ------------------------------------------------------------------------------------------------------- messages

@@ -7,8 +7,10 @@ cannot tell is whether its acknowledgement arrived, when one was sent: then the 
 message with the same content by now. A broker that counts its ids up has not come round to it again; one that gives out
 the lowest free id may have: there, such a packet is delivered and called doubtful. Losing is never chosen.
 
-A broker that is killed may come back without acknowledgements that it had. Of one that counts ids up the last entries
-are kept for that, confirmed or not; what it sends again from before them is doubtful too.
+A broker that is killed may come back without acknowledgements that it had, and send again what was confirmed; it may
+come back with an older count as well, and give an id that was confirmed to another message with the same content.
+Nobody can tell these two apart. So what is confirmed is never dropped: of a broker that counts ids up, what comes again
+under an id from before the newest one that is known is delivered and called doubtful.
 """
 
 from __future__ import annotations
@@ -23,8 +25,6 @@ _CHECKSUM_BITS = 46
 _DOUBT = 1 << _CHECKSUM_BITS
 _CHECKSUM = _DOUBT - 1
 _ID_SHIFT = _CHECKSUM_BITS + 1
-KEPT = 256
-"""So many entries that are confirmed are kept, of a broker that counts ids up."""
 _IDS = 65_535
 
 
@@ -79,11 +79,12 @@ class Unconfirmed:
         self.counts_up = counts_up
 
     def below(self, end: int) -> list[UnconfirmedRecord]:
-        """What is to be known with the place `end`, in the order of arrival."""
+        """What is to be known with the place `end`, in the order of arrival: what is not confirmed, and of the others
+        the newest one, which shows how far a broker has counted."""
         written = {packet_id: one for packet_id, one in self._by_id.items() if one.arrival < end}
         ordered = sorted((self._doubted | written).values(), key=lambda one: one.arrival)
-        kept = [one.arrival for one in ordered if one.confirmed][-KEPT:] if self.counts_up else []
-        return [one for one in ordered if not one.confirmed or (kept and one.arrival >= kept[0])]
+        newest = [one for one in ordered if one.confirmed][-1:]
+        return [one for one in ordered if not one.confirmed or one in newest]
 
     def judge(self, trace: int, *, dup: bool) -> PacketVerdict:
         """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for
@@ -95,6 +96,8 @@ class Unconfirmed:
         there are ids. With the same content it is doubtful."""
         packet_id = packet_id_of(trace)
         entry = self._by_id.get(packet_id)
+        if entry and entry.confirmed:
+            entry = None
         if entry is None and dup and self._was_there(packet_id):
             return PacketVerdict.DOUBTFUL
         if entry is None or not dup or (entry.trace ^ trace) & _CHECKSUM:
@@ -107,7 +110,7 @@ class Unconfirmed:
 
     def _was_there(self, packet_id: int) -> bool:
         """Whether a broker that counts up has given out the id before the newest one that is known: it came, and was
-        confirmed so long ago that nothing is known of it any more."""
+        confirmed."""
         if not self.counts_up or self._newest_id is None:
             return False
         return (self._newest_id - packet_id) % _IDS < _IDS // 2

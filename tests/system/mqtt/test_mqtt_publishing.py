@@ -274,6 +274,27 @@ def test_from_mqtt_through_rocketmq_and_back(sqlite_site: Site, mqtt_broker: Mqt
     assert sorted(first.properties.UserProperty) == [("unit", "C"), ("unit", "F"), ("x", "1")]
 
 
+def test_what_a_broker_keeps_of_a_topic_is_kept_of_its_copy_and_removed_from_it(
+    bare_site: Site, mqtt_broker: MqttBroker
+) -> None:
+    """Also what came when the subscription was there already (MQTT 5, 3.8.3.1: retain as published)."""
+    name = f"k{uuid4().hex[:8]}"
+    broker = {"host": mqtt_broker.host, "port": mqtt_broker.port}
+    source = {"mqtt": {**broker, "filters": [f"{name}/#"]}}
+    bare_site.apply("out", {"source": source, "sink": {"mqtt": {**broker, "topic": "kept/{header:MQTT_TOPIC}"}}})
+    run(bare_site)
+    for said, kept in ([b"first"], [b"first"]), ([b"second", b"third"], [b"third"]), ([b""], []):
+        with devices(mqtt_broker) as all_of_them:
+            all_of_them.publish(f"{name}/state", said, retain=True)
+            all_of_them.publish(f"{name}/event", said)
+            all_of_them.wait()
+        run(bare_site)
+        with listening(mqtt_broker, f"kept/{name}/#") as listener:
+            assert [(one.topic, bytes(one.payload)) for one in listener.everything()] == [
+                (f"kept/{name}/state", payload) for payload in kept
+            ]
+
+
 def _described() -> Any:
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties

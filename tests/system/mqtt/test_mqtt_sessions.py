@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from connect_core.errors import ConfigError
 from connect_core.systems.mqtt.session import Session
 from tests.faults.kit.processes import ended, wait_for
 from tests.faults.kit.writers import beside
@@ -140,6 +141,28 @@ def prefixed(broker: Mosquitto, settings: dict[str, str]) -> None:
     assert broker.process is not None
     os.kill(broker.process.pid, signal.SIGHUP)
     time.sleep(1)
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_broker_that_grants_a_lower_qos_is_refused_before_anything_is_moved(
+    bare_site: Site, tmp_path: Path, protocol: str
+) -> None:
+    """What comes with QoS 0 while no run is connected is lost. In 3.1.1 only the answer to SUBSCRIBE says it."""
+    broker = Mosquitto(tmp_path / "broker", listeners="max_qos 0")
+    broker.start()
+    try:
+        source = {"host": broker.host, "port": broker.port, "filters": ["d/#"], "protocol": protocol}
+        document = {"source": {"mqtt": source}, "sink": {"file": {"path": "out.txt"}}}
+        bare_site.apply("in", document)
+        said = run(bare_site, code=ConfigError.exit_code)
+        assert "QoS 0" in said
+        assert "qos is 1" in said
+        assert lines(bare_site) == []
+        document["source"]["mqtt"]["qos"] = 0
+        bare_site.apply("in", document)
+        run(bare_site)
+    finally:
+        broker.kill()
 
 
 def test_a_broker_that_goes_away_is_told_once_and_for_all(bare_site: Site, own_mosquitto: Mosquitto) -> None:

@@ -205,6 +205,11 @@ def test_all_faults_are_told_at_once(faults: Faults) -> None:
             "is a topic that the source reads, at the same broker",
         ),
         (
+            "source: {mqtt: {host: LocalHost, filters: ['d/+']}}\n"
+            "sink: {mqtt: {host: 127.0.0.1, port: 1883, topic: d/x}}",
+            "is a topic that the source reads, at the same broker",
+        ),
+        (
             "source: {mqtt: {host: a, filters: ['way/#']}}\nsink: {mqtt: {host: a, topic: b, progress_topic: way/b}}",
             "sink.mqtt.progress_topic: line 4: begins a topic that the source reads",
         ),
@@ -229,6 +234,7 @@ def test_a_connector_may_not_feed_itself(ends: str, fault: str, faults: Faults) 
         "sink: {rocketmq: {name_servers: ['other:9876'], topic: '{topic}', rename: {a: b}}}",
         "source: {mqtt: {host: a, filters: ['d/+']}}\nsink: {mqtt: {host: a, topic: 'copy/{topic}'}}",
         "source: {mqtt: {host: a, filters: ['#']}}\nsink: {mqtt: {host: b, topic: '{topic}'}}",
+        "source: {mqtt: {host: a, filters: ['#']}}\nsink: {mqtt: {host: a, port: 1884, topic: '{topic}'}}",
         "source: {file: {path: a}}\nsink: {mqtt: {host: b, topic: c}}\nrules: [{name: r, to: 'd/{$.id}'}]",
     ],
 )

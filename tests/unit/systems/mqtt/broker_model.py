@@ -58,6 +58,13 @@ class BrokerModel:
             else:
                 self.forgettable.append((packet_id, self.under_way.pop(packet_id)))
 
+    def lose_count(self, count: int) -> None:
+        """Killed, and back as it was when nothing was under way and its counter was so far behind: ids that were
+        acknowledged since are given out again."""
+        if not self.under_way:
+            self.last_id = max(self.last_id - count, 0)
+            self.forgettable.clear()
+
     def forget(self, count: int) -> None:
         """Killed, and back without the last so many acknowledgements that it had."""
         gone, self.forgettable = self.forgettable[-count:], self.forgettable[:-count]

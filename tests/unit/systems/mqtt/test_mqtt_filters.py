@@ -88,6 +88,13 @@ def test_no_topic_is_in_two_sessions(given_filters: list[str], sessions: int) ->
         assert not any(overlap(one, two) for one in share for two in other)
 
 
+def test_what_is_no_topic_overlaps_all_but_topics_of_the_broker() -> None:
+    """Of a document that is not sound, which is looked at all the same."""
+    assert overlap("#", "")
+    assert not overlap("$SYS/#", "#")
+    assert not overlap("$SYS/a", "")
+
+
 def test_groups_keep_their_order() -> None:
     assert together(["a/#", "b/1", "c", "a/1", "b/+"]) == [("a/#", "a/1"), ("b/1", "b/+"), ("c",)]
     assert together(["a/1", "b/1", "#"]) == [("a/1", "b/1", "#")]

@@ -14,7 +14,6 @@ from connect_core.systems.mqtt.packets import Packet
 from connect_core.systems.mqtt.reception import Arrival, Reception
 from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import (
-    KEPT,
     PacketVerdict,
     Unconfirmed,
     UnconfirmedRecord,
@@ -103,6 +102,21 @@ class Bridge:
         self.broker.forget(count)
         self.settle()
 
+    def lose_count(self, count: int) -> None:
+        """The broker is killed, which ends the quantum. All that it had sent was acknowledged, and it knows."""
+        if not self.broker.counts_up:
+            return
+        self.acknowledge()
+        self.answer(100)
+        self.settle()
+        self.broker.lose_count(count)
+
+    def glance(self, count: int) -> None:
+        """Somebody connects to the session and leaves it without reading: what the broker has handed over is marked as
+        sent again."""
+        self.broker.send()
+        self.settle()
+
     def die(self) -> None:
         """Anywhere: what was settled stands, and the next attempt looks in the target."""
         if not self.tells:
@@ -116,13 +130,18 @@ class Bridge:
         self.connect()
 
 
-ACTIONS = st.lists(
-    st.one_of(
-        st.tuples(st.sampled_from(["publish", "receive", "leave", "answer", "forget"]), st.integers(1, 9)),
-        st.tuples(st.sampled_from(["acknowledge", "settle", "die"]), st.just(0)),
-    ),
-    max_size=60,
-)
+def histories(*counted: str) -> st.SearchStrategy[list[tuple[str, int]]]:
+    """Of these deeds, which have a count, and the usual ones."""
+    return st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(["publish", "receive", "leave", "answer", *counted]), st.integers(1, 9)),
+            st.tuples(st.sampled_from(["acknowledge", "settle", "die"]), st.just(0)),
+        ),
+        max_size=60,
+    )
+
+
+ACTIONS = histories()
 
 
 MORE = [("publish", 5)]
@@ -162,6 +181,21 @@ def test_a_broker_that_counts_up_delivers_each_message_once(
     published = perform(bridge, actions, say)
     assert sorted(message for _, _, message in bridge.target) == list(range(published))
     assert bridge.repeats == 0
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["tells-records", "acknowledged-when-settled"])
+@pytest.mark.parametrize("say", [b"the same", None], ids=["one-payload", "different-payloads"])
+@given(actions=histories("forget", "lose_count", "glance"))
+@example(actions=[("publish", 5), ("receive", 5), ("lose_count", 5), ("publish", 5), ("glance", 1)])
+@settings(max_examples=150)
+def test_a_broker_that_forgets_or_loses_count_loses_nothing_and_repeats_are_counted(
+    tells: bool, say: bytes | None, actions: list[tuple[str, int]]
+) -> None:
+    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=SessionStanding(("t",), counts_up=True))
+    published = perform(bridge, actions, say)
+    there = Counter(message for _, _, message in bridge.target)
+    assert sorted(there) == list(range(published))
+    assert there.total() - published <= bridge.repeats
 
 
 @pytest.mark.parametrize("tells", [True, False], ids=["tells-records", "acknowledged-when-settled"])
@@ -244,6 +278,8 @@ def test_the_verdicts(counts_up: bool) -> None:
     assert judged(UnconfirmedRecord(1, trace), other, dup=True) is PacketVerdict.NEW
     sent = judged(UnconfirmedRecord(1, trace, sent=True), trace, dup=True)
     assert sent is (PacketVerdict.AGAIN if counts_up else PacketVerdict.DOUBTFUL)
+    confirmed = judged(UnconfirmedRecord(1, trace, sent=True, confirmed=True), trace, dup=True)
+    assert confirmed is (PacketVerdict.DOUBTFUL if counts_up else PacketVerdict.NEW)
     assert judged(UnconfirmedRecord(1, trace), trace_of(6, b"t", b"x"), dup=True) is PacketVerdict.NEW
 
 
@@ -287,17 +323,19 @@ def test_an_arrival_of_qos_0_has_no_trace() -> None:
     assert (reception.unacknowledged(), reception.entries(9)) == (0, ())
 
 
-def test_of_a_broker_that_counts_up_the_last_entries_are_kept() -> None:
+def test_of_a_broker_that_counts_up_it_is_known_how_far_it_came() -> None:
+    """What it sends again of that, it has forgotten that it was acknowledged, or it counts again what it has counted
+    before: nobody can tell, and nothing is dropped."""
     reception = Reception(0, Unconfirmed(counts_up=True), 100)
     reception.take([packet(n + 1) for n in range(300)])
     reception.durable(300)
     reception.due()
     reception.pinged()
     reception.answered()
-    assert [one.arrival for one in reception.entries(300)] == list(range(300 - KEPT, 300))
+    assert [one.arrival for one in reception.entries(300)] == [299]
     after = Reception(300, Unconfirmed(reception.entries(300), counts_up=True), 100)
     records = after.take([packet(300, dup=True), packet(1, dup=True), packet(301, dup=True)])
-    assert [(one.packet.packet_id, one.doubtful) for one in records] == [(1, True), (301, False)]
+    assert [(one.packet.packet_id, one.doubtful) for one in records] == [(300, True), (1, True), (301, False)]
 
 
 def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
