@@ -1,8 +1,13 @@
-"""A message as a session got it. Values only."""
+"""A message as a session got it, read from the bytes of a PUBLISH. Pure.
+
+A library that refuses a packet takes its connection with it, and a session whose oldest packet is refused is stuck for
+ever. So a packet of which only the properties cannot be read is one all the same, with a `fault`.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 
 class Properties(NamedTuple):
@@ -20,7 +25,8 @@ NO_PROPERTIES = Properties()
 
 
 class Packet(NamedTuple):
-    """A PUBLISH. `packet_id` is 0 with QoS 0. `topic` is UTF-8, as it came."""
+    """A PUBLISH. `packet_id` is 0 with QoS 0. `topic` is UTF-8, as it came. `fault` says what of its properties cannot
+    be read; it has none then."""
 
     topic: bytes
     payload: bytes
@@ -29,15 +35,123 @@ class Packet(NamedTuple):
     dup: bool = False
     retain: bool = False
     properties: Properties = NO_PROPERTIES
+    fault: str = ""
 
 
-def plain_publish(command: int, body: bytes, *, five: bool) -> Packet | None:
-    """From the first byte of a PUBLISH and what follows its length (MQTT 5 and 3.1.1, section 3.3). None when it has
-    properties, is of QoS 2, or is not as it has to be."""
+def read_publish(command: int, body: bytes, *, five: bool) -> Packet | None:
+    """From the first byte of a PUBLISH and what follows its length (MQTT 5 and 3.1.1, section 3.3). None when it is not
+    as it has to be so that nobody knows where its payload begins, and when it is of QoS 2, which nothing asks for."""
     qos = command >> 1 & 3
     topic_end = 2 + int.from_bytes(body[:2], "big")
-    head_end = topic_end + 2 * qos + five
-    if qos > 1 or topic_end == 2 or head_end > len(body) or (five and body[head_end - 1]):
+    head_end = topic_end + 2 * qos
+    if qos > 1 or topic_end == 2 or head_end + five > len(body):
         return None
-    packet_id = int.from_bytes(body[topic_end : topic_end + 2], "big") if qos else 0
-    return Packet(body[2:topic_end], body[head_end:], qos, packet_id, bool(command & 8), bool(command & 1))
+    packet_id = int.from_bytes(body[topic_end:head_end], "big")
+    properties, fault = NO_PROPERTIES, ""
+    if five and body[head_end] == 0:
+        head_end += 1
+    elif five:
+        try:
+            length, begin = _number(body, head_end)
+            head_end = begin + length
+            _require(body, head_end)
+        except ValueError:
+            return None
+        try:
+            properties = _properties(body[begin:head_end])
+        except ValueError as error:
+            fault = str(error)
+    payload = body[head_end:]
+    return Packet(body[2:topic_end], payload, qos, packet_id, bool(command & 8), bool(command & 1), properties, fault)
+
+
+_PAYLOAD_FORMAT, _EXPIRY, _CONTENT_TYPE, _RESPONSE_TOPIC, _CORRELATION_DATA = 0x01, 0x02, 0x03, 0x08, 0x09
+_SUBSCRIPTION, _TOPIC_ALIAS, _USER = 0x0B, 0x23, 0x26
+"""The properties of a PUBLISH (MQTT 5, section 2.2.2.2)."""
+
+
+def _properties(data: bytes) -> Properties:
+    """Raises ValueError for what is none."""
+    found: dict[int, Any] = {}
+    user: list[tuple[str, str]] = []
+    for kind, value in _each(data):
+        if kind == _USER:
+            user.append(value)
+        else:
+            found[kind] = value
+    return Properties(
+        found.get(_CONTENT_TYPE),
+        found.get(_RESPONSE_TOPIC),
+        found.get(_CORRELATION_DATA),
+        found.get(_PAYLOAD_FORMAT),
+        found.get(_EXPIRY),
+        tuple(user),
+    )
+
+
+def _each(data: bytes) -> Iterator[tuple[int, Any]]:
+    at = 0
+    while at < len(data):
+        kind = data[at]
+        if kind not in _READERS:
+            raise ValueError(f"A PUBLISH has no property {kind:#04x}")
+        value, at = _READERS[kind](data, at + 1)
+        yield kind, value
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A variable byte integer (MQTT 5, section 1.5.5), and where it ends."""
+    number = 0
+    for place in range(4):
+        _require(data, at + place + 1)
+        number |= (data[at + place] & 0x7F) << 7 * place
+        if data[at + place] < 0x80:
+            return number, at + place + 1
+    raise ValueError("A number is longer than four bytes")
+
+
+def _sized(data: bytes, at: int) -> tuple[bytes, int]:
+    _require(data, at + 2)
+    end = at + 2 + int.from_bytes(data[at : at + 2], "big")
+    _require(data, end)
+    return data[at + 2 : end], end
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    raw, end = _sized(data, at)
+    try:
+        return raw.decode(), end
+    except UnicodeDecodeError:
+        raise ValueError("A property is not UTF-8") from None
+
+
+def _pair(data: bytes, at: int) -> tuple[tuple[str, str], int]:
+    name, at = _text(data, at)
+    value, at = _text(data, at)
+    return (name, value), at
+
+
+def _fixed(size: int) -> Callable[[bytes, int], tuple[int, int]]:
+    def read(data: bytes, at: int) -> tuple[int, int]:
+        _require(data, at + size)
+        return int.from_bytes(data[at : at + size], "big"), at + size
+
+    return read
+
+
+def _require(data: bytes, end: int) -> None:
+    if end > len(data):
+        raise ValueError("Its properties end too early")
+
+
+_READERS: dict[int, Callable[[bytes, int], tuple[Any, int]]] = {
+    _PAYLOAD_FORMAT: _fixed(1),
+    _EXPIRY: _fixed(4),
+    _CONTENT_TYPE: _text,
+    _RESPONSE_TOPIC: _text,
+    _CORRELATION_DATA: _sized,
+    _SUBSCRIPTION: _number,
+    _TOPIC_ALIAS: _fixed(2),
+    _USER: _pair,
+}
+"""How the value of a property is read at a place, which gives the place behind it too."""

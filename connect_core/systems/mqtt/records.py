@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -37,10 +38,12 @@ _SEPARATORS = frozenset("\x01\x02")
 
 
 def record_batch(arrivals: Sequence[Arrival], now: datetime | None = None) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
-    """Rows in the order of arrival, and what cannot be one: a packet whose topic is not text as MQTT has it."""
+    """Rows in the order of arrival, and what cannot be one: a packet whose topic is not text as MQTT has it, or whose
+    properties cannot be read."""
     texts = {topic: _text(topic) for topic in {one.packet.topic for one in arrivals}}
-    rejects = tuple(_reject(one) for one in arrivals if texts[one.packet.topic] is None)
-    kept = [one for one in arrivals if texts[one.packet.topic] is not None] if rejects else arrivals
+    rejects = tuple(_reject(one) for one in arrivals if one.packet.fault or texts[one.packet.topic] is None)
+    rejected = {one.offset for one in rejects}
+    kept = [one for one in arrivals if one.number not in rejected] if rejects else arrivals
     topics = [texts[one.packet.topic] for one in kept]
     columns = {
         "topic": topics,
@@ -93,8 +96,8 @@ def _described(properties: Properties) -> Iterator[tuple[str, str]]:
         yield "MQTT_PAYLOAD_FORMAT", str(properties.payload_format)
     if properties.expiry_s is not None:
         yield "MQTT_EXPIRY_S", str(properties.expiry_s)
-    names = [name for name, _ in properties.user]
-    legal = [(name, value) for name, value in properties.user if names.count(name) == 1 and _is_header(name, value)]
+    times = Counter(name for name, _ in properties.user)
+    legal = [(name, value) for name, value in properties.user if times[name] == 1 and _is_header(name, value)]
     yield from ((f"MQTT_USER_{name}", value) for name, value in legal)
     if len(legal) < len(properties.user):
         yield "MQTT_USER_PROPERTIES", json.dumps(properties.user)
@@ -117,5 +120,7 @@ def _text(topic: bytes) -> str | None:
 
 
 def _reject(arrival: Arrival) -> Reject:
-    message = "The topic is not UTF-8"
-    return Reject(arrival.number, 0, "read", "MalformedTopic", message, arrival.packet.payload[:65_536])
+    kind, message = ("MalformedTopic", "The topic is not UTF-8")
+    if arrival.packet.fault:
+        kind, message = "MalformedProperties", arrival.packet.fault
+    return Reject(arrival.number, 0, "read", kind, message, arrival.packet.payload[:65_536])

@@ -3,8 +3,8 @@ with a PINGREQ behind them.
 
 It is driven from one thread, without paho's own: `receive` reads what is there. `_Client` uses private names of paho
 (`_packet_queue`, `_handle_pingresp`, `_handle_publish`, `_in_packet`), so its version is pinned and tests watch them:
-paho acknowledges with one write a packet, shows no answer to a ping, and takes most of its time to find that a message
-has no properties.
+paho acknowledges with one write a packet, shows no answer to a ping, and refuses texts that MQTT allows (U+FEFF), and
+its connection with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from paho.mqtt.client import Client, MQTTMessage
+from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
@@ -25,28 +25,28 @@ from connect_core.errors import ConfigError, Refused, WaybillError
 from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
 from connect_core.systems.mqtt.grants import LESS, Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
-from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties, plain_publish
+from connect_core.systems.mqtt.packets import Packet, read_publish
 
 _PUBACK, _PINGREQ = 0x40, b"\xc0\x00"
-_MOST_PACKETS = 1000
+_MOST_PACKETS, _MOST_BYTES = 1000, 16 << 20
+"""Of those that wait for `receive`; a last one may go beyond."""
 _READ_BYTES = 1 << 16
 _ONLY_WHEN_NEW = 1
 """Retain handling: retained messages come when the subscription is new (MQTT 5, section 3.8.3.1)."""
 
 
 class _Client(BufferedClient):
-    """`answers` counts the PINGRESPs. What has come without properties goes into `plain`, which is the session's."""
+    """`answers` counts the PINGRESPs. Each message goes to `arrived`."""
 
     answers = 0
-    plain: list[Packet]
+    arrived: Callable[[Packet], None]
 
     def _handle_publish(self) -> MQTTErrorCode:
-        arrived = self._in_packet
-        body = bytes(arrived["packet"])
-        packet = plain_publish(arrived["command"], body, five=self.protocol == MQTTProtocolVersion.MQTTv5)
+        command, body = self._in_packet["command"], bytes(self._in_packet["packet"])
+        packet = read_publish(command, body, five=self.protocol == MQTTProtocolVersion.MQTTv5)
         if packet is None:
-            return super()._handle_publish()
-        self.plain.append(packet)
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+        self.arrived(packet)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def _handle_pingresp(self) -> MQTTErrorCode:
@@ -67,6 +67,8 @@ class Session:
     def __init__(self, options: MqttSourceOptions, client_id: str, *, receive_maximum: int | None = None) -> None:
         self._options, self._client_id = options, client_id
         self._packets: list[Packet] = []
+        self._bytes = 0
+        """Of their payloads."""
         self._asked: dict[int, Callable[[Any], None]] = {}
         self._acks: dict[int, Any] = {}
         self._five = options.protocol == "5"
@@ -89,8 +91,7 @@ class Session:
             transport="websockets" if self._options.websockets else "tcp",
             manual_ack=True,
         )
-        client.plain = self._packets
-        client.on_message = self._on_message
+        client.arrived = self._arrived
         client.on_subscribe = client.on_unsubscribe = self._on_answer
         return client
 
@@ -127,7 +128,7 @@ class Session:
 
     def _ask(self, ask: Callable[[], Any], what: str, judge: Callable[[Any], None]) -> None:
         def enough() -> bool:
-            return self.answered() or len(self._packets) >= _MOST_PACKETS
+            return self.answered() or not self._has_room()
 
         self._asked[self._connection.ask(ask, what)] = judge
         self._connection.until(enough, f"The broker does not answer {what}")
@@ -166,17 +167,16 @@ class Session:
         return bool(self._packets) or self._connection.readable(0.0)
 
     def receive(self) -> list[Packet]:
-        """What has come by now, at most about a thousand packets; does not wait. What was received before the
+        """What has come by now, at most about a thousand packets or 16 MiB; does not wait. What was received before the
         connection ended is given too."""
         self.read()
-        packets = [*self._packets]
-        self._packets.clear()
+        packets, self._packets, self._bytes = self._packets, [], 0
         return packets
 
     def read(self) -> None:
         """Takes in what has come by now; the messages among it wait for `receive`."""
         client = self._connection.client
-        while self.open and len(self._packets) < _MOST_PACKETS and self._connection.readable(0.0):
+        while self.open and self._has_room() and self._connection.readable(0.0):
             client.loop_read()
         if client.want_write():
             client.loop_write()
@@ -210,18 +210,12 @@ class Session:
     def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
         self._acks[packet_id] = reasons
 
-    def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:
-        self._packets.append(
-            Packet(
-                bytes(message._topic),
-                bytes(message.payload),
-                message.qos,
-                message.mid if message.qos else 0,
-                bool(message.dup),
-                bool(message.retain),
-                _properties(message.properties),
-            )
-        )
+    def _has_room(self) -> bool:
+        return len(self._packets) < _MOST_PACKETS and self._bytes < _MOST_BYTES
+
+    def _arrived(self, packet: Packet) -> None:
+        self._packets.append(packet)
+        self._bytes += len(packet.payload)
 
 
 def _of_a_stranger(where: str) -> Refused:
@@ -229,20 +223,6 @@ def _of_a_stranger(where: str) -> Refused:
         "Another client has connected with this session's client id",
         where=where,
         next_step="Find out who it is: two clients that take turns each get a part of the messages. Nothing is lost",
-    )
-
-
-def _properties(given: Any) -> Properties:
-    """Of MQTT 5; `isEmpty` is what most messages have."""
-    if given is None or given.isEmpty():
-        return NO_PROPERTIES
-    return Properties(
-        getattr(given, "ContentType", None),
-        getattr(given, "ResponseTopic", None),
-        getattr(given, "CorrelationData", None),
-        getattr(given, "PayloadFormatIndicator", None),
-        getattr(given, "MessageExpiryInterval", None),
-        tuple((str(name), str(value)) for name, value in getattr(given, "UserProperty", ())),
     )
 
 

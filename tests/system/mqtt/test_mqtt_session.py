@@ -134,23 +134,38 @@ def test_who_leaves_a_group_with_messages_keeps_the_others_waiting_until_somebod
         member.give_up()
 
 
-def test_what_mqtt_5_says_beside_a_message(mosquitto: Mosquitto) -> None:
+def test_what_mqtt_5_says_beside_a_message(mqtt_broker: MqttBroker) -> None:
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties as PahoProperties
 
-    given = options(mosquitto)
+    given = options(mqtt_broker)
     session = Session(given, given.client_id(0))
     session.subscribe(["beside"], 1)
     said = PahoProperties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-    said.ContentType, said.ResponseTopic, said.CorrelationData = "text/plain", "answers", b"\x00\x01"
+    said.ContentType, said.ResponseTopic, said.CorrelationData = "\ufefftext/plain", "answers", b"\x00\x01"
     said.PayloadFormatIndicator = 1
-    said.UserProperty = [("color", "red"), ("color", "blue")]
-    with devices(mosquitto) as all_of_them:
+    said.UserProperty = [("color", "red"), ("color", "blue"), ("\ufeff", "a mark that paho does not read")]
+    with devices(mqtt_broker) as all_of_them:
         all_of_them.publish("beside", [b"x"], properties=said)
         all_of_them.wait()
     [packet] = received(session, 1)
-    colors = (("color", "red"), ("color", "blue"))
-    assert packet.properties == Properties("text/plain", "answers", b"\x00\x01", 1, None, colors)
+    users = (("color", "red"), ("color", "blue"), ("\ufeff", "a mark that paho does not read"))
+    assert packet.properties == Properties("\ufefftext/plain", "answers", b"\x00\x01", 1, None, users)
+    session.give_up()
+
+
+def test_large_messages_are_received_a_few_at_a_time(mosquitto: Mosquitto) -> None:
+    given = options(mosquitto)
+    session = Session(given, given.client_id(0))
+    session.subscribe(["large"], 1)
+    with devices(mosquitto) as all_of_them:
+        all_of_them.publish("large", [b"x" * 1_000_000] * 40)
+        all_of_them.wait()
+    sizes = list[int]()
+    while sum(sizes) < 40 and (came := received(session, 1)):
+        session.acknowledge([one.packet_id for one in came])
+        sizes.append(len(came))
+    assert (sum(sizes), max(sizes) <= 17) == (40, True)
     session.give_up()
 
 
