@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.unit.cli.crowd import BACKFILL, DOCUMENT, NAME, crowded
 from tests.unit.cli.test_terminals import plant
 
 __all__ = ["BACKFILL", "DOCUMENT", "crowded", "plant"]
-_ASK = (sys.executable, "-c", "from connect_core.cli.app import app; app(prog_name='waybill')")
 
 
 def offered(folder: Path, *words: str) -> list[str]:
     typed = ["waybill", *words]
     asked = {"COMP_WORDS": " ".join(typed), "COMP_CWORD": str(len(typed) - 1), "_WAYBILL_COMPLETE": "complete_bash"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
-    done = subprocess.run(_ASK, cwd=folder, env={**kept, **asked}, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    return done.stdout.split()
+    said, errors = warm.session().start(["waybill"], folder, {**kept, **asked}).communicate(timeout=120)
+    assert errors == ""
+    return said.split()
 
 
 @pytest.mark.parametrize("words", [("run", "pl"), ("connectors", "show", "plant-"), ("offsets", "set", "plant")])
