@@ -66,3 +66,17 @@ def _overlap(first: Sequence[str], second: Sequence[str]) -> bool:
         return True
     longer = max(first, second, key=len)
     return len(longer) == last + 1 and longer[-1] == ANY_LEVELS  # `a/#` matches `a` as well
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Whether all topics that match the one filter match the other, `wide`, as well. Never both ways for different
+    filters, since each says in one way what it means."""
+    if narrow.startswith("$") and wide.startswith((ANY_LEVEL, ANY_LEVELS)):
+        return False
+    levels, others = wide.split("/"), narrow.split("/")
+    for level, one in enumerate(levels):
+        if one == ANY_LEVELS:
+            return True
+        if level == len(others) or others[level] == ANY_LEVELS or one not in (ANY_LEVEL, others[level]):
+            return False
+    return len(levels) == len(others)

@@ -1,6 +1,8 @@
 """Topic filters of subscriptions: which are legal, and how they are shared out among sessions. Pure.
 
 Two sessions whose filters overlap would both get a message that matches both, so filters that overlap stay together.
+Within a session a broker may send a copy for each subscription (MQTT 5, section 3.3.4; Mosquitto does), so one of which
+another has all topics is not subscribed to.
 Those of a shared subscription (`$share/NAME/FILTER`) are in every session: the broker gives each message to one of
 them. Rules: MQTT 5, section 4.8.2, and `systems.topic_filters`.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from connect_core.systems.topic_filters import ANY_LEVEL, ANY_LEVELS, SHARED, check_levels, check_text, overlap
+from connect_core.systems.topic_filters import ANY_LEVEL, ANY_LEVELS, SHARED, check_levels, check_text, covers, overlap
 
 
 def is_shared(topic_filter: str) -> bool:
@@ -61,8 +63,14 @@ def shared_out(filters: Sequence[str], sessions: int) -> list[tuple[str, ...]]:
     """What each session subscribes to: at most `sessions` of them, about equally many plain filters each, none without
     any. With shared subscriptions it is just as many, and each has all of these."""
     everywhere = tuple(one for one in dict.fromkeys(filters) if is_shared(one))
-    groups = together([one for one in filters if not is_shared(one)])
+    groups = together(_wanted([one for one in filters if not is_shared(one)]))
     shares: list[list[str]] = [[] for _ in range(sessions if everywhere else min(sessions, len(groups)))]
     for group in groups:
         min(shares, key=len).extend(group)
     return [(*share, *everywhere) for share in shares]
+
+
+def _wanted(filters: Sequence[str]) -> list[str]:
+    """Without those of which another one has all topics."""
+    different = list(dict.fromkeys(filters))
+    return [one for one in different if not any(covers(other, one) for other in different if other != one)]

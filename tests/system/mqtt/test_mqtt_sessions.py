@@ -143,6 +143,16 @@ def prefixed(broker: Mosquitto, settings: dict[str, str]) -> None:
     time.sleep(1)
 
 
+def test_filters_of_which_one_has_all_topics_bring_a_message_once(bare_site: Site, mosquitto: Mosquitto) -> None:
+    """Mosquitto sends one copy for each subscription (MQTT 5, 3.3.4)."""
+    source = {"host": mosquitto.host, "port": mosquitto.port, "filters": ["d/right", "d/#", "d/+"]}
+    bare_site.apply("in", {"source": {"mqtt": source}, "sink": {"file": {"path": "out.txt"}}})
+    run(bare_site)
+    publish(mosquitto, right=[b"one", b"two"], left=[b"three"])
+    run(bare_site)
+    assert lines(bare_site) == [b"one", b"two", b"three"]
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_broker_that_grants_a_lower_qos_is_refused_before_anything_is_moved(
     bare_site: Site, tmp_path: Path, protocol: str

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_core.systems.mqtt.filters import check, shared_out, together, twice
-from connect_core.systems.topic_filters import matches, overlap
+from connect_core.systems.topic_filters import covers, matches, overlap
 
 LEVELS = st.sampled_from(["a", "b", "", "$SYS", "+"])
 TOPICS = st.lists(st.sampled_from(["a", "b", "", "$SYS"]), min_size=1, max_size=4).map("/".join).filter(bool)
@@ -81,7 +81,11 @@ def test_filters_that_overlap_match_one_topic(first: str, second: str) -> None:
 @given(st.lists(filters(), min_size=1, max_size=8), st.integers(1, 5))
 def test_no_topic_is_in_two_sessions(given_filters: list[str], sessions: int) -> None:
     shares = shared_out(given_filters, sessions)
-    assert sorted(one for share in shares for one in share) == sorted(set(given_filters))
+    subscribed = [one for share in shares for one in share]
+    assert {*subscribed} <= {*given_filters}
+    for topic in filter(None, ALL_TOPICS):
+        assert any(matches(one, topic) for one in subscribed) == any(matches(one, topic) for one in given_filters)
+    assert not any(covers(one, two) for one, two in itertools.permutations(subscribed, 2))
     assert 1 <= len(shares) <= sessions
     assert all(shares)
     for share, other in itertools.combinations(shares, 2):
@@ -95,11 +99,39 @@ def test_what_is_no_topic_overlaps_all_but_topics_of_the_broker() -> None:
     assert not overlap("$SYS/a", "")
 
 
+@given(filters(), filters())
+def test_a_filter_covers_another_one_when_it_has_all_of_its_topics(wide: str, narrow: str) -> None:
+    if covers(wide, narrow):
+        assert all(matches(wide, topic) for topic in ALL_TOPICS if topic and matches(narrow, topic))
+        assert wide == narrow or not covers(narrow, wide)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "is_so"),
+    [
+        ("a/#", "a", True),
+        ("a/#", "a/+/b", True),
+        ("a/#", "a/#", True),
+        ("+/b", "a/b", True),
+        ("#", "+/+", True),
+        ("a/+", "a/#", False),
+        ("a", "a/#", False),
+        ("a/+", "a", False),
+        ("+/b", "+/+", False),
+        ("#", "$SYS/#", False),
+        ("$SYS/#", "$SYS/a", True),
+    ],
+)
+def test_what_covers_what(wide: str, narrow: str, is_so: bool) -> None:
+    assert covers(wide, narrow) is is_so
+
+
 def test_groups_keep_their_order() -> None:
     assert together(["a/#", "b/1", "c", "a/1", "b/+"]) == [("a/#", "a/1"), ("b/1", "b/+"), ("c",)]
     assert together(["a/1", "b/1", "#"]) == [("a/1", "b/1", "#")]
     assert shared_out(["a", "b", "c", "d"], 2) == [("a", "c"), ("b", "d")]
-    assert shared_out(["a/+", "b", "a/1"], 9) == [("a/+", "a/1"), ("b",)]
+    assert shared_out(["a/+", "b", "+/1"], 9) == [("a/+", "+/1"), ("b",)]
+    assert shared_out(["a/+", "b", "a/1"], 9) == [("a/+",), ("b",)]
 
 
 def test_every_session_is_a_member_of_a_shared_subscription() -> None:
