@@ -95,6 +95,25 @@ def test_a_slow_broker(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, s
         inlet.comes_to_rest(row)
 
 
+def test_a_backlog_over_a_slow_line(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow) -> None:
+    """What waits comes before the answer to SUBSCRIBE, which takes longer than a broker may take to answer."""
+    row.describe("200 messages wait, and each packet of the broker takes 0.1 s")
+    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
+    with closing(MqttProxy(mosquitto.host, mosquitto.port)) as proxy:
+        inlet = begun(site_on("SQLite"), mosquitto, port=proxy.port, packet_ids="count_up", receive_maximum=4096)
+        inlet.publish(200)
+        proxy.seconds_back = 0.1
+        row.strikes()
+        for _ in range(2):
+            before = len(inlet.arrived())
+            working = inlet.site.start("run", NAME, "--engine", "inline")
+            assert ended(working, limit_s=150) in (0, *TRY_AGAIN)
+            assert len(inlet.arrived()) > before or before == inlet.published, "each run makes progress"
+        row.moves_again()
+        proxy.seconds_back = 0.0
+        inlet.comes_to_rest(row)
+
+
 def test_a_broker_that_stands_still(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow) -> None:
     """For longer than a lease lasts; nobody can tell it from one that is gone, until it goes on with what it had."""
     row.describe("SIGSTOP of the MQTT broker in mid-run, for 12 s")

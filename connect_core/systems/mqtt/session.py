@@ -128,7 +128,8 @@ class Session:
 
     def _ask(self, ask: Callable[[], Any], what: str, judge: Callable[[Any], None]) -> None:
         def enough() -> bool:
-            return self.answered() or not self._has_room()
+            backlog = self.kept and bool(self._packets)  # which the answer may be far behind
+            return self.answered() or backlog or not self._has_room()
 
         self._asked[self._connection.ask(ask, what)] = judge
         self._connection.until(enough, f"The broker does not answer {what}")

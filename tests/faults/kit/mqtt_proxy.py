@@ -1,5 +1,5 @@
 """A line in front of an MQTT broker that a test can break at any packet: cut before, behind or in the middle of it, or
-the process that sends it killed. `seconds_a_packet` makes the broker slow to hear.
+the process that sends it killed. `seconds_a_packet` makes the broker slow to hear, `seconds_back` slow to be heard.
 
 Everything else is forwarded as it came, packet by packet. What happens to a packet is said before it comes: a `Strike`
 waits for it. Threads block on sockets; `close` ends them all.
@@ -49,7 +49,7 @@ class MqttProxy:
     """`host` and `port` are what a connector is given."""
 
     def __init__(self, host: str, port: int) -> None:
-        self.seconds_a_packet = 0.0
+        self.seconds_a_packet = self.seconds_back = 0.0
         self._strike: Strike | None = None
         self._lock = threading.Lock()
         self._front = Front((host, port), self._ways)
@@ -69,8 +69,8 @@ class MqttProxy:
     def _pump(self, line: Line, origin: socket.socket, target: socket.socket, slow: bool) -> None:
         with contextlib.suppress(OSError):
             for packet in _packets(origin):
-                if slow and self.seconds_a_packet:
-                    time.sleep(self.seconds_a_packet)
+                if pause_s := self.seconds_a_packet if slow else self.seconds_back:
+                    time.sleep(pause_s)
                 strike = self._strike_at(packet)
                 if strike is None:
                     target.sendall(packet)
