@@ -83,13 +83,16 @@ class _Story:
         with self.screen.step(
             f"{_BULK_LINES:,} lines at once; Airflow's task process is killed in the middle of a range"
         ):
-            self._kill_a_task(self.names.inward, self._bulk)
+            lines_killed = self._kill_a_task(self.names.inward, self._bulk)
         devices, listener = self._devices()
         with self.screen.step(
             f"{COUNT} devices publish {_DEVICE_MESSAGES_PER_S} messages a second; the task that receives them is killed"
+            " too; Airflow tries both again"
         ):
             devices.start(_DEVICE_MESSAGES_PER_S)
-            self._kill_a_task(self.names.devices_in, self._some_device_messages)
+            devices_killed = self._kill_a_task(self.names.devices_in, self._some_device_messages)
+            self._tell_of_the_retry(self.names.inward, lines_killed)
+            self._tell_of_the_retry(self.names.devices_in, devices_killed)
         with self.screen.step("A backfill of what has come so far into a second file, beside the live run"):
             moved = self._backfill()
         with self.screen.step("No more lines come; what is left arrives"):
@@ -121,16 +124,14 @@ class _Story:
         listener = self.open_ones.enter_context(Listener(running.mqtt_port, self.names.heard))
         return self.open_ones.enter_context(Devices(running.mqtt_port, self.names.said)), listener
 
-    def _kill_a_task(self, connector: str, some_come: Callable[[], Callable[[], bool]]) -> None:
-        """`some_come` makes work, and gives what tells that it is being done. A run that was through before it could be
-        hit is no failure: more comes, and the next one is hit."""
+    def _kill_a_task(self, connector: str, some_come: Callable[[], Callable[[], bool]]) -> datetime:
+        """Returns when. `some_come` makes work, and gives what tells that it is being done. A run that was through
+        before it could be hit is no failure: more comes, and the next one is hit."""
         for _ in range(_KILL_TRIES):
             pid = self._driver_in_mid_range(connector, some_come())
             if pid and kill(pid):
-                killed = time.monotonic()
                 self.screen.say(f"Killed process {pid}, Airflow's task, with SIGKILL.")
-                self._tell_of_the_retry(connector, killed)
-                return
+                return datetime.now(UTC)
         raise Retriable(
             f"No task could be killed in mid-range in {_KILL_TRIES} tries", next_step="Start the demo again"
         )
@@ -147,7 +148,7 @@ class _Story:
         before = self.of_devices.messages()
         return lambda: self.of_devices.messages() > before + COUNT
 
-    def _tell_of_the_retry(self, connector: str, killed: float) -> None:
+    def _tell_of_the_retry(self, connector: str, killed: datetime) -> None:
         uid = self.ledger.connector(connector).uid
 
         def retried() -> Run | None:
@@ -159,12 +160,12 @@ class _Story:
             return behind[0] if behind else None
 
         done = wait_for(retried)
-        if done is None:
+        if done is None or done.ended_at is None:
             raise Retriable("Airflow has not tried again in time", next_step="Look at its page; start the demo again")
         already = (done.summary or {}).get("deduplicated", 0)
         self.waybill.show("runs", connector, "--last", "4")
         self.screen.say(
-            f"Airflow's retry was done {time.monotonic() - killed:.1f} s after the kill: it found {already:,} records"
+            f"Airflow's retry was done {(done.ended_at - killed).total_seconds():.1f} s after the kill: it found {already:,} records"
             " already in the target and sent the others."
         )
 
