@@ -42,7 +42,7 @@ class Member:
             Session(options, witness_id).give_up()  # before the session, which would pass for the old one
             self.session.give_up()
             raise Retriable(
-                "The broker has lost the session since it was checked",
+                "The broker has lost the session",
                 where=self._where,
                 next_step="The next run reports what was lost",
             )

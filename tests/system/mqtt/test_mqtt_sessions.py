@@ -153,6 +153,24 @@ def test_filters_of_which_one_has_all_topics_bring_a_message_once(bare_site: Sit
     assert lines(bare_site) == [b"one", b"two", b"three"]
 
 
+def test_what_a_broker_queues_of_qos_0_is_not_thrown_away(bare_site: Site, tmp_path: Path) -> None:
+    """Whoever else connects to the session would take it out of the queue."""
+    broker = Mosquitto(tmp_path / "broker", settings={"queue_qos0_messages": "true"})
+    broker.start()
+    try:
+        applied(bare_site, broker, "d/#")
+        run(bare_site)
+        said = [b"%d" % n for n in range(50)]
+        with devices(broker) as all_of_them:
+            all_of_them.publish("d/zero", said, 0)
+            all_of_them.wait()
+        time.sleep(0.5)
+        run(bare_site)
+        assert lines(bare_site) == said
+    finally:
+        broker.kill()
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_broker_that_grants_a_lower_qos_is_refused_before_anything_is_moved(
     bare_site: Site, tmp_path: Path, protocol: str

@@ -139,16 +139,16 @@ def test_a_session_that_the_broker_lost_is_a_gap(bare_site: Site, tmp_path: Path
         broker.kill()
 
 
-def session_of(site: Site, broker: MqttBroker, number: int, name: str = "in") -> Session:
-    """The connector's own, taken over."""
+def session_of(site: Site, broker: MqttBroker, number: int, name: str = "in", *, witness: bool = False) -> Session:
+    """The connector's own, or the one beside it, taken over."""
     uid = site.json("connectors", "show", name)["uid"]
     place = {"host": broker.host, "port": broker.port, "filters": ["#"], "uid": uid}
     options = MqttSourceOptions.model_validate(place)
-    return Session(options, options.client_id(number))
+    return Session(options, options.witness_id(number) if witness else options.client_id(number))
 
 
 def test_a_run_that_dies_when_it_has_made_a_lost_session_anew_hides_nothing(bare_site: Site, tmp_path: Path) -> None:
-    """The broker has answered its CONNECT, and it never hears of it: what it leaves behind looks like the session."""
+    """The broker has answered its CONNECT, and it never hears of it: what it leaves behind looks like what was lost."""
     broker = Mosquitto(tmp_path / "broker", settings={"persistence": "false"})
     broker.start()
     try:
@@ -162,9 +162,10 @@ def test_a_run_that_dies_when_it_has_made_a_lost_session_anew_hides_nothing(bare
             dying.kill()
             ended(dying)
             line.holding.clear()
-            left = session_of(bare_site, broker, 0)
+            left = session_of(bare_site, broker, 0, witness=True)
             assert left.kept
             left.close()
+            assert "has lost the session" in run(bare_site, code=1)
             for _ in range(2):
                 assert "has lost the session" in run(bare_site, code=5)
             run(bare_site, "--accept-gaps")
