@@ -164,8 +164,9 @@ class _Story:
             raise Retriable("Airflow has not tried again in time", next_step="Look at its page; start the demo again")
         already = (done.summary or {}).get("deduplicated", 0)
         self.waybill.show("runs", connector, "--last", "4")
+        took_s = (done.ended_at - killed).total_seconds()
         self.screen.say(
-            f"Airflow's retry was done {(done.ended_at - killed).total_seconds():.1f} s after the kill: it found {already:,} records"
+            f"Airflow's retry was done {took_s:.1f} s after the kill: it found {already:,} records"
             " already in the target and sent the others."
         )
 

@@ -40,6 +40,7 @@ _LEFT = "left"
 """In the evidence of a position: the filters do not need the session, it is empty and given up, and that was told."""
 _PARTITION = "session-"
 _LOOK_S = 0.1
+_LOOKS_WITHIN_EXPIRY = 4
 _AT_ONCE = 16
 """So many sessions connect side by side."""
 _ASK_EVERY_S = 10.0
@@ -53,7 +54,8 @@ class MqttSource:
         self._options = options
         self._resources = resources or ExitStack()
         self._members: dict[Partition, Member] = {}
-        self._looked_at: set[Partition] = set()
+        self._looked_at: dict[Partition, float] = {}
+        """When each session was seen to be kept."""
         self._refused: dict[Partition, Failure] = {}
         """Sessions that could not be looked at in this run, while others could."""
         self._told: BrokerFacts | None = None
@@ -85,18 +87,21 @@ class MqttSource:
         return seen if first is None else seen | {first: self._with_dropped(seen[first])}
 
     def _lost(self, places: Mapping[Partition, Position]) -> set[Partition]:
-        """A session is looked at once a run: one that is lost later is told by the worker, and by the next run. Side by
-        side, since a lease does not wait for hundreds of connections in a row. One that cannot be looked at stops no
-        other (delivery rule 26), and is not tried again in this run. Raises why, where that is so of all of them."""
-        done = self._looked_at | self._refused.keys()
+        """A session is looked at when a run begins, and so often that what is looked at does not expire: one that is
+        lost in between is told by the worker, and by the next run. Side by side, since a lease does not wait for
+        hundreds of connections in a row. One that cannot be looked at stops no other (delivery rule 26), and is not
+        tried again in this run. Raises why, where that is so of all of them."""
+        since = time.monotonic() - self._options.session_expiry_s / _LOOKS_WITHIN_EXPIRY
+        done = {one for one, at in self._looked_at.items() if at > since} | self._refused.keys()
         unseen = {one: SessionStanding.of(at.evidence) for one, at in places.items() if one not in done}
         wanted = {partition: standing for partition, standing in unseen.items() if self._pushes(partition, standing)}
         with ThreadPoolExecutor(_AT_ONCE) as together:
             looks = {one: together.submit(is_lost, self._options, _number(one), wanted[one]) for one in wanted}
         errors = {partition: error for partition, look in looks.items() if (error := look.exception())}
-        self._refused |= _of_some(errors, others=bool(self._looked_at) or len(errors) < len(looks))
+        others = bool(self._looked_at.keys() - errors.keys()) or len(errors) < len(looks)
+        self._refused |= _of_some(errors, others=others)
         lost = {partition for partition, look in looks.items() if partition not in errors and look.result()}
-        self._looked_at |= wanted.keys() - lost - errors.keys()
+        self._looked_at |= dict.fromkeys(wanted.keys() - lost - errors.keys(), time.monotonic())
         return lost
 
     def _pushes(self, partition: Partition, standing: SessionStanding) -> bool:

@@ -171,6 +171,17 @@ def test_what_a_broker_queues_of_qos_0_is_not_thrown_away(bare_site: Site, tmp_p
         broker.kill()
 
 
+@pytest.mark.fault(costly=True)
+def test_a_window_longer_than_a_session_is_kept_loses_none(bare_site: Site, mosquitto: Mosquitto) -> None:
+    source = {"host": mosquitto.host, "port": mosquitto.port, "filters": ["d/#"], "session_expiry_s": 60}
+    bare_site.settings |= {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LINGER_S": "300ms"}
+    bare_site.apply("in", {"source": {"mqtt": source}, "sink": {"file": {"path": "out.txt"}}})
+    run(bare_site, "--window", "100s")
+    publish(mosquitto, right=[b"one"])
+    run(bare_site)
+    assert lines(bare_site) == [b"one"]
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_broker_that_grants_a_lower_qos_is_refused_before_anything_is_moved(
     bare_site: Site, tmp_path: Path, protocol: str
