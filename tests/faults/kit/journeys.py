@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from connect_core.ledger import Ledger
 from connect_core.rocketmq import Client, ClientOptions
 from connect_core.sdk.values import LIVE
+from connect_core.stack.processes import wait_until
 from tests.faults.kit.checker import Account, Span, account
 from tests.faults.kit.processes import ended, kill, stopped_at, wait_for
 from tests.faults.kit.proxy import Trap
@@ -256,12 +257,15 @@ def begun_and_stopped(journey: Journey, step: str, passes: int = 0) -> tuple[sub
     raise AssertionError(f"nobody came to {step} in {ATTEMPTS} runs")
 
 
+_LOOK_AGAIN_S = 2.0
+
+
 def begun_and_trapped(journey: Journey, trap: Trap) -> subprocess.Popen[str]:
     """Starts a run, again when one fails before, until a request of it is caught; returns the run."""
     for _ in range(ATTEMPTS):
         driver = journey.site.start("run", journey.name)
         wait_for(lambda driver=driver: trap.caught or driver.poll() is not None, "a request to catch")
-        if trap.caught:
+        if trap.caught or wait_until(lambda: trap.caught, _LOOK_AGAIN_S):  # it may have ended its sender a moment ago
             return driver
         assert ended(driver) in TRY_AGAIN, "the run ended and no such request had come"
     raise AssertionError(f"no such request came in {ATTEMPTS} runs")

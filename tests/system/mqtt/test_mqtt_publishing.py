@@ -166,15 +166,16 @@ def test_a_backfill_that_is_under_way_keeps_its_connector_from_being_deleted(
 ) -> None:
     """It would have its progress kept behind that. Called off, it ends, and the connector goes."""
     bare_site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_SEND_TIMEOUT_S": "2s"}
-    append(bare_site, [b"%03d" % n for n in range(400)])
+    lines = 2_000  # more than a busy machine has time for before the backfill is called off
+    append(bare_site, [b"%04d" % n for n in range(lines)])
     with closing(MqttProxy(mosquitto.host, mosquitto.port)) as proxy, listening(mosquitto, "d/again") as listener:
         sink = {"host": proxy.host, "port": proxy.port, "topic": "d/again", "progress_topic": "again"}
         applied(bare_site, {"mqtt": sink})
         run(bare_site)
         proxy.seconds_a_packet = 0.06
-        words = ("--range", "in.txt:0-1600", "--id", "slow", "--engine", "inline")
+        words = ("--range", f"in.txt:0-{5 * lines}", "--id", "slow", "--engine", "inline")
         again = bare_site.start("backfill", "out", *words)
-        wait_for(lambda: len(listener.messages) > 410, "messages of the backfill")
+        wait_for(lambda: len(listener.messages) > lines + 10, "messages of the backfill")
         said = bare_site.waybill("connectors", "delete", "out", "--yes", code=4)
         assert "out is stopped, and not deleted" in said
         assert again.poll() is None
@@ -182,7 +183,7 @@ def test_a_backfill_that_is_under_way_keeps_its_connector_from_being_deleted(
         ended(again)
         proxy.seconds_a_packet = 0.0
         bare_site.waybill("connectors", "delete", "out", "--yes")
-        assert len(listener.messages) < 800
+        assert len(listener.messages) < 2 * lines
     assert kept_below(mosquitto, "again") == []
 
 
