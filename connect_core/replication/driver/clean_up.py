@@ -57,22 +57,35 @@ def cleaned_up(
 def _at_rest(
     ledger: Ledger, settings: Settings, home: Path, connector: Connector, say: Callable[[str], None]
 ) -> HeldLeases:
-    """A run that is under way ends at its next range boundary: it is waited for as long as a lease lives. A backfill
-    goes on meanwhile; one that does not end in this time has to be called off."""
+    """A run that is under way ends at its next range boundary: it is waited for as long as a lease lives, also the last
+    attempt of a backfill that was called off. One that was not goes on, attempt by attempt, and has to be."""
     assignment, now = ledger.assignment(connector.uid), times(settings)
     tasks = sorted({share.task for share in assignment.shares.values()})
     uid, version = connector.uid, assignment.version
-    streams = [LIVE, *(one.stream for one in ledger.backfills(uid) if one.state in UNFINISHED)]
-    wanted = [
-        LeaseRequest(task_lease_id(uid, stream, version, task), uid, stream, version)
-        for stream in streams
-        for task in tasks
-    ]
     until = clock.monotonic() + now.quantum_s + now.ttl_s
     while True:
         try:
+            wanted = [
+                LeaseRequest(task_lease_id(uid, stream, version, task), uid, stream, version)
+                for stream in _streams_at_rest(ledger, connector)
+                for task in tasks
+            ]
             return acquire(ledger, wanted, holder=holder(), home=home, times=now, say=say)
         except LeaseHeld:
             if clock.monotonic() > until:
                 raise
             clock.sleep(_AGAIN_S)
+
+
+def _streams_at_rest(ledger: Ledger, connector: Connector) -> list[str]:
+    """Those of which an attempt may be at work. Raises LeaseHeld while a backfill is running: between two attempts
+    nobody has its leases."""
+    backfills = ledger.backfills(connector.uid)
+    if running := next((one.stream for one in backfills if one.state == "running"), None):
+        raise LeaseHeld(
+            f"{running} is running",
+            where=f"connector {connector.name}",
+            next_step=f"Wait until it is done, or call it off: waybill backfills cancel {connector.name} {running}",
+        )
+    others = [one for one in backfills if one.state in UNFINISHED or ledger.live_leases(connector.uid, one.stream)]
+    return [LIVE, *(one.stream for one in others)]
