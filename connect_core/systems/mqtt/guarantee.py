@@ -17,6 +17,7 @@ _KEPT = (
 _RECOGNISED = (
     "The MQTT broker assigns increasing packet ids, as Mosquitto does.",
     "The MQTT broker never loses its id counter.",
+    "The MQTT broker does not forget acknowledgements.",
 )
 """Otherwise a message that is sent again, and a new one, cannot be told apart."""
 _ORDER = "each session"
