@@ -9,8 +9,9 @@ the lowest free id may have: there, such a packet is delivered and called doubtf
 
 A broker that is killed may come back without acknowledgements that it had, and send again what was confirmed; it may
 come back with an older count as well, and give an id that was confirmed to another message with the same content.
-Nobody can tell these two apart. So what is confirmed is never dropped: of a broker that counts ids up, what comes again
-under an id from before the newest one that is known is delivered and called doubtful.
+Nobody can tell these two apart. So what is confirmed is never dropped: of a broker that counts ids up, what comes under
+an id from before the newest one that is known is delivered and called doubtful, whether it is marked as sent again or
+not: a broker that has forgotten that it sent something sends it for the first time.
 """
 
 from __future__ import annotations
@@ -75,15 +76,18 @@ class Unconfirmed:
         self._new_came = False
         self._doubted: dict[int, UnconfirmedRecord] = {}
         """By id what stood there before a doubtful record was written, and stands as long as that is not settled."""
-        self._newest_id = packet_id_of(ordered[-1].trace) if ordered else None
         self.counts_up = counts_up
+        self._newest_id: int | None = None
+        for one in ordered:
+            self._comes_to(packet_id_of(one.trace))
 
     def below(self, end: int) -> list[UnconfirmedRecord]:
         """What is to be known with the place `end`, in the order of arrival: what is not confirmed, and of the others
         the newest one, which shows how far a broker has counted."""
         written = {packet_id: one for packet_id, one in self._by_id.items() if one.arrival < end}
         ordered = sorted((self._doubted | written).values(), key=lambda one: one.arrival)
-        newest = [one for one in ordered if one.confirmed][-1:]
+        confirmed = [one for one in ordered if one.confirmed]
+        newest = [one for one in confirmed if packet_id_of(one.trace) == self._newest_id] or confirmed[-1:]
         return [one for one in ordered if not one.confirmed or one in newest]
 
     def judge(self, trace: int, *, dup: bool) -> PacketVerdict:
@@ -98,7 +102,7 @@ class Unconfirmed:
         entry = self._by_id.get(packet_id)
         if entry and entry.confirmed:
             entry = None
-        if entry is None and dup and self._was_there(packet_id):
+        if (entry is None or not dup) and self._was_there(packet_id):
             return PacketVerdict.DOUBTFUL
         if entry is None or not dup or (entry.trace ^ trace) & _CHECKSUM:
             self._by_id.pop(packet_id, None)
@@ -109,15 +113,20 @@ class Unconfirmed:
         return PacketVerdict.DOUBTFUL if may_be_free or packet_id in self._came else PacketVerdict.AGAIN
 
     def _was_there(self, packet_id: int) -> bool:
-        """Whether a broker that counts up has given out the id before the newest one that is known: it came, and was
-        confirmed."""
+        """Whether a broker that counts up has given out the id already: it is not behind the newest known."""
         if not self.counts_up or self._newest_id is None:
             return False
         return (self._newest_id - packet_id) % _IDS < _IDS // 2
 
+    def _comes_to(self, packet_id: int) -> None:
+        """A broker that has lost count comes to the newest id again later."""
+        if not self._was_there(packet_id):
+            self._newest_id = packet_id
+
     def written(self, number: int, trace: int) -> None:
         """The record is handed to the target."""
-        packet_id = self._newest_id = packet_id_of(trace)
+        packet_id = packet_id_of(trace)
+        self._comes_to(packet_id)
         if entry := self._by_id.get(packet_id):
             self._doubted.setdefault(packet_id, entry)
         self._by_id[packet_id] = UnconfirmedRecord(number, trace)
@@ -126,7 +135,7 @@ class Unconfirmed:
     def came_again(self, number: int, packet_id: int) -> None:
         """The broker has no acknowledgement of it, whatever was sent. The record keeps the number that it is written
         with: that may be all that is settled of this connection."""
-        self._newest_id = packet_id
+        self._comes_to(packet_id)
         self._by_id[packet_id] = self._by_id[packet_id]._replace(sent=False, confirmed=False)
         self._came[packet_id] = number
 

@@ -65,6 +65,14 @@ class BrokerModel:
             self.last_id = max(self.last_id - count, 0)
             self.forgettable.clear()
 
+    def rewind(self, count: int) -> None:
+        """Killed, and back as it was when nothing was under way and so many messages waited that were delivered since:
+        they come again, as if for the first time."""
+        if not self.under_way and self.forgettable:
+            gone, self.forgettable = self.forgettable[-count:], []
+            self.queue.extendleft(message for _, message in reversed(gone))
+            self.last_id = (gone[0][0] - 2) % 65_535 + 1
+
     def forget(self, count: int) -> None:
         """Killed, and back without the last so many acknowledgements that it had."""
         gone, self.forgettable = self.forgettable[-count:], self.forgettable[:-count]
