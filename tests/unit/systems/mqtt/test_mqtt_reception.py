@@ -399,6 +399,10 @@ def test_an_id_that_comes_twice_over_one_connection_is_not_taken_for_the_first()
     reception.answered()
     second = reception.take([packet(5, dup=True)])
     assert [one.doubtful for one in (*first, *second)] == [False, True]
+    written = Unconfirmed([UnconfirmedRecord(0, trace_of(5, b"t", b"x"))], counts_up=True)
+    reception = Reception(1, written, WINDOW)
+    assert reception.take([packet(5, dup=True)]) == []
+    assert [one.doubtful for one in reception.take([packet(5, dup=True)])] == [True]
 
 
 def test_of_ids_that_count_up_what_comes_behind_something_new_is_not_sent_again() -> None:
