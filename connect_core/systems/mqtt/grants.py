@@ -12,7 +12,7 @@ from connect_core.errors import ConfigError
 from connect_core.systems.mqtt.filters import is_shared, plain_of
 from connect_core.systems.mqtt.options import MqttSourceOptions
 
-LESS = "Set in the document what it grants, and run the connector often enough; or change the broker"
+GRANT_ADVICE = "Set in the document what it grants, and run the connector often enough; or change the broker"
 _NO_LIMIT = 65_535
 
 
@@ -74,5 +74,5 @@ class Grants(NamedTuple):
             raise ConfigError(
                 f"The broker {' and '.join(lacking)}",
                 where=options.where,
-                next_step=LESS,
+                next_step=GRANT_ADVICE,
             )

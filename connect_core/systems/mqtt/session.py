@@ -23,7 +23,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connect_core.errors import ConfigError, Refused, WaybillError
 from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
-from connect_core.systems.mqtt.grants import LESS, Grants
+from connect_core.systems.mqtt.grants import GRANT_ADVICE, Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet, read_publish
 
@@ -145,7 +145,9 @@ class Session:
             )
         if lower := [f"{one} with QoS {reason.value}" for one, reason in answers if reason.value < qos]:
             raise ConfigError(
-                f"The broker grants {', '.join(lower)}, and qos is {qos}", where=self._connection.where, next_step=LESS
+                f"The broker grants {', '.join(lower)}, and qos is {qos}",
+                where=self._connection.where,
+                next_step=GRANT_ADVICE,
             )
 
     # ------------------------------------------------------------------------------------------------------- messages
