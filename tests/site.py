@@ -71,7 +71,7 @@ class Site:
     def waybill(self, *words: str, code: int = 0) -> str:
         with self.start(*words) as process:
             try:
-                out, err = process.communicate(timeout=120)
+                out, err = process.communicate(timeout=240)
             finally:
                 process.kill()
         assert process.returncode == code, f"waybill {' '.join(words)} ended with {process.returncode}:\n{out}{err}"

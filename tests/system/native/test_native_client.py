@@ -44,9 +44,11 @@ BODIES = {
 
 @pytest.fixture
 def native_site(bare_site: Site, rocketmq: RocketMQ, native_packages: Path) -> Site:
-    """Its runs are made by the inline engine, in processes that find the package and its library."""
+    """Its runs are made by the inline engine, in processes that find the package and its library. The library gives a
+    first send no second try, and one takes seconds on a loaded machine."""
     bare_site.name_servers = rocketmq.name_servers
-    bare_site.settings |= {"WAYBILL_ENGINE": "inline", "PYTHONPATH": str(native_packages)}
+    patient = {"WAYBILL_LEASE_TTL_S": "60s", "WAYBILL_LEASE_MARGIN_S": "20s", "WAYBILL_SEND_TIMEOUT_S": "20s"}
+    bare_site.settings |= {"WAYBILL_ENGINE": "inline", "PYTHONPATH": str(native_packages), **patient}
     return bare_site
 
 

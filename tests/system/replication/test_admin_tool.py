@@ -17,7 +17,7 @@ from tests.site import Site
 pytestmark = pytest.mark.server
 
 NAME = "watched"
-LIMIT_S = 60
+LIMIT_S = 180
 SILENT = '<configuration><root level="OFF"/></configuration>'
 
 

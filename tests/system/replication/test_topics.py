@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
 from connect_core.rocketmq import Client, ClientOptions, Queue
+from tests.faults.kit.processes import wait_for
 from tests.faults.kit.topics import fill, records_of
 from tests.site import Site
 
@@ -92,7 +94,7 @@ def test_fewer_queues_keep_the_order_of_each_queue(site: Site) -> None:
 @contextmanager
 def one_run(site: Site) -> Iterator[None]:
     """A run whose window is open, however slow the machine is, until what is done in it is done."""
-    with site.start("run", NAME, "--window", "5m") as run:
+    with site.start("run", NAME, "--window", "10m") as run:
         try:
             yield
             assert run.poll() is None, "in the same run"
@@ -109,9 +111,9 @@ def test_a_topic_appears_in_a_window(site: Site) -> None:
     site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LINGER_S": "300ms"}
     connector(site, {"topics": [f"{site.topic}-*"]}, {"topic": "seen-{topic}", "queues": 1})
     with one_run(site):
-        until(lambda: arrived_or_none(site, f"seen-{first}") == written)
+        wait_for(lambda: arrived_or_none(site, f"seen-{first}") == written, "the first topic has been moved")
         later = stored(site, second, 1)
-        until(lambda: arrived_or_none(site, f"seen-{second}") == later)
+        wait_for(lambda: arrived_or_none(site, f"seen-{second}") == later, "the second one has been moved")
 
 
 def test_connectors_applied_together_wait_for_each_others_topics(site: Site, client: Client) -> None:
@@ -179,12 +181,14 @@ def test_a_topic_deleted_in_a_window_ends_alone(site: Site, client: Client) -> N
     site.settings |= {"WAYBILL_QUANTUM_S": "1s", "WAYBILL_LINGER_S": "300ms"}
     connector(site, {"topics": [f"{site.topic}-*"]}, {"topic": "seen-{topic}", "queues": 1})
     with one_run(site):
-        until(lambda: all(arrived_or_none(site, f"seen-{topic}") == written[topic] for topic in written))
+        moved = partial(arrived_or_none, site)
+        wait_for(lambda: all(moved(f"seen-{topic}") == written[topic] for topic in written), "both have been moved")
         client.topics.delete(gone)
-        until(lambda: len(gaps(site)) == 1)
+        wait_for(lambda: len(gaps(site)) == 1, "its end is a gap")
         later = stored(site, stays, 1, begin=50)
         place = next(iter(later))
-        until(lambda: arrived(site, f"seen-{stays}")[place] == written[stays][place] + later[place])
+        expected = written[stays][place] + later[place]
+        wait_for(lambda: arrived(site, f"seen-{stays}")[place] == expected, "the other one goes on")
     assert {(begin, end, why) for _, begin, end, why in gaps(site)} == {(50, 50, "ended")}
 
 
@@ -315,10 +319,3 @@ def read(client: Client, queue: Queue, begin: int, end: int) -> list[bytes]:
 def arrived_or_none(site: Site, topic: str) -> dict[str, list[bytes]] | None:
     with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
         return arrived(site, topic) if client.topics.exists(topic) else None
-
-
-def until(holds: Any, limit_s: float = 30) -> None:
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -15,7 +15,7 @@ from airflow.models.taskinstancekey import TaskInstanceKey
 
 from connect_core.airflow.executor import KernelLock, WarmLocalExecutor, _free_of_semaphores
 
-LIMIT_S = 20
+LIMIT_S = 60
 FORKS = multiprocessing.get_context("fork")
 
 
