@@ -103,6 +103,7 @@ class Unconfirmed:
         if entry and entry.confirmed:
             entry = None
         if (entry is None or not dup) and self._was_there(packet_id):
+            self._new_came = self._new_came or not dup
             return PacketVerdict.DOUBTFUL
         if entry is None or not dup or (entry.trace ^ trace) & _CHECKSUM:
             self._by_id.pop(packet_id, None)

@@ -294,6 +294,14 @@ def test_the_verdicts(counts_up: bool) -> None:
     assert judged(UnconfirmedRecord(1, trace), trace_of(6, b"t", b"x"), dup=True) is PacketVerdict.NEW
 
 
+def test_behind_what_comes_for_the_first_time_nothing_is_sent_again() -> None:
+    """A broker that lost count has given out an old id; what it marks as sent again behind it may be new as well."""
+    first, second = trace_of(5, b"t", b"x"), trace_of(6, b"t", b"y")
+    met = Unconfirmed([UnconfirmedRecord(1, first), UnconfirmedRecord(2, second)], counts_up=True)
+    assert met.judge(first, dup=False) is PacketVerdict.DOUBTFUL
+    assert met.judge(second, dup=True) is PacketVerdict.DOUBTFUL
+
+
 def test_an_id_beyond_what_can_be_under_way_shows_that_ids_count_up() -> None:
     reception = Reception(0, Unconfirmed(), 20)
     reception.take([packet(40)])
