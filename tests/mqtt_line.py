@@ -1,5 +1,5 @@
-"""A line in front of an MQTT broker that a test can break: it keeps the broker's answers back, or cuts them off in the
-middle of a packet."""
+"""A line in front of an MQTT broker that a test can break: it keeps the broker's answers back, cuts them off in the
+middle of a packet, or says something of its own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _CHUNK_BYTES = 1 << 16
 
 class MqttLine:
     """`port` is what clients are given. While `holding`, nothing that the broker says gets through, and `held` tells
-    that it has said something. `cut_after` counts the bytes until a connection is cut; below 0: never."""
+    that it has said something. `cut_after` counts the bytes until a connection is cut; below 0: never. `slipped_in` is
+    said behind what the broker says next, once."""
 
     def __init__(self, broker: MqttBroker) -> None:
         self.holding, self.held = threading.Event(), threading.Event()
-        self.cut_after = -1
+        self.cut_after, self.slipped_in = -1, b""
         self._front = Front((broker.host, broker.port), self._ways)
         self.host, self.port = self._front.host, self._front.port
 
@@ -51,5 +52,6 @@ class MqttLine:
                     self.cut_after = -1
                     break
                 self.cut_after -= len(data) if self.cut_after >= 0 else 0
-                line.client.sendall(data)
+                slipped_in, self.slipped_in = self.slipped_in, b""
+                line.client.sendall(data + slipped_in)
         line.hang_up()

@@ -33,6 +33,8 @@ _LINGER_OFF = struct.pack("ii", 1, 0)
 class BufferedClient(Client):
     """Takes from the socket what is there, not byte by byte."""
 
+    unreadable = ""
+    """What is wrong with a message that has ended the connection."""
     _taken, _given = b"", 0
 
     def _sock_recv(self, bufsize: int) -> bytes:
@@ -199,6 +201,13 @@ class MqttConnection(Generic[Kind]):
             return None
         if self._taken_over:
             return self._of_takeover(self.where)
+        if self.client.unreadable:
+            return Unreachable(
+                f"The broker sends a message that cannot be read: {self.client.unreadable}",
+                where=self.where,
+                next_step="Find out in the broker's log who publishes it, and have the broker drop it: until then "
+                "nothing behind it comes",
+            )
         return self.unreachable(self._ended or "The connection has ended")
 
     def unreachable(self, what: str) -> Unreachable:

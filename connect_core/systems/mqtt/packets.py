@@ -38,25 +38,26 @@ class Packet(NamedTuple):
     fault: str = ""
 
 
-def read_publish(command: int, body: bytes, *, five: bool) -> Packet | None:
-    """From the first byte of a PUBLISH and what follows its length (MQTT 5 and 3.1.1, section 3.3). None when it is not
-    as it has to be so that nobody knows where its payload begins, and when it is of QoS 2, which nothing asks for."""
+def read_publish(command: int, body: bytes, *, five: bool) -> Packet:
+    """From the first byte of a PUBLISH and what follows its length (MQTT 5 and 3.1.1, section 3.3). Raises ValueError
+    when nobody knows where its payload begins, and when it is of QoS 2, which nothing asks for."""
     qos = command >> 1 & 3
     topic_end = 2 + int.from_bytes(body[:2], "big")
     head_end = topic_end + 2 * qos
-    if qos > 1 or topic_end == 2 or head_end + five > len(body):
-        return None
+    if qos > 1:
+        raise ValueError(f"It has QoS {qos}, which was not asked for")
+    if topic_end == 2:
+        raise ValueError("It has no topic")
+    if head_end + five > len(body):
+        raise ValueError("It ends too early")
     packet_id = int.from_bytes(body[topic_end:head_end], "big")
     properties, fault = NO_PROPERTIES, ""
     if five and body[head_end] == 0:
         head_end += 1
     elif five:
-        try:
-            length, begin = _number(body, head_end)
-            head_end = begin + length
-            _require(body, head_end)
-        except ValueError:
-            return None
+        length, begin = _number(body, head_end)
+        head_end = begin + length
+        _require(body, head_end)
         try:
             properties = _properties(body[begin:head_end])
         except ValueError as error:

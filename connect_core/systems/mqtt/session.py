@@ -43,8 +43,10 @@ class _Client(BufferedClient):
 
     def _handle_publish(self) -> MQTTErrorCode:
         command, body = self._in_packet["command"], bytes(self._in_packet["packet"])
-        packet = read_publish(command, body, five=self.protocol == MQTTProtocolVersion.MQTTv5)
-        if packet is None:
+        try:
+            packet = read_publish(command, body, five=self.protocol == MQTTProtocolVersion.MQTTv5)
+        except ValueError as error:
+            self.unreadable = str(error)
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         self.arrived(packet)
         return MQTTErrorCode.MQTT_ERR_SUCCESS

@@ -18,6 +18,7 @@ from connect_core.systems.mqtt.packets import Packet, Properties
 from connect_core.systems.mqtt.session import Session, wait
 from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
+from tests.mqtt_line import MqttLine
 
 pytestmark = pytest.mark.server
 
@@ -29,7 +30,7 @@ def options(broker: MqttBroker, **more: object) -> MqttSourceOptions:
     return MqttSourceOptions.model_validate({"connect_timeout_s": 5, **given})
 
 
-def received(session: Session, count: int, limit_s: float = 20) -> list[Packet]:
+def received(session: Session, count: int, limit_s: float = 60) -> list[Packet]:
     """Nothing of it is acknowledged."""
     until, packets = time.monotonic() + limit_s, list[Packet]()
     while len(packets) < count and time.monotonic() < until:
@@ -48,7 +49,7 @@ def taken(session: Session, count: int) -> list[Packet]:
 
 
 def answered(session: Session, pings: int) -> bool:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while session.answers < pings and time.monotonic() < until:
         wait([session], 0.1)
         session.receive()
@@ -95,6 +96,20 @@ def broken_off(session: Session) -> None:
     line = session._connection.client.socket()
     assert line is not None
     line.close()
+
+
+def test_who_sends_what_cannot_be_read_is_told_with_what_is_wrong(mosquitto: Mosquitto) -> None:
+    with MqttLine(mosquitto) as line:
+        given = options(mosquitto, port=line.port)
+        line.slipped_in = bytes([0x34, 6]) + b"\0\1t\0\7\0"  # a PUBLISH with QoS 2
+        session = Session(given, given.client_id(0))
+        assert received(session, 1, limit_s=5) == []
+        lost = session.lost()
+        assert isinstance(lost, Unreachable)
+        assert "a message that cannot be read: It has QoS 2, which was not asked for" in str(lost)
+        again = Session(given, given.client_id(0))
+        assert again.lost() is None
+        again.give_up()
 
 
 def test_who_is_taken_over_knows_it(hivemq: HiveMQ) -> None:

@@ -97,7 +97,6 @@ def test_texts_that_paho_refuses() -> None:
 )
 def test_a_packet_whose_properties_cannot_be_read_is_one_with_a_fault(said: bytes, fault: str) -> None:
     packet = read_publish(PUBLISH | 3, body(b"t", 7, bytes([len(said)]) + said, b"x"), five=True)
-    assert packet is not None
     assert fault in packet.fault
     assert packet == Packet(b"t", b"x", 1, 7, retain=True, fault=packet.fault)
     arrivals = [Arrival(4, packet, 0, False), Arrival(5, Packet(b"t", b"y", 1, 8), 0, False)]
@@ -106,31 +105,37 @@ def test_a_packet_whose_properties_cannot_be_read_is_one_with_a_fault(said: byte
     assert (reject.offset, reject.kind, reject.original) == (4, "MalformedProperties", b"x")
 
 
+_EARLY = "It ends too early"
+
+
 @pytest.mark.parametrize(
-    ("command", "sent", "five"),
+    ("command", "sent", "five", "why"),
     [
-        (PUBLISH | 4, body(b"t", 1, b"\0", b"x"), True),  # QoS 2
-        (PUBLISH | 6, body(b"t", 1, b"\0", b"x"), True),  # no QoS at all
-        (PUBLISH | 2, body(b"", 1, b"\0", b"x"), True),  # no topic, and no alias of one
-        (PUBLISH | 2, b"\0\x05t", False),  # ends within its topic
-        (PUBLISH | 2, b"\0\x01t\0", False),  # ends within its packet id
-        (PUBLISH | 2, b"\0\x01t\0\x01", True),  # ends before its properties
-        (PUBLISH | 2, b"\0\x01t\0\x01\x05\x01\x01", True),  # ends within them
-        (PUBLISH | 2, b"\0\x01t\0\x01\xff\xff\xff\xff\x01", True),  # their length is no number
-        (PUBLISH, b"\0", False),
-        (PUBLISH, b"", True),
+        (PUBLISH | 4, body(b"t", 1, b"\0", b"x"), True, "QoS 2, which was not asked for"),
+        (PUBLISH | 6, body(b"t", 1, b"\0", b"x"), True, "QoS 3"),  # there is none
+        (PUBLISH | 2, body(b"", 1, b"\0", b"x"), True, "no topic"),  # and no alias of one
+        (PUBLISH | 2, b"\0\x05t", False, _EARLY),  # within its topic
+        (PUBLISH | 2, b"\0\x01t\0", False, _EARLY),  # within its packet id
+        (PUBLISH | 2, b"\0\x01t\0\x01", True, _EARLY),  # before its properties
+        (PUBLISH | 2, b"\0\x01t\0\x01\x05\x01\x01", True, "properties end too early"),
+        (PUBLISH | 2, b"\0\x01t\0\x01\xff\xff\xff\xff\x01", True, "longer than four bytes"),
+        (PUBLISH, b"\0", False, "no topic"),
+        (PUBLISH, b"", True, "no topic"),
     ],
 )
-def test_what_is_no_publish(command: int, sent: bytes, five: bool) -> None:
-    assert read_publish(command, sent, five=five) is None
+def test_what_is_no_publish(command: int, sent: bytes, five: bool, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        read_publish(command, sent, five=five)
 
 
 @given(st.integers(0, 15), st.binary(max_size=60), st.booleans())
 @settings(max_examples=2_000)
 def test_any_bytes_are_a_packet_or_none(flags: int, sent: bytes, five: bool) -> None:
-    packet = read_publish(PUBLISH | flags, sent, five=five)
-    if packet is not None:
-        record_batch([Arrival(1, packet, 0, False)])
+    try:
+        packet = read_publish(PUBLISH | flags, sent, five=five)
+    except ValueError:
+        return
+    record_batch([Arrival(1, packet, 0, False)])
 
 
 def test_many_user_properties_cost_little() -> None:
