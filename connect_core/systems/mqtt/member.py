@@ -55,30 +55,35 @@ class Member:
         self._emptied = False
         self._subscribed = tuple(dict.fromkeys((*standing.subscribed, *filters)))
         """What the session may be subscribed to; until the broker has answered, to what it was and what it is to be."""
-        self._told = standing.subscribed == (filters or standing.subscribed)
+        unchanged = standing.subscribed == (filters or standing.subscribed)
+        self._told = unchanged and not standing.not_granted(filters, options.qos)
         """Whether it is settled what the session is subscribed to, or comes to be with what this quantum brings."""
         self._answered = False
+        self._granted = tuple(one for one in standing.granted if kept and one[0] in filters)
         try:
-            self._subscribe(standing.subscribed)
+            self._subscribe(standing)
             self._hear()
         except WaybillError:
             self.session.close()  # the others go on: nobody would read what the broker sends
             raise
 
-    def _subscribe(self, subscribed: tuple[str, ...]) -> None:
+    def _subscribe(self, standing: SessionStanding) -> None:
         """MQTT 5 does not send retained messages again to who has the subscription: to subscribe once more is certain.
-        3.1.1 does."""
-        leaving = [one for one in subscribed if one not in self._filters]
+        3.1.1 does, so that only what is not known to be granted is asked for: the broker may have refused it in an
+        answer that nobody has read."""
+        leaving = [one for one in standing.subscribed if one not in self._filters]
         if leaving:
             self.session.unsubscribe(leaving)
-        known = self.session.kept and subscribed == self._filters and self._options.protocol != "5"
-        if self._filters and not known:
-            self.session.subscribe(self._filters, self._options.qos)
+        again = self._options.protocol == "5" or not self.session.kept
+        asked = self._filters if again else standing.not_granted(self._filters, self._options.qos)
+        if asked:
+            self.session.subscribe(asked, self._options.qos)
 
     def _hear(self) -> None:
         if not self._answered and self.session.answered():
             self._answered = True
             self._subscribed = self._filters or self._standing.subscribed
+            self._granted = tuple((one, self._options.qos) for one in self._filters)
 
     def batch(self) -> SourceBatch | None:
         """What has come; None when nothing has. The numbers of packets that are there already are holes."""
@@ -167,6 +172,7 @@ class Member:
             subscribed=self._subscribed,
             entries=reception.entries(end),
             counts_up=reception.counts_up,
+            granted=self._granted,
         )
         return standing.evidence()
 

@@ -161,9 +161,9 @@ def _number(name: str, text: str, most: int) -> int:
 
 
 def _checked(one: Publication, most_bytes: int) -> Publication | Unfit:
-    """With its size. A packet has at most 5 bytes before the variable header, 4 for the length of its properties, and
-    5 for each property (MQTT 5, sections 2.2.2 and 3.3)."""
-    size = 5 + 2 + len(one.topic.encode()) + 2 + len(one.payload)
+    """With its size. A packet has at most 5 bytes before the variable header, 1 for the length of properties where
+    there are none and 4 where there are some, and 5 for each property (MQTT 5, sections 2.2.2 and 3.3)."""
+    size = 5 + 2 + len(one.topic.encode()) + 2 + 1 + len(one.payload)
     if one.properties != NO_PROPERTIES:
         texts = list(_texts(one.properties))
         wrong = next(filter(None, map(_wrong, texts)), "") or _wrong_about(one)

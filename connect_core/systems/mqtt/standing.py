@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,13 +21,15 @@ class SessionStanding:
     """`subscribed` are the filters of the session at the broker: none says that there is no session to go on with.
     `entries` are in the target, and not known to be acknowledged or the last that were. `counts_up`: the broker
     gives out packet ids one after the other. `witnessed`: there is a second session beside this one (`looking`).
-    `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has not said."""
+    `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has not said.
+    `granted` has, of the filters, those that the broker is known to have granted, with the QoS."""
 
     subscribed: tuple[str, ...] = ()
     entries: tuple[UnconfirmedRecord, ...] = ()
     counts_up: bool = False
     witnessed: bool = False
     dropped: int | None = None
+    granted: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def of(cls, evidence: Json) -> SessionStanding:
@@ -37,18 +40,23 @@ class SessionStanding:
             UnconfirmedRecord(one, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for one, trace, flags in rows
         )
         subscribed, counts_up = tuple(evidence.get("subscribed", ())), bool(evidence.get("counts_up"))
-        return cls(subscribed, entries, counts_up, bool(evidence.get("witnessed")), evidence.get("dropped"))
+        granted = tuple(evidence.get("granted", {}).items())
+        return cls(subscribed, entries, counts_up, bool(evidence.get("witnessed")), evidence.get("dropped"), granted)
 
     def evidence(self) -> Json:
         flagged = [(one.arrival, one.trace, one.sent * _SENT + one.confirmed * _CONFIRMED) for one in self.entries]
         rows = np.array(flagged, dtype=np.int64)
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
         told = {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
-        return told | {"witnessed": self.witnessed, "dropped": self.dropped}
+        return told | {"witnessed": self.witnessed, "dropped": self.dropped, "granted": dict(self.granted)}
+
+    def not_granted(self, filters: Sequence[str], qos: int) -> list[str]:
+        """Those of these filters of which it is not known that the broker has granted them with this QoS."""
+        return [one for one in filters if (one, qos) not in self.granted]
 
     def without_session(self) -> SessionStanding:
         """The broker has lost it: what was under way in it comes no more."""
-        return replace(self, subscribed=(), entries=(), witnessed=False)
+        return replace(self, subscribed=(), entries=(), witnessed=False, granted=())
 
 
 _NOTHING = base64.b64encode(zlib.compress(b"")).decode()

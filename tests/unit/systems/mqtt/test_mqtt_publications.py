@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties as PahoProperties
+from paho.mqtt.properties import VariableByteIntegers
 
 from connect_core.sdk.records import encode_headers
 from connect_core.sdk.testing.driving import records
@@ -98,6 +101,19 @@ def test_options_come_before_what_a_record_says() -> None:
 )
 def test_what_can_never_be_published_is_unfit(given: dict[str, Any], kind: str) -> None:
     assert unfit(**given).kind == kind
+
+
+@pytest.mark.parametrize("payload_bytes", [0, 120, 127, 128, 16_384, 2_097_140, 2_097_152])
+@pytest.mark.parametrize("headers", [{}, {"site": "x", "MQTT_EXPIRY_S": "5", "MQTT_CORRELATION_DATA": "eHl6"}])
+def test_a_packet_is_not_larger_than_is_said(payload_bytes: int, headers: dict[str, str]) -> None:
+    """At the limit of a broker one byte more ends the connection."""
+    found = published(value=b"x" * payload_bytes, headers=headers, most=10**7)
+    packed = PahoProperties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    if headers:
+        packed.UserProperty, packed.MessageExpiryInterval, packed.CorrelationData = ("site", "x"), 5, b"xyz"
+    body = 2 + len(b"t") + 2 + len(packed.pack()) + payload_bytes  # type: ignore[no-untyped-call]
+    packet = 1 + len(VariableByteIntegers.encode(body)) + body
+    assert packet <= found.packet_bytes <= packet + 30
 
 
 def test_headers_that_are_not_text_are_unfit() -> None:

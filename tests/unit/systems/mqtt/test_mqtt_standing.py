@@ -13,7 +13,7 @@ from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord
 
-STANDING = SessionStanding(("a",), (UnconfirmedRecord(3, 5, True, False),), True, True, 7)
+STANDING = SessionStanding(("a",), (UnconfirmedRecord(3, 5, True, False),), True, True, 7, (("a", 1),))
 
 
 def test_evidence_keeps_everything() -> None:
@@ -21,6 +21,12 @@ def test_evidence_keeps_everything() -> None:
     assert SessionStanding.of({}) == SessionStanding()
     assert SessionStanding.of({"subscribed": ["a"]}) == SessionStanding(("a",)), "of an older version"
     assert STANDING.without_session() == SessionStanding(counts_up=True, dropped=7)
+
+
+def test_what_is_not_known_to_be_granted() -> None:
+    assert STANDING.not_granted(["a", "b"], 1) == ["b"]
+    assert STANDING.not_granted(["a"], 0) == ["a"], "with another QoS"
+    assert SessionStanding.of({"subscribed": ["a"]}).not_granted(["a"], 1) == ["a"], "of an older version"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""What a session is subscribed to when its document changes, with a real broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.mqtt_brokers import Mosquitto
+from tests.mqtt_devices import devices
+from tests.site import Site
+
+pytestmark = [pytest.mark.server, pytest.mark.parametrize("protocol", ["5", "3.1.1"])]
+
+
+def moved(site: Site, broker: Mosquitto, **source: Any) -> list[bytes]:
+    """What is in the target after a run of this document."""
+    given = {"host": broker.host, "port": broker.port, **source}
+    site.apply("in", {"source": {"mqtt": given}, "sink": {"file": {"path": "out.txt"}}})
+    site.waybill("run", "in", "--engine", "inline")
+    out = site.folder / "out.txt"
+    return out.read_bytes().splitlines() if out.exists() else []
+
+
+def publish(broker: Mosquitto, topic: str, *payloads: bytes, retain: bool = False) -> None:
+    with devices(broker) as all_of_them:
+        all_of_them.publish(topic, payloads, retain=retain)
+        all_of_them.wait()
+
+
+def test_a_qos_that_is_raised_holds_from_the_next_run_on(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
+    """Of QoS 0 a broker keeps nothing while no run is connected."""
+    moved(bare_site, mosquitto, filters=["d/raised"], protocol=protocol, qos=0)
+    moved(bare_site, mosquitto, filters=["d/raised"], protocol=protocol, qos=1)
+    publish(mosquitto, "d/raised", b"one", b"two")
+    assert moved(bare_site, mosquitto, filters=["d/raised"], protocol=protocol, qos=1) == [b"one", b"two"]
+
+
+def test_one_more_filter_brings_no_retained_message_again(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
+    publish(mosquitto, f"d/kept/{protocol}", b"kept", retain=True)
+    filters = [f"d/kept/{protocol}", f"d/more/{protocol}"]
+    assert moved(bare_site, mosquitto, filters=filters[:1], protocol=protocol) == [b"kept"]
+    assert moved(bare_site, mosquitto, filters=filters, protocol=protocol) == [b"kept"]
+    publish(mosquitto, filters[1], b"more")
+    assert moved(bare_site, mosquitto, filters=filters, protocol=protocol) == [b"kept", b"more"]
+    assert moved(bare_site, mosquitto, filters=filters, protocol=protocol) == [b"kept", b"more"]
