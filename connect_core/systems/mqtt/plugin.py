@@ -58,4 +58,5 @@ PLUGIN = Plugin(
     flat=CLASSES,
     probe=_probe,
     typed=_typed,
+    preload=("connect_core.systems.mqtt.sink", "connect_core.systems.mqtt.source"),
 )
