@@ -27,7 +27,7 @@ _NO_ROWS = np.empty((0, 5), dtype=np.int64)
 @dataclass
 class RangeSearch:
     """`floor` is the name of the range's floor in this log. `begin` is where its scan continues. `doubtful`: so many
-    positions before that have expired, and nothing has said yet whether a record of the range was among them.
+    positions have expired, and nothing has said yet whether a record of the range was among them.
     `settled_before`: what is before the range was settled before the floor was set, so each copy of it that is here is
     a duplicate."""
 
@@ -62,7 +62,11 @@ class RangeSearch:
 
     def expired(self, oldest: int) -> None:
         """The log begins at `oldest` now."""
-        self.doubtful += max(oldest - self.begin, 0)
+        self.missed(self.begin, oldest)
+
+    def missed(self, begin: int, end: int) -> None:
+        """Nothing is left in these positions, which are behind all that was taken before."""
+        self.doubtful += max(end - max(begin, self.begin), 0)
 
     def take(self, rows: Numbers) -> None:
         """`rows` are those of `Marks`, behind all that were taken before."""

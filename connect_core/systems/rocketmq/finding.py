@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -118,11 +119,11 @@ def _check_anchors(client: Client, wanted: Scan) -> None:
         raise target_replaced(floor)
 
 
-def _parts(reader: QueueReader, queue: Queue) -> Iterator[Columns]:
+def _parts(reader: QueueReader, queue: Queue) -> Iterator[Columns | Hole]:
     """What the reader gives, several answers at once."""
     waiting: list[StoredSlice] = []
     for part in reader.stored():
-        waiting += [part] if part.data else []
+        waiting.append(part)
         if sum(len(one.data) for one in waiting) >= _BYTES_AT_ONCE:
             yield from _decoded(waiting, queue)
             waiting = []
@@ -130,13 +131,21 @@ def _parts(reader: QueueReader, queue: Queue) -> Iterator[Columns]:
         yield from _decoded(waiting, queue)
 
 
-def _decoded(parts: Sequence[StoredSlice], queue: Queue) -> Iterator[Columns]:
+class Hole(NamedTuple):
+    """Positions in which there is no message any more: retention goes on while a queue is scanned."""
+
+    begin: int
+    end: int
+
+
+def _decoded(parts: Sequence[StoredSlice], queue: Queue) -> Iterator[Columns | Hole]:
     """An answer may begin before it was asked to, within a batch that is stored as one. Raises WireFormatError when the
     offsets of one do not ascend."""
     columns = columns_of(b"".join(part.data for part in parts))
     if (np.diff(columns.offsets) > 0).all():
-        first, last = np.searchsorted(columns.offsets, [parts[0].begin, parts[-1].end])
-        yield columns.between(int(first), int(last))
+        begin, end = parts[0].begin, parts[-1].end
+        first, last = np.searchsorted(columns.offsets, [begin, end])
+        yield from _with_holes(columns.between(int(first), int(last)), begin, end)
     elif len(parts) > 1:
         for part in parts:
             yield from _decoded([part], queue)
@@ -145,11 +154,29 @@ def _decoded(parts: Sequence[StoredSlice], queue: Queue) -> Iterator[Columns]:
         raise WireFormatError("The offsets of the messages do not ascend", where=where)
 
 
-def _sift(parts: Iterable[Columns], searches: Sequence[_QueueSearch]) -> None:
+def _with_holes(columns: Columns, begin: int, end: int) -> Iterator[Columns | Hole]:
+    """The messages of [begin, end), parted where some are not there."""
+    if len(columns) == end - begin:
+        yield columns
+        return
+    places = np.concatenate([[begin - 1], columns.offsets, [end]])
+    row = 0
+    for behind in np.flatnonzero(np.diff(places) > 1).tolist():
+        yield from [columns.between(row, behind)] if behind > row else []
+        yield Hole(int(places[behind]) + 1, int(places[behind + 1]))
+        row = behind
+    yield from [columns.between(row, len(columns))] if row < len(columns) else []
+
+
+def _sift(parts: Iterable[Columns | Hole], searches: Sequence[_QueueSearch]) -> None:
     lineages = by_lineage(searches)
     recogniser = ColumnRecogniser(lineages)
     last: Mark | Torn = Torn(None, None, -2)
     for part in parts:
+        if isinstance(part, Hole):
+            for one in searches:
+                one.missed(*part)
+            continue
         for found in recogniser.read(part):
             if isinstance(found, Torn):
                 _take_torn(_placed(found, last), lineages)

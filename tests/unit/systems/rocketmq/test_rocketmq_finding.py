@@ -195,6 +195,29 @@ def test_expired_messages_that_may_have_been_of_the_range_put_it_aside(first_lef
     assert "deleted by retention" in why_unknown(search(cluster_of(left, begin=5), item)[1])
 
 
+@pytest.mark.parametrize("before", [[], [10], [10, 11]], ids=["all", "the first is left", "the first two are left"])
+@pytest.mark.parametrize("behind", [13, None], ids=["later ones are left", "none is left"])
+def test_messages_that_are_deleted_while_a_queue_is_scanned_may_have_been_of_the_range(
+    before: list[int], behind: int | None
+) -> None:
+    """The queue's oldest offset was asked for before that."""
+    item = open_range(1, 10, {0: 0})
+    left = [marked(n, lineage(item), offset) for n, offset in enumerate(before)]
+    last = stored(5, b"foreign") if behind is None else marked(5, lineage(item), behind)
+    assert "deleted by retention" in why_unknown(search(cluster_of([*left, last]), item)[1])
+    again = search(cluster_of([*left, last]), item, on_unknown="redeliver")[1]
+    if behind is None:
+        assert (offsets(again), again.possible_duplicates) == (before, 5 - len(before))
+    else:
+        assert "change their order" in why_unknown(again)
+
+
+def test_a_hole_behind_what_is_looked_for_is_counted_from_the_floor_on() -> None:
+    item = open_range(1, 10, {0: 3})
+    messages = [stored(0, b"foreign"), stored(6, b"foreign")]
+    assert search(cluster_of(messages), item, on_unknown="redeliver")[1].possible_duplicates == 3
+
+
 @pytest.mark.parametrize(("begin", "repeats"), [(5, 5), (500, 100)], ids=["few", "more than the range has"])
 def test_a_range_that_is_delivered_again_tells_how_much_of_it_may_be_there_twice(begin: int, repeats: int) -> None:
     item = open_range(1, 10, {0: 0})
