@@ -66,30 +66,36 @@ def at_end(evidence: Json) -> Json:
     return evidence | {_AT_END: True}
 
 
-def first_bounds(client: Client, queue: Queue, seen: QueueBounds, begin: int, *, chosen: bool = False) -> Bounds:
-    """A queue that was never read, from `begin` on or what is left behind it.
+def first_bounds(client: Client, queue: Queue, seen: QueueBounds, wanted: int, *, chosen: bool = False) -> Bounds:
+    """A queue that was never read, from `wanted` on: what has expired behind it is a gap. A place beyond its end, as a
+    consumer group may have one, is that of a former topic of this name: all that there is is read, and that is told.
 
     The evidence is the first message itself, at the end of the queue the one before: a range that is planned now may
     be finished by a later attempt, which has to know whether it is still that queue.
     """
-    begin = min(max(begin, seen.begin), seen.end)
+    if wanted > seen.end:  # a group may have moved on since the queue was looked at
+        seen = QueueBounds(client.offsets.begin(queue), client.offsets.end(queue), 0)
+    if wanted > seen.end:
+        return _anew(Position(0, wanted), seen, "rewound")
+    begin = max(wanted, seen.begin)
     evidence = _first_evidence(client, queue, begin, seen)
     if chosen and begin == seen.end:
         evidence = at_end(evidence)
-    return Bounds(0, begin, seen.begin, seen.end, evidence, chosen=chosen)
+    gaps = (Gap(0, wanted, begin, "expired"),) if wanted < begin else ()
+    # A place that is kept at once would hide what was lost before it.
+    return Bounds(0, begin, seen.begin, seen.end, evidence, gaps, chosen=chosen and not gaps)
 
 
 def begun_at(client: Client, queue: Queue, seen: QueueBounds, wanted: int) -> Bounds:
-    """A queue that was never read, from an offset that a person named: what has expired of it is a gap. Raises
-    ConfigError for one that is not there yet."""
+    """A queue that was never read, from an offset that a person named. Raises ConfigError for one that is not there
+    yet."""
     if wanted > seen.end:
         raise ConfigError(
             f"{queue} ends at {seen.end}, before the {wanted} at which it shall begin",
             where="source.rocketmq.start",
             next_step="Name an offset up to its end; `latest` is where it ends now",
         )
-    bounds = first_bounds(client, queue, seen, wanted)
-    return replace(bounds, gaps=(Gap(0, wanted, seen.begin, "expired"),)) if wanted < seen.begin else bounds
+    return first_bounds(client, queue, seen, wanted)
 
 
 def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:

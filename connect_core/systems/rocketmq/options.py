@@ -165,8 +165,10 @@ class RocketMQSourceOptions(ClusterOptions):
         default="earliest",
         description="Where a queue that was never read begins: `earliest`, its oldest message; `latest`, behind the "
         "newest; a time with its zone, the first message stored since; `group:NAME`, the offset of that consumer group "
-        "(earliest in queues of which it has no offset). What the first look has seen counts: the ledger keeps it when "
-        "that is a run, our own group when it is `plan` or `lag`. With `earliest` it is what is left when the first "
+        "(earliest in queues of which it has no offset). What has expired behind that offset is a gap, and so is an "
+        "offset beyond the queue's end, which is of a former topic: all that there is is read then. What the first "
+        "look has seen counts: the ledger keeps it when that is a run, our own group when it is `plan` or `lag`. With "
+        "`earliest` it is what is left when the first "
         "range is planned: what expires before that is not reported. A queue that its topic gets later begins at its "
         "first message where the same task has looked at others of the topic. A topic that a pattern means later "
         "begins like all others: take `earliest` where none of its messages may be left out. "

@@ -230,6 +230,20 @@ def test_a_first_run_begins_where_the_document_says(site: Site, client: Client) 
         site.waybill("connectors", "delete", NAME, "--yes")
 
 
+def test_the_offset_of_a_group_in_a_former_topic_leaves_nothing_out(site: Site, client: Client) -> None:
+    source, target, group = f"{site.topic}-in", f"{site.topic}-out", f"billing-{site.topic}"
+    written = stored(site, source, 1, count=10)
+    (queue,) = client.topics.read_queues(source)
+    client.groups.create(group)
+    client.groups.commit(group, queue, 45)
+    connector(site, {"topics": [source], "start": f"group:{group}"}, {"topic": target, "queues": 1})
+    site.waybill("run", NAME, code=5)
+    assert {(begin, end, why) for _, begin, end, why in gaps(site)} == set(), "nothing is settled yet"
+    site.waybill("run", NAME, "--accept-gaps")
+    assert {(begin, end, why) for _, begin, end, why in gaps(site)} == {(45, None, "rewound")}
+    assert arrived(site, target) == written
+
+
 def test_a_queue_that_a_topic_gets_later_is_read_from_its_first_message(site: Site, client: Client) -> None:
     """Also where the document begins with what is newest: what was there before the first run is left out, not more."""
     source, target = f"{site.topic}-in", f"{site.topic}-out"
