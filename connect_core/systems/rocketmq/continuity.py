@@ -23,6 +23,9 @@ _AT_END = "at_end"
 _ENDED = "ended"
 """In the evidence of a position: its topic was deleted, or its queue closed, and that was told; nothing was seen of it
 since."""
+_WAS = "was"
+"""Beside that: where the queue was read to, and the evidence of that position."""
+_BACK = "the queue is there again that had ended; reading continues where it was"
 
 
 def evidence_of(message: StoredMessage) -> Json:
@@ -100,6 +103,8 @@ def begun_at(client: Client, queue: Queue, seen: QueueBounds, wanted: int) -> Bo
 
 def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:
     """A queue that was read up to `position`. Every way to lose messages becomes a gap."""
+    if (back := _is_back(client, queue, position, seen)) is not None:
+        return back
     position = replace(position, evidence=_of_message(position.evidence))
     if position.offset > seen.end:
         return _anew(position, seen, "rewound")
@@ -139,7 +144,7 @@ def never_read(begin: int) -> Position:
 def deleted_bounds(position: Position | None) -> Bounds:
     """A queue whose topic was deleted. Nobody knows what was in it then. A gap from `position` to an unknown end; an
     empty one when the queue ended there when it was read last, so that nothing is known to be lost. Either way a topic
-    of that name that is created later begins anew.
+    of that name that is created later begins anew, unless it has the last message that was read (`_is_back`).
 
     Where nothing was ever seen in it there is nothing to tell.
     """
@@ -150,7 +155,22 @@ def deleted_bounds(position: Position | None) -> Bounds:
     read_to_its_end = bool(position.evidence.get(_AT_END))
     end, reason = (position.offset, "ended") if read_to_its_end else (None, "deleted")
     gap = Gap(position.incarnation, position.offset, end, reason)
-    return Bounds(position.incarnation + 1, 0, 0, 0, {_ENDED: True}, (gap,), grows=False)
+    evidence = {_ENDED: True, _WAS: {"at": position.offset, "evidence": _of_message(position.evidence)}}
+    return Bounds(position.incarnation + 1, 0, 0, 0, evidence, (gap,), grows=False)
+
+
+def _is_back(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds | None:
+    """A queue that had ended, when it is the same one after all: a broker may come up without its store for a while. By
+    the last message that was read of it. None for a queue that is new."""
+    was = position.evidence.get(_WAS) or {}
+    known = was.get("evidence") or {}
+    if position.offset or not known or not seen.begin <= known["offset"] < was["at"] <= seen.end:
+        return None
+    there = client.pull(queue, known["offset"], max_messages=1).messages
+    if not there or evidence_of(there[0]) != known:
+        return None
+    gap = Gap(position.incarnation, 0, was["at"], _BACK, warns=True)
+    return Bounds(position.incarnation, was["at"], seen.begin, seen.end, known, (gap,))
 
 
 def _of_message(evidence: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import pytest
 from connect_core.rocketmq import Client, ClientOptions, Queue
 from tests.faults.kit.processes import wait_for
 from tests.faults.kit.topics import fill, records_of
+from tests.servers import RocketMQ
 from tests.site import Site
 
 pytestmark = pytest.mark.server
@@ -190,6 +192,40 @@ def test_a_topic_deleted_in_a_window_ends_alone(site: Site, client: Client) -> N
         expected = written[stays][place] + later[place]
         wait_for(lambda: arrived(site, f"seen-{stays}")[place] == expected, "the other one goes on")
     assert {(begin, end, why) for _, begin, end, why in gaps(site)} == {(50, 50, "ended")}
+
+
+@pytest.mark.fault(costly=True)
+def test_a_broker_that_comes_up_once_without_its_store_brings_nothing_twice(site: Site, rocketmq: RocketMQ) -> None:
+    """It says that it has no such topic; afterwards it has the messages that it had."""
+    topic = f"{site.topic}-in"
+    written = stored(site, topic, 2)
+    source = {"name_servers": site.name_servers, "topics": [f"{topic}*"]}
+    site.apply(NAME, {"source": {"rocketmq": source}, "sink": {"file": {"path": "copy.txt"}}})
+    site.waybill("run", NAME)
+    with without_its_store(rocketmq):
+        assert "is gone; it was read to" in both(site, "run", NAME)
+    more = stored(site, topic, 2, begin=50)
+    site.waybill("run", NAME)
+    told = {(begin, end) for _, begin, end, why in gaps(site) if "there again" in why}
+    assert told == {(0, 50)}
+    lines = (site.folder / "copy.txt").read_bytes().splitlines()
+    assert sorted(lines) == sorted(body for place in written for body in written[place] + more[place])
+
+
+@contextmanager
+def without_its_store(rocketmq: RocketMQ) -> Iterator[None]:
+    """Its broker runs with an empty store inside."""
+    (store,) = {path.parent for path in rocketmq.home.glob("**/commitlog")}
+    rocketmq.kill()
+    kept = store.rename(store.with_name("kept"))
+    rocketmq.start()
+    try:
+        yield
+    finally:
+        rocketmq.kill()
+        shutil.rmtree(store)
+        kept.rename(store)
+        rocketmq.start()
 
 
 def test_a_topic_that_is_named_has_to_be_there(site: Site, client: Client) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect_core.errors import ConfigError
-from connect_core.rocketmq import Queue, QueueBounds
+from connect_core.rocketmq import Queue, QueueBounds, StoredMessage
 from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.rocketmq.continuity import (
     at_end,
@@ -169,11 +169,30 @@ def test_that_a_topic_was_deleted_is_told_once() -> None:
 
 
 def test_a_topic_that_is_created_again_after_that_was_told_begins_at_its_first_message() -> None:
+    others = [stored(offset, b"other body %d" % offset) for offset in range(20)]
+    assert come_back(others) == Bounds(1, 0, 0, 20, evidence_of(others[0]))
+    assert come_back(others[:3]) == Bounds(1, 0, 0, 3, evidence_of(others[0]))
+
+
+def come_back(messages: list[StoredMessage], begin: int = 0) -> Bounds:
+    """Bounds of a queue that had ended at 10."""
     told = deleted_bounds(Position(0, 10, at_end(LAST)))
+    there = MemoryQueue(messages, begin)
     position = Position(told.incarnation, told.begin, told.evidence)
-    there = MemoryQueue(MESSAGES)
-    bounds = next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, position, there.bounds())
-    assert bounds == Bounds(1, 0, 0, 20, evidence_of(MESSAGES[0]))
+    return next_bounds(MemoryCluster({QUEUE: there}).client, QUEUE, position, there.bounds())
+
+
+def test_a_queue_that_is_there_again_goes_on_where_it_was_read_to() -> None:
+    """A broker may come up once without its store, and say that it has no such topic."""
+    bounds = come_back(MESSAGES)
+    assert (bounds.incarnation, bounds.begin, bounds.end, bounds.evidence) == (1, 10, 20, LAST)
+    (told,) = bounds.gaps
+    assert (told.begin, told.end, told.loses) == (0, 10, False)
+    assert "there again" in told.reason
+
+
+def test_a_queue_that_cannot_be_recognised_any_more_is_another_one() -> None:
+    assert [gap.reason for gap in come_back(MESSAGES, begin=12).gaps] == ["expired"]
 
 
 def test_where_a_queue_ended_says_nothing_of_the_ranges_that_are_planned_behind_it() -> None:
