@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,17 +54,26 @@ def test_it_inherits_no_descriptor(start: Starter, tmp_path: Path) -> None:
         os.set_inheritable(held.fileno(), True)
         fcntl.flock(held, fcntl.LOCK_EX)
         process = start("exec sleep 60")
-        open_there = {os.readlink(one) for one in Path(f"/proc/{process.pid}/fd").iterdir()}
-    assert open_there == {os.devnull, str(tmp_path / "out.log")}
+        expected = {os.devnull, str(tmp_path / "out.log")}
+        assert processes.wait_until(lambda: opened_by(process.pid) == expected, 30), opened_by(process.pid)
     with (tmp_path / "lock").open("w") as again:
         fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def opened_by(pid: int) -> set[str]:
+    """While a program is loaded, its loader has files open for a moment."""
+    found = set()
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(os.readlink(one))
+    return found
+
+
 def test_its_output_goes_to_its_log_and_the_log_before_is_kept(start: Starter, tmp_path: Path) -> None:
     first = start("echo one; echo two >&2")
-    assert processes.wait_until(lambda: not first.is_alive, 5)
+    assert processes.wait_until(lambda: not first.is_alive, 30)
     second = start("echo three")
-    assert processes.wait_until(lambda: not second.is_alive, 5)
+    assert processes.wait_until(lambda: not second.is_alive, 30)
     assert (tmp_path / "out.old.log").read_text() == "one\ntwo\n"
     assert (tmp_path / "out.log").read_text() == "three\n"
 
