@@ -160,11 +160,14 @@ class Rotation:
     def _after_rename(
         self, partition: Partition, seen: Evidence, place: Position, moved: OpenFile, current: OpenFile | None
     ) -> Bounds:
-        """Reads the rest of a renamed file; once it is read and left alone, the file that followed it."""
-        rest = self._left(moved, place.incarnation, place.offset, seen.past)
-        if rest.end > place.offset or not self.quiet(moved):
-            return rest
-        past, anew = behind(seen, seen.past, place), place.incarnation + 1
+        """Reads the rest of a renamed file; once it is read and left alone, the file that followed it. A file that was
+        empty when it was seen last may be another partition's under its new name: nothing in it says whose it is."""
+        past, anew = seen.past, place.incarnation + 1
+        if self._owners.take(moved, partition):
+            rest = self._left(moved, place.incarnation, place.offset, past)
+            if rest.end > place.offset or not self.quiet(moved):
+                return rest
+            past = behind(seen, past, place)
         following = next_file(self._folders, Left(moved, partition.key, seen.path), current, self.knows)
         if following.undecided:
             lost = Gap(place.incarnation, place.offset, None, undecided(following.undecided))

@@ -347,6 +347,31 @@ def test_a_cut_file_that_the_pattern_names_under_its_new_name_is_read_once(tmp_p
     assert sorted(follower.run()) == [b"four", b"three"]
 
 
+@pytest.mark.parametrize("births", [True, False])
+@pytest.mark.parametrize("first", ["app.log", "app.log.1"])
+def test_a_file_that_was_empty_when_it_was_settled_is_read_once(
+    tmp_path: Path, births: bool, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log finds it under its new name, which is that of a partition, too: the first of both has it."""
+    if not births:
+        monkeypatch.setattr(identity, "born_ns", lambda fd: birth.UNKNOWN)
+    log = tmp_path / "app.log"
+    log.write_bytes(b"one\ntwo\n")
+    follower = follow(tmp_path / "app.log*")
+    assert follower.run() == [b"one", b"two"]
+    os.truncate(log, 0)
+    assert follower.tell() == [Gap(0, 8, None, "truncated")]
+    append(log, b"three\nfour\n")
+    log.rename(f"{log}.1")
+    log.write_bytes(b"five\n")
+    follower.positions = {Partition(str(tmp_path / first)): None, **follower.positions}
+    assert sorted(follower.run()) == [b"five", b"four", b"three"]
+    append(log, b"six\n")
+    assert follower.run() == [b"six"]
+    assert follower.gaps == []
+    assert follower.tell() == []
+
+
 def test_a_copied_and_cut_file_that_grew_past_the_offset_is_a_gap(log: Path, begun: Follower) -> None:
     shutil.copy(log, log.with_suffix(".1"))
     os.truncate(log, 0)
