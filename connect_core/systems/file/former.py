@@ -96,7 +96,11 @@ class Owners:
     def take(self, file: OpenFile, partition: Partition) -> bool:
         """Whether this partition has the file: of one that nobody has begun, the first that takes it. It may have
         several names (hard links), or get another one while it is looked."""
-        return (self.of(file, partition) or self._taken.setdefault((file.dev, file.ino), partition)) == partition
+        return self.owner(file, partition) == partition
+
+    def owner(self, file: OpenFile, asking: Partition) -> Partition:
+        """Who has it: the one that is asking, if nobody has begun it or taken it."""
+        return self.of(file, asking) or self._taken.setdefault((file.dev, file.ino), asking)
 
     def of(self, file: OpenFile, asking: Partition | None = None) -> Partition | None:
         """None for a file of which nothing was read yet. Of several, as with a snapshot of a file system, it is the one

@@ -28,6 +28,8 @@ _KEY = re.compile(
 
 _OVER = "over"
 """Beside the evidence of a part whose file is gone."""
+_WHOLE = "whole"
+"""Instead of evidence of a part whose file a partition has that is a whole file."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,31 @@ class PartBounds:
         self._births = {(part.path, seen.born) for part, position in parts if (seen := _seen(position))}
 
     def bounds(self, partition: Partition, part: FilePart, position: Position | None) -> Bounds:
+        if position is not None and _WHOLE not in position.evidence:
+            return self._bounds(part, position)
+        return self._read_whole(part, position) or self._bounds(part, None)
+
+    def _read_whole(self, part: FilePart, position: Position | None) -> Bounds | None:
+        """Nothing, of a file that a partition has which is a whole file: begun before the document was `parallel`, or
+        while it could not be opened, it belongs to that one under any name. That it did is kept for when the file is
+        gone. None where it does not."""
+        with ExitStack() as files:
+            file = self._standing(part, files)
+            if file and FilePart.of(self._rotation.owner(file, replace(part, begin=0, end=None).partition())):
+                return None
+            if file is None and position is None:
+                return None
+        place = Position(0, part.begin, {_WHOLE: True})
+        return replace(_nothing(part, place), chosen=position is None)
+
+    def _standing(self, part: FilePart, files: ExitStack) -> OpenFile | None:
+        """Its file, wherever it is."""
+        file = open_if_there(part.path)
+        if file and part.is_of(files.enter_context(file)):
+            return file
+        return files.enter_context(self._folders.moved(part.ino, (part.path,), part.is_of))
+
+    def _bounds(self, part: FilePart, position: Position | None) -> Bounds:
         place, over = position or Position(0, part.begin), _is_over(position)
         if place.offset == part.end or (over and part.end is not None):  # read to its end: its file may go
             return _nothing(part, place)

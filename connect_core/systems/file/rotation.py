@@ -76,6 +76,10 @@ class Rotation:
         """Whether a partition reads it, or has read it."""
         return self._owners.of(file) is not None
 
+    def owner(self, file: OpenFile, asking: Partition) -> Partition:
+        """Who reads it or has read it: the one that is asking, if nobody has begun it or taken it in this look."""
+        return self._owners.owner(file, asking)
+
     def quiet(self, file: OpenFile) -> bool:
         """Whether nobody has written to a renamed file for long enough. A time in the future counts as quiet."""
         return not 0 <= time.time() - file.status().st_mtime < self._ways.quiet_s

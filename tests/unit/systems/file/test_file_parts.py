@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect_core.errors import Unreachable
 from connect_core.ledger import PartitionState
 from connect_core.replication.driver.lifecycle import to_be_told
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.values import Gap, Position
+from connect_core.systems.file import parts as file_parts
+from connect_core.systems.file.identity import OpenFile
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import FilePart, split_points
 from connect_core.systems.file.source import FileSource
@@ -312,6 +315,64 @@ def test_a_file_that_is_read_whole_is_not_split_later(log: Path) -> None:
     split = follow(log)
     split.positions = whole.positions
     assert split.run() == []
+
+
+def rotate(log: Path, kept: int, new: bytes) -> None:
+    for number in range(kept, 0, -1):
+        os.rename(f"{log}.{number}", f"{log}.{number + 1}")
+    log.rename(f"{log}.1")
+    log.write_bytes(new)
+
+
+@pytest.mark.parametrize("step", [20, 1000])
+def test_a_rotated_file_that_was_read_whole_is_not_split_under_a_new_name(log: Path, tmp_path: Path, step: int) -> None:
+    """The document became parallel, and rotation gives names that nobody has read under."""
+    whole = follow(tmp_path / "app.log*", parallel=False)
+    whole.run()
+    rotate(log, 0, b"second\n" * 10)
+    assert whole.run() == [b"second"] * 10
+    split = follow(tmp_path / "app.log*", step)
+    split.positions = whole.positions
+    rotate(log, 1, b"third\n" * 10)
+    append(Path(f"{log}.1"), b"rest\n")
+    assert sorted(map(bytes, filter(None, split.run()))) == [b"rest", *[b"third"] * 10]
+    rotate(log, 2, b"fourth\n" * 10)
+    assert split.run() == [b"fourth"] * 10
+    os.unlink(f"{log}.3")
+    assert [gap.reason for gap in split.tell() if gap.loses] == []
+    assert split.run() == []
+    (tmp_path / "app.log.new").write_bytes(b"new line\n" * 10)
+    assert split.run() == [b"new line"] * 10
+    assert split.gaps == []
+
+
+def test_a_file_that_came_while_nobody_looked_is_read_whole_or_in_parts(log: Path, tmp_path: Path) -> None:
+    """Its log finds it between two others, and its name is new: the first of both has it."""
+    whole = follow(tmp_path / "app.log*", parallel=False)
+    whole.run()
+    split = follow(tmp_path / "app.log*")
+    split.positions = whole.positions
+    rotate(log, 0, b"between\n" * 10)
+    rotate(log, 1, b"third\n" * 10)
+    assert sorted(map(bytes, filter(None, split.run()))) == [*[b"between"] * 10, *[b"third"] * 10]
+
+
+def test_a_file_that_could_not_be_opened_once_is_read_once(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It became a partition by its path, whose rotated files get new names."""
+    split = follow(tmp_path / "app.log*")
+    with monkeypatch.context() as refused:
+        refused.setattr(file_parts, "open_if_there", refuse)
+        assert split.source.partitions([]) == [Partition(str(log))]
+    split.positions = {Partition(str(log)): None}
+    assert len(split.run()) == 10
+    rotate(log, 0, b"new line\n" * 10)
+    assert split.run() == [b"new line"] * 10
+
+
+def refuse(path: str) -> OpenFile | None:
+    raise Unreachable("it may not be read", where=path)
 
 
 def test_a_file_that_is_read_in_parts_is_not_read_whole_later(log: Path) -> None:
