@@ -148,6 +148,10 @@ class Folders:
         paths, begin = self._by_name[folder], os.path.join(folder, prefix)
         return paths[bisect_left(paths, begin) : bisect_left(paths, begin + _LAST_LETTER)]
 
+    def beside_with(self, ino: int, path: str) -> list[str]:
+        """The regular files of its folder with this inode."""
+        return self._in_folder(os.path.dirname(path)).get(ino, [])
+
     def _forget(self) -> None:
         self._real_matches = self._matches = self._match_inodes = None
         self._by_inode.clear()

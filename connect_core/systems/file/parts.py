@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from connect_core.errors import WaybillError
@@ -28,8 +28,8 @@ _KEY = re.compile(
 
 _OVER = "over"
 """Beside the evidence of a part whose file is gone."""
-_WHOLE = "whole"
-"""Instead of evidence of a part whose file a partition has that is a whole file."""
+_ELSEWHERE = "elsewhere"
+"""Instead of evidence of a part whose file another partition has."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,18 @@ class FilePart:
     def is_of(self, file: OpenFile) -> bool:
         return file.ino == self.ino and file.head(self.head_bytes) == self.head
 
+    def claims(self, file: OpenFile, folders: Folders) -> bool:
+        """Whether the file counts as the one of the part. Of two file systems both may have one of this inode and this
+        beginning, as volumes that were cloned: it is the one at the part's path, or beside that."""
+        return self.is_of(file) and (file.path == self.path or not self._has_another(file, folders))
+
+    def _has_another(self, file: OpenFile, folders: Folders) -> bool:
+        for path in (self.path, *folders.beside_with(self.ino, self.path)):
+            with suppress(WaybillError), opened(path) as other:
+                if other is not None and other.dev != file.dev and self.is_of(other):
+                    return True
+        return False
+
 
 def split_points(next_line: Callable[[int], int], end: int, step_bytes: int) -> list[int]:
     """Where the parts of [0, end) begin: 0, then every line that begins at or behind a multiple of `step_bytes`.
@@ -86,7 +98,9 @@ def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[FilePart]:
     return [FilePart(path, *span, file.ino, head_bytes, head) for span in zip(begins, ends, strict=True)]
 
 
-def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int) -> Iterator[Partition]:
+def parts_now(
+    paths: Sequence[str], known: Sequence[Partition], step_bytes: int, folders: Folders
+) -> Iterator[Partition]:
     """The parts of every file that none of the known partitions covers already. One that cannot be opened is whole: it
     is refused by name, and read in one part when it can be."""
     parts = [part for partition in known if (part := FilePart.of(partition))]
@@ -101,7 +115,7 @@ def parts_now(paths: Sequence[str], known: Sequence[Partition], step_bytes: int)
         if file is None:
             continue
         with file:
-            if not any(part.is_of(file) for part in parts):
+            if not any(part.claims(file, folders) for part in parts):
                 new = parts_of(file, path, step_bytes)
                 parts += new  # it may have another name further on
                 yield from (part.partition() for part in new)
@@ -113,14 +127,14 @@ def _may_be_known(path: str, parts: Sequence[FilePart]) -> bool:
     return any(part.path == path or part.ino == ino for part in parts)
 
 
-def covered(path: str, known: Sequence[Partition]) -> bool:
+def covered(path: str, known: Sequence[Partition], folders: Folders) -> bool:
     """Whether the file at `path` is read in parts already."""
     parts = [part for partition in known if (part := FilePart.of(partition))]
     file = open_if_there(path) if parts else None
     if file is None:
         return False
     with file:
-        return any(part.is_of(file) for part in parts)
+        return any(part.claims(file, folders) for part in parts)
 
 
 class PartBounds:
@@ -136,21 +150,21 @@ class PartBounds:
         self._births = {(part.path, seen.born) for part, position in parts if (seen := _seen(position))}
 
     def bounds(self, partition: Partition, part: FilePart, position: Position | None) -> Bounds:
-        if position is not None and _WHOLE not in position.evidence:
+        if position is not None and _ELSEWHERE not in position.evidence:
             return self._bounds(part, position)
-        return self._read_whole(part, position) or self._bounds(part, None)
+        return self._elsewhere(part, position) or self._bounds(part, None)
 
-    def _read_whole(self, part: FilePart, position: Position | None) -> Bounds | None:
-        """Nothing, of a file that a partition has which is a whole file: begun before the document was `parallel`, or
-        while it could not be opened, it belongs to that one under any name. That it did is kept for when the file is
-        gone. None where it does not."""
+    def _elsewhere(self, part: FilePart, position: Position | None) -> Bounds | None:
+        """Nothing, of a file that another partition has: one that is a whole file, begun before the document was
+        `parallel` or while it could not be opened, has its file under any name. That it was so is kept for when the
+        file is gone. None where it is not."""
         with ExitStack() as files:
             file = self._standing(part, files)
-            if file and FilePart.of(self._rotation.owner(file, replace(part, begin=0, end=None).partition())):
+            if file and _all_of(FilePart.of(self._rotation.owner(file, part.partition()))) == _all_of(part):
                 return None
             if file is None and position is None:
                 return None
-        place = Position(0, part.begin, {_WHOLE: True})
+        place = Position(0, part.begin, {_ELSEWHERE: True})
         return replace(_nothing(part, place), chosen=position is None)
 
     def _standing(self, part: FilePart, files: ExitStack) -> OpenFile | None:
@@ -200,13 +214,15 @@ class PartBounds:
         begin = Position(place.incarnation + 1, 0)
         with ExitStack() as files:
             file = self._claimed(part, Evidence.of(place.evidence), files)
-            if file is None or min(self._claims(file))[-1] != part.partition():
+            if file is None or min(self._claims(file), default=(part.partition(),))[-1] != part.partition():
                 return _nothing(part, place)
             return self._readable(part, begin, file, renamed=file.path != part.path)
 
     def _claims(self, file: OpenFile) -> Iterator[tuple[bool, int, Partition]]:
         """Who reads what the open parts of several files claim: the first in this order."""
-        return ((over, part.head_bytes, part.partition()) for over, part in self._open if part.is_of(file))
+        return (
+            (over, part.head_bytes, part.partition()) for over, part in self._open if part.claims(file, self._folders)
+        )
 
     def _claimed(self, part: FilePart, seen: Evidence | None, files: ExitStack) -> OpenFile | None:
         """The file that begins as that of the part did, whatever became of it."""
@@ -260,6 +276,11 @@ class PartBounds:
         if finished and end == place.offset and not (seen and seen.finished):  # later nobody can see that it was left
             return replace(bounds, evidence=replace(evidence, size=size).as_json(), chosen=True)
         return bounds
+
+
+def _all_of(part: FilePart | None) -> FilePart | None:
+    """The same for all parts of one file; None for a whole file."""
+    return part and replace(part, begin=0, end=None)
 
 
 def _paths(part: FilePart, seen: Evidence | None) -> tuple[str, str]:

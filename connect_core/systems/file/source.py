@@ -51,12 +51,14 @@ class FileSource:
         named = still_named(known, _path_of, self._options.path)
         found = matching_files(self._options.path)
         paths = [as_text(path) for path in found]
+        folders = self._folders()
         if self._options.parallel:
             refused = {Partition(text) for path, text in zip(found, paths, strict=True) if path != text} - {*named}
-            return [*named, *sorted(refused), *parts_now(paths, named, self._options.sub_partition_bytes)]
+            step = self._options.sub_partition_bytes
+            return [*named, *sorted(refused), *parts_now(paths, named, step, folders)]
         same = {os.path.realpath(one.key): one for one in named if os.path.realpath(one.key) == one.key}
         there = (path for path in paths if Partition(path) not in named and os.path.realpath(path) not in same)
-        return [*named, *(Partition(path) for path in there if not covered(path, named))]
+        return [*named, *(Partition(path) for path in there if not covered(path, named, folders))]
 
     def stays(self, partition: Partition) -> bool:
         """A part belongs to its file for ever. Without it a file that comes back would be split anew."""

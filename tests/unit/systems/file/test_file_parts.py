@@ -16,6 +16,7 @@ from connect_core.replication.driver.lifecycle import to_be_told
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.values import Gap, Position
+from connect_core.systems.file import folders
 from connect_core.systems.file import parts as file_parts
 from connect_core.systems.file.identity import OpenFile
 from connect_core.systems.file.options import FileSourceOptions
@@ -369,6 +370,61 @@ def test_a_file_that_could_not_be_opened_once_is_read_once(
     assert len(split.run()) == 10
     rotate(log, 0, b"new line\n" * 10)
     assert split.run() == [b"new line"] * 10
+
+
+@pytest.fixture
+def clones(log: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of another file system with the inode of the log and its beginning, as on volumes that were cloned."""
+    ino, opening, listing = log.stat().st_ino, OpenFile.__init__, folders._regular_files
+
+    def other(self: OpenFile, path: str, flags: int = os.O_RDONLY) -> None:
+        opening(self, path, flags)
+        if "other" in path:
+            self.dev, self.ino = self.dev + 1, ino
+
+    def listed(folder: str) -> dict[int, list[str]]:
+        return {ino: [str(clone)]} if "other" in folder and clone.exists() else listing(folder)
+
+    monkeypatch.setattr(OpenFile, "__init__", other)
+    monkeypatch.setattr(folders, "_regular_files", listed)
+    clone = log.parent / "other" / "app.log"
+    clone.parent.mkdir()
+    return clone
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def test_two_files_with_one_inode_and_one_beginning_are_both_read(
+    log: Path, tmp_path: Path, clones: Path, together: bool, renamed: bool
+) -> None:
+    log.write_bytes(HEAD + b"one\n")
+    split = follow(tmp_path / "**" / "app.log*", 10_000)
+    if not together:
+        assert split.run()[-1] == b"one"
+    if renamed:
+        log.rename(f"{log}.1")
+    clones.write_bytes(HEAD + b"other one\n")
+    values = split.run()
+    assert values.count(b"one") == together
+    assert values.count(b"other one") == 1
+    append(Path(f"{log}.1") if renamed else log, b"two\n")
+    append(clones, b"other two\n")
+    assert sorted(split.run()) == [b"other two", b"two"]
+    assert split.run() == []
+
+
+def test_a_clone_that_was_cut_and_begins_as_before_is_read_from_its_start(
+    log: Path, tmp_path: Path, clones: Path
+) -> None:
+    for path in (log, clones):
+        path.write_bytes(HEAD + b"line\n" * 100)
+    split = follow(tmp_path / "**" / "app.log*", 10_000)
+    split.run()
+    with clones.open("r+b") as file:
+        file.truncate(0)
+        file.write(HEAD + b"new\n")
+    assert [gap.reason for gap in split.tell()] == ["truncated"]
+    assert split.run() == [*HEAD.splitlines(), b"new"]
 
 
 def refuse(path: str) -> OpenFile | None:
