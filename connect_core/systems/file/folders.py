@@ -113,10 +113,18 @@ class Folders:
             return file.path if file else None
 
     def at(self, path: str) -> OpenFile | None:
-        """The file to which `path` leads now; None when there is none, or it may not be read."""
+        """The file to which `path` leads now; None when there is none. Raises ConfigError where no file may be."""
         real = os.path.realpath(path)
-        inside = not self._roots or any(Path(real).is_relative_to(root) for root in self._roots)
-        return open_if_there(real) if inside else None
+        if not self.holds(real):
+            what = f"It leads to {real}, which is outside of the folders that files may be in: {', '.join(self._roots)}"
+            advice = "Let the link lead into one of these folders, or add its folder to the setting files_roots"
+            raise ConfigError(what, where=path, next_step=advice)
+        return open_if_there(real)
+
+    def holds(self, path: str) -> bool:
+        """Whether it leads into the folders that files may be in."""
+        real = Path(os.path.realpath(path))
+        return not self._roots or any(real.is_relative_to(root) for root in self._roots)
 
     def require_text(self, path: str) -> None:
         """Raises ConfigError when `path` stands for a file whose name is not text."""

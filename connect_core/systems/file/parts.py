@@ -101,11 +101,14 @@ def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[FilePart]:
 def parts_now(
     paths: Sequence[str], known: Sequence[Partition], step_bytes: int, folders: Folders
 ) -> Iterator[Partition]:
-    """The parts of every file that none of the known partitions covers already. One that cannot be opened is whole: it
-    is refused by name, and read in one part when it can be."""
+    """The parts of every file that none of the known partitions covers already. One that cannot be opened, or is where
+    no file may be, is whole: it is refused by name, and read in one part when it can be."""
     parts = [part for partition in known if (part := FilePart.of(partition))]
     whole = {partition.key for partition in known if FilePart.of(partition) is None}
     for path in paths:
+        if not folders.holds(path) and path not in whole:
+            yield Partition(path)
+            continue
         try:
             file = None if path in whole else open_if_there(path)
         except WaybillError:

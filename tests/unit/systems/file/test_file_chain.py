@@ -413,18 +413,32 @@ def test_a_link_that_comes_back_goes_on_where_it_left(tmp_path: Path) -> None:
     assert begun.gaps == []
 
 
-def test_a_link_out_of_the_roots_is_not_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("name", ["current", "c*"])
+def test_a_link_out_of_the_roots_is_refused_by_name(tmp_path: Path, name: str, parallel: bool) -> None:
+    """Also one that led elsewhere when the document was applied; the other files are read."""
     inside, outside = tmp_path / "logs", tmp_path / "secret"
     for folder in (inside, outside):
         folder.mkdir()
         append(folder / "a.log", folder.name)
     link = inside / "current"
     link.symlink_to(inside / "a.log")
-    begun = follow(link, roots=[str(inside)])
+    begun = follow(inside / name, roots=[str(inside)], parallel=parallel)
     assert begun.run() == [b"logs"]
     link.unlink()
     link.symlink_to(outside / "a.log")
-    assert begun.run() == []
+    append(inside / "cron.log", "other")
+    partitions = dict.fromkeys(begun.source.partitions([*begun.positions])) | begun.positions
+    seen = begun.source.available_offsets(partitions)
+    failure = seen[Partition(str(link))].failure
+    assert failure is not None
+    assert failure.kind == "ConfigError"
+    assert str(outside / "a.log") in failure.what
+    assert [one.failure for key, one in seen.items() if key != Partition(str(link))] == [None] * (len(seen) - 1)
+    link.unlink()
+    link.symlink_to(inside / "a.log")
+    begun.positions = partitions
+    assert begun.run() == ([b"other"] if name == "c*" else [])
 
 
 # --------------------------------------------------------------------------------------------------------------- names
