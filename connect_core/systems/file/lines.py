@@ -38,17 +38,23 @@ class LineRules:
     binary: bool = False
 
 
-def line_batch(data: bytes, feeds: NDArray[np.int64], offset: int, rules: LineRules) -> SourceBatch:
+def line_batch(
+    data: bytes, feeds: NDArray[np.int64], offset: int, rules: LineRules, *, padded: bool = False
+) -> SourceBatch:
     """The batch of whole lines that `data` is; `feeds` are its line feeds, the last one its last byte; `offset` is
-    where `data` stands in the file. Lines above the limit become rejects."""
+    where `data` stands in the file. Lines above the limit become rejects. `padded` says that the last line feed is not
+    in the file: a carriage return before it is part of the line."""
     starts = np.empty_like(feeds)
     starts[0], starts[1:] = 0, feeds[:-1] + 1
     lengths = feeds - starts
     places = np.column_stack([starts + offset, lengths + 1])
     if rules.drop_returns and b"\r" in data:
         raw = np.frombuffer(data, dtype=np.uint8)
-        lengths -= (raw[feeds - 1] == _CR) & (feeds > 0)
-        text = data.replace(b"\r\n", b"").replace(b"\n", b"")
+        returns = (raw[feeds - 1] == _CR) & (feeds > 0)
+        kept = b"\r" if padded and returns[-1] else b""
+        returns[-1] &= not padded
+        lengths -= returns
+        text = data.replace(b"\r\n", b"").replace(b"\n", b"") + kept
     else:
         text = data.replace(b"\n", b"")
     records = _records(text, lengths, starts + offset)

@@ -64,7 +64,7 @@ class _Piece:
             reject = rejected_line(self.data, self.offset, rules.max_bytes)
             places = np.array([[self.offset, self.too_long_end - self.offset]])
             return SourceBatch(empty_records(), self.too_long_end, rejects=(reject,), places=places)
-        batch = line_batch(self.data, self.feeds, self.offset, rules)
+        batch = line_batch(self.data, self.feeds, self.offset, rules, padded=self.padded)
         if self.padded and batch.places is not None:
             batch.places[-1, 1] -= 1  # the line feed that is not there
         return replace(batch, next_offset=int(self.ends()[-1]))

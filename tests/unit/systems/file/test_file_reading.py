@@ -70,6 +70,22 @@ def test_lines_and_their_offsets(log: Path, content: bytes, lines: list[bytes], 
     assert batches[0].records.schema == RECORD_SCHEMA
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"), [(b"a\r\nbc\r", [b"a", b"bc\r"]), (b"bc\r", [b"bc\r"]), (b"\r\n\r", [b"", b"\r"])]
+)
+def test_a_carriage_return_that_no_line_feed_follows_is_part_of_the_last_line(
+    log: Path, data: bytes, expected: list[bytes]
+) -> None:
+    """Of a file that was renamed and left alone."""
+    log.write_bytes(b"first\n")
+    follower = Follower(source(log))
+    assert follower.run() == [b"first"]
+    with log.open("ab") as file:
+        file.write(data)
+    log.rename(f"{log}.1")
+    assert follower.run() == expected
+
+
 @given(st.lists(st.binary(max_size=6).filter(lambda b: b"\n" not in b and not b.endswith(b"\r")), min_size=1))
 def test_every_line_comes_back(lines: list[bytes]) -> None:
     data = b"".join(line + b"\n" for line in lines)
