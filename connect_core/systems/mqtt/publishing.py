@@ -150,8 +150,13 @@ class Publisher:
     def turn(self, limit_s: float) -> None:
         """Takes in acknowledgements; waits at most `limit_s` for one. Raises RefusedPublish for the next one that
         was refused, or what has ended the connection."""
-        self._connection.turn(limit_s)
+        self._connection.turn(0.0 if self._refused else limit_s)
         self.require_accepted()
+
+    @property
+    def refused(self) -> list[int]:
+        """The offsets of what was refused and has not been told yet: many answers may come at once."""
+        return [one.offset for one, _ in self._refused]
 
     def require_accepted(self) -> None:
         """Raises RefusedPublish for the next publish that was refused, once."""

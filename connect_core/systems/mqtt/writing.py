@@ -123,9 +123,10 @@ class PublishWriter:
         del self._group[:records]
 
     def _wait(self, condition: Callable[[], bool], limit: Limit) -> None:
-        """Raises Retriable when there is no time left, and what the publisher raises."""
+        """Until that is so, and of everything that was refused so far it is told: what is not told counts as delivered.
+        Raises Retriable when there is no time left, and what the publisher raises."""
         silent_since, before = time.monotonic(), self._publisher.under_way
-        while not condition():
+        while self._publisher.refused or not condition():
             if limit.left_s() <= _MARGIN_S:
                 raise _late("No time was left to wait for the broker's acknowledgements", self._publisher)
             if time.monotonic() - silent_since > ANSWER_S:
@@ -156,7 +157,8 @@ class PublishWriter:
         """What stands before a record that was refused is delivered: the next attempt need not send it again."""
         with suppress(WaybillError):
             self._publisher.finish(ANSWER_S / 5)
-            self._tell(sum(one < offset for one in self._group))
+            lowest = min((offset, *self._publisher.refused))
+            self._tell(sum(one < lowest for one in self._group))
             self._publisher.finish(ANSWER_S / 5)
 
 

@@ -356,6 +356,19 @@ def test_a_record_that_the_broker_refuses_is_a_dead_letter(bare_site: Site, stri
     ]
 
 
+def test_all_records_that_the_broker_refuses_in_one_burst_are_dead_letters(bare_site: Site, strict: Any) -> None:
+    """Their answers are read at once."""
+    broker = strict(**TOO_LARGE_IS_SAID)
+    append(bare_site, [b"first", *([b"x" * 3000] * 6), b"last"])
+    applied(bare_site, place(broker, "f/burst"), errors={"tolerance": "all"})
+    with listening(broker, "f/burst") as listener:
+        run(bare_site)
+        assert listener.payloads(2) == [b"first", b"last"]
+    assert len(bare_site.json("dead-letters", "list", "out")["dead_letters"]) == 6
+    receipts = bare_site.json("receipts", "out")["receipts"]
+    assert [sum(one[name] for one in receipts) for name in ("delivered", "rejected")] == [2, 6]
+
+
 def test_a_record_that_the_broker_refuses_stops_its_own_partition(bare_site: Site, strict: Any) -> None:
     broker = strict(**TOO_LARGE_IS_SAID)
     for name, bodies in (("a", [b"a0", b"x" * 3000, b"a1"]), ("b", [b"b0", b"b1"]), ("c", [b"c0"])):

@@ -4,12 +4,13 @@ settled (delivery rules 19 and 26)."""
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pytest
 
-from connect_core.errors import DataError, TooManyRejects
+from connect_core.errors import DataError, Retriable, TooManyRejects
 from connect_core.sdk.testing.driving import limit, records
 from connect_core.systems.mqtt.progress import MqttProgress
 from connect_core.systems.mqtt.publications import Composer, Publication
@@ -23,19 +24,27 @@ GROUP = 10
 
 @dataclass
 class Broker:
-    """A publisher whose broker refuses these payloads; it answers one publish a turn, in order."""
+    """A publisher whose broker refuses these payloads, those of `quota` because there were too many. It answers in
+    order, one publish a turn or all of them."""
 
-    refused: frozenset[bytes] = frozenset()
+    refused_payloads: frozenset[bytes] = frozenset()
     of_one: bool = True
+    at_once: bool = False
+    quota: frozenset[bytes] = frozenset()
     taken: list[bytes] = field(default_factory=list)
     kept: list[MqttProgress] = field(default_factory=list)
     waiting: deque[tuple[Publication, int, pa.RecordBatch | None]] = field(default_factory=deque)
+    refusals: deque[RefusedPublish] = field(default_factory=deque)
     where: str = "broker"
     most_bytes: int = 1_000
 
     @property
     def under_way(self) -> int:
         return len(self.waiting)
+
+    @property
+    def refused(self) -> list[int]:
+        return [one.offset for one in self.refusals]
 
     def has_room(self, size: int, most: int) -> bool:
         return len(self.waiting) < 4
@@ -44,20 +53,24 @@ class Broker:
         self.waiting.append((one, offset, row))
 
     def turn(self, limit_s: float) -> None:
-        one, offset, row = self.waiting.popleft()
-        if one.payload in self.refused:
-            raise RefusedPublish(offset, DataError("it is refused"), row if self.of_one else None)
-        if one.topic == OURS:
+        for _ in range(len(self.waiting) if self.at_once else min(len(self.waiting), 1)):
+            self._answer(*self.waiting.popleft())
+        if self.refusals:
+            raise self.refusals.popleft()
+
+    def _answer(self, one: Publication, offset: int, row: pa.RecordBatch | None) -> None:
+        if one.payload in self.quota:
+            self.refusals.append(RefusedPublish(offset, Retriable("its quota is used up"), None))
+        elif one.payload in self.refused_payloads:
+            self.refusals.append(RefusedPublish(offset, DataError("it is refused"), row if self.of_one else None))
+        elif one.topic == OURS:
             self.kept.append(MqttProgress.decode(one.payload, one.topic))
         else:
             self.taken.append(one.payload)
 
     def finish(self, limit_s: float) -> None:
         while self.waiting:
-            try:
-                self.turn(limit_s)
-            except RefusedPublish:
-                continue
+            self._answer(*self.waiting.popleft())
 
 
 def writer_to(broker: Broker) -> PublishWriter:
@@ -110,6 +123,38 @@ def test_several_of_one_group_are_left_out() -> None:
     assert writer.flush(limit()).records == taken - len(told)
     assert told == list(range(12, 12 + len(told)))
     assert broker.kept[-1].position <= 12
+
+
+@pytest.mark.parametrize("refused", [range(1, 4), range(4), (0, 2, 3), range(13, 16), range(40)])
+def test_all_that_are_refused_in_one_burst_are_left_out(refused: Sequence[int]) -> None:
+    """Their answers come together, and the writer is told of one a turn."""
+    broker = Broker(frozenset(PAYLOADS[one] for one in refused), at_once=True)
+    writer, told, taken = written(broker, PAYLOADS)
+    delivered = writer.flush(limit())
+    assert told == [one for one in refused if one < taken]
+    assert broker.taken == [one for number, one in enumerate(PAYLOADS[:taken]) if number not in refused]
+    assert delivered.records == taken - len(told)
+    assert delivered.bytes == sum(map(len, broker.taken))
+    assert max((kept.position for kept in broker.kept), default=0) <= refused[0]
+
+
+def test_a_refusal_that_concerns_more_is_raised_also_behind_one_of_a_record() -> None:
+    broker = Broker(frozenset({PAYLOADS[1]}), at_once=True, quota=frozenset({PAYLOADS[2]}))
+    writer, told, _ = written(broker, PAYLOADS[:3])
+    with pytest.raises(Retriable, match="quota"):
+        writer.flush(limit())
+    assert told == [1]
+    assert (broker.kept[-1].position, broker.kept[-1].count) == (1, 1)
+
+
+def test_nothing_is_kept_past_a_record_whose_refusal_is_told_later() -> None:
+    """A broker need not answer in order."""
+    broker = Broker(frozenset({PAYLOADS[1]}), quota=frozenset({PAYLOADS[2]}))
+    writer, _, _ = written(broker, PAYLOADS[:3])
+    broker.waiting.rotate(1)
+    with pytest.raises(Retriable, match="quota"):
+        writer.flush(limit())
+    assert broker.kept[-1].position == 1
 
 
 def test_one_that_is_not_tolerated_ends_the_writer_and_what_is_before_it_is_kept() -> None:
