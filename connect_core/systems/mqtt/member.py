@@ -173,6 +173,7 @@ class Member:
             entries=reception.entries(end),
             counts_up=reception.counts_up,
             granted=self._granted,
+            asks=(),
         )
         return standing.evidence()
 

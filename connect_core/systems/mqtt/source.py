@@ -115,7 +115,12 @@ class MqttSource:
             standing = standing.without_session()
         elif not pushes and not at.evidence.get(_LEFT):
             gaps.append(Gap(at.incarnation, at.offset, at.offset, _LEFT))
-        standing = replace(standing, counts_up=self._counts_up(standing), witnessed=partition in self._looked_at)
+        standing = replace(
+            standing,
+            counts_up=self._counts_up(standing),
+            witnessed=partition in self._looked_at,
+            asks=self._filters(partition),
+        )
         return Bounds(
             at.incarnation,
             at.offset,
@@ -173,12 +178,12 @@ class MqttSource:
         return [one for one in told if one]
 
     def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
+        """What the attempt asked for is in the range: the document may name other filters by now. Where it has left no
+        record of a new session, that may never have been made."""
         before, traced = SessionStanding.of(wanted.evidence), found.traced()
-        after = replace(
-            before,
-            subscribed=self._filters(wanted.partition) if len(found.hits) else before.subscribed,
-            entries=tuple(left_by(before.entries, traced)),
-        )
+        asked = before if before.asks else replace(before, asks=self._filters(wanted.partition))  # of an older version
+        began = asked.with_what_it_asks() if before.subscribed or len(found.hits) else replace(before, asks=())
+        after = replace(began, entries=tuple(left_by(before.entries, traced)))
         return Recovered(after.evidence(), sum(is_doubtful(trace) for _, trace in traced))
 
     # ------------------------------------------------------------------------------------------------------ the worker

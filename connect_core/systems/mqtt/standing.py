@@ -22,7 +22,8 @@ class SessionStanding:
     `entries` are in the target, and not known to be acknowledged or the last that were. `counts_up`: the broker
     gives out packet ids one after the other. `witnessed`: there is a second session beside this one (`looking`).
     `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has not said.
-    `granted` has, of the filters, those that the broker is known to have granted, with the QoS."""
+    `granted` has, of the filters, those that the broker is known to have granted, with the QoS. `asks` is what the
+    quantum asks for that begins here."""
 
     subscribed: tuple[str, ...] = ()
     entries: tuple[UnconfirmedRecord, ...] = ()
@@ -30,6 +31,7 @@ class SessionStanding:
     witnessed: bool = False
     dropped: int | None = None
     granted: tuple[tuple[str, int], ...] = ()
+    asks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, evidence: Json) -> SessionStanding:
@@ -40,19 +42,31 @@ class SessionStanding:
             UnconfirmedRecord(one, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for one, trace, flags in rows
         )
         subscribed, counts_up = tuple(evidence.get("subscribed", ())), bool(evidence.get("counts_up"))
-        granted = tuple(evidence.get("granted", {}).items())
-        return cls(subscribed, entries, counts_up, bool(evidence.get("witnessed")), evidence.get("dropped"), granted)
+        return cls(
+            subscribed,
+            entries,
+            counts_up,
+            bool(evidence.get("witnessed")),
+            evidence.get("dropped"),
+            tuple(evidence.get("granted", {}).items()),
+            tuple(evidence.get("asks", ())),
+        )
 
     def evidence(self) -> Json:
         flagged = [(one.arrival, one.trace, one.sent * _SENT + one.confirmed * _CONFIRMED) for one in self.entries]
         rows = np.array(flagged, dtype=np.int64)
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
         told = {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
-        return told | {"witnessed": self.witnessed, "dropped": self.dropped, "granted": dict(self.granted)}
+        told |= {"witnessed": self.witnessed, "dropped": self.dropped, "granted": dict(self.granted)}
+        return told | ({"asks": list(self.asks)} if self.asks else {})
 
     def not_granted(self, filters: Sequence[str], qos: int) -> list[str]:
         """Those of these filters of which it is not known that the broker has granted them with this QoS."""
         return [one for one in filters if (one, qos) not in self.granted]
+
+    def with_what_it_asks(self) -> SessionStanding:
+        """Where a worker has asked and nobody knows what came of it: the session may be subscribed to both."""
+        return replace(self, subscribed=tuple(dict.fromkeys((*self.subscribed, *self.asks))), asks=())
 
     def without_session(self) -> SessionStanding:
         """The broker has lost it: what was under way in it comes no more."""
