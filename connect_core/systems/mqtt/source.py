@@ -84,7 +84,18 @@ class MqttSource:
             for partition, at in places.items()
         }
         first = min((one for one in seen if seen[one].pushes), key=_number, default=None)
-        return seen if first is None else seen | {first: self._with_dropped(seen[first])}
+        seen |= {first: self._with_dropped(seen[first])} if first else {}
+        return {one: self._asking(one, places[one], seen[one]) for one in seen}
+
+    def _asking(self, partition: Partition, at: Position, seen: Bounds) -> Bounds:
+        """What is settled of the session has to be true also when the quantum that follows asks the broker for
+        something, and settles nothing. So that is kept before, and nothing else that was seen: what is to be told is
+        seen again behind it."""
+        settled = SessionStanding.of(at.evidence)
+        kept = settled.before_asking(self._filters(partition), self._options.qos)
+        if kept == settled or seen.failure:
+            return seen
+        return replace(seen, evidence=at.evidence | kept.of_filters(), chosen=True)
 
     def _lost(self, places: Mapping[Partition, Position]) -> set[Partition]:
         """A session is looked at when a run begins, and so often that what is looked at does not expire: one that is

@@ -56,13 +56,24 @@ class SessionStanding:
         flagged = [(one.arrival, one.trace, one.sent * _SENT + one.confirmed * _CONFIRMED) for one in self.entries]
         rows = np.array(flagged, dtype=np.int64)
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
-        told = {"subscribed": list(self.subscribed), "unconfirmed": packed, "counts_up": self.counts_up}
-        told |= {"witnessed": self.witnessed, "dropped": self.dropped, "granted": dict(self.granted)}
+        told = {"unconfirmed": packed, "counts_up": self.counts_up, "witnessed": self.witnessed}
+        told |= {"dropped": self.dropped, **self.of_filters()}
         return told | ({"asks": list(self.asks)} if self.asks else {})
+
+    def of_filters(self) -> Json:
+        """The part of the evidence that says how the session is subscribed."""
+        return {"subscribed": list(self.subscribed), "granted": dict(self.granted)}
 
     def not_granted(self, filters: Sequence[str], qos: int) -> list[str]:
         """Those of these filters of which it is not known that the broker has granted them with this QoS."""
         return [one for one in filters if (one, qos) not in self.granted]
+
+    def before_asking(self, filters: Sequence[str], qos: int) -> SessionStanding:
+        """What stays true however far somebody gets who asks for these: a session that is there may be subscribed to
+        both, and of what is granted only this is not taken back or granted otherwise."""
+        subscribed = tuple(dict.fromkeys((*self.subscribed, *filters))) if self.subscribed else ()
+        granted = tuple((one, level) for one, level in self.granted if one in filters and level == qos)
+        return replace(self, subscribed=subscribed, granted=granted)
 
     def with_what_it_asks(self) -> SessionStanding:
         """Where a worker has asked and nobody knows what came of it: the session may be subscribed to both."""

@@ -3,6 +3,7 @@ settled. Without a broker."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.values import Json, Pins, Position, Range
+from connect_core.sdk.values import Bounds, Json, Pins, Position, Range
 from connect_core.systems.mqtt import source as module
 from connect_core.systems.mqtt.facts import BrokerFacts
 from connect_core.systems.mqtt.options import MqttSourceOptions
@@ -34,8 +35,13 @@ def source(*filters: str, **more: Any) -> MqttSource:
 
 
 def planned(by: MqttSource, settled: SessionStanding) -> Json:
-    """The evidence of the range that is planned from there."""
-    return by.available_offsets({SECOND: Position(0, 5, settled.evidence())})[SECOND].evidence
+    """The evidence of the range that is planned from there, when what was chosen is kept."""
+    seen = seen_by(by, settled)
+    return seen_by(by, SessionStanding.of(seen.evidence)).evidence if seen.chosen else seen.evidence
+
+
+def seen_by(by: MqttSource, settled: SessionStanding) -> Bounds:
+    return by.available_offsets({SECOND: Position(0, 5, settled.evidence())})[SECOND]
 
 
 def left_open(evidence: Json) -> Range:
@@ -69,3 +75,43 @@ def test_a_range_of_an_older_version_has_what_the_document_says() -> None:
     range_ = left_open(SessionStanding(("b/#",)).evidence())
     told = source("a/#", "c/#").recovered(range_, SOMETHING).evidence
     assert SessionStanding.of(told).subscribed == ("b/#", "c/#")
+
+
+GRANTED = SessionStanding(("b/#",), granted=(("b/#", 1),))
+
+
+@pytest.mark.parametrize(
+    ("by", "subscribed"),
+    [
+        (source("a/#", "c/#", protocol="3.1.1"), ("b/#", "c/#")),
+        (source("a/#", "b/#", protocol="3.1.1", qos=0), ("b/#",)),
+        (source("a/#"), ("b/#",)),
+    ],
+)
+def test_what_a_quantum_may_take_back_is_not_settled_as_granted(by: MqttSource, subscribed: tuple[str, ...]) -> None:
+    """The document is as before when the next run begins, and the quantum between settled nothing."""
+    seen = seen_by(by, GRANTED)
+    assert seen.chosen
+    settled = SessionStanding.of(seen.evidence)
+    assert settled == SessionStanding(subscribed)
+    assert settled.not_granted(["b/#"], 1) == ["b/#"]
+    assert not seen_by(by, settled).chosen, "what was kept is not kept again"
+
+
+def test_nothing_is_kept_where_nothing_changes() -> None:
+    assert not seen_by(source("a/#", "b/#"), GRANTED).chosen
+    assert not seen_by(source("a/#", "b/#"), SessionStanding()).chosen, "a session that is not there yet"
+
+
+def test_what_is_to_be_told_is_not_kept_before_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That the session is lost, or was left; and that the broker has dropped messages."""
+    monkeypatch.setattr(module, "ask", lambda options: BrokerFacts(dropped=9))
+    by, settled = source("a/#", "c/#"), replace(GRANTED, dropped=7)
+    for _ in range(2):
+        seen = seen_by(by, settled)
+        assert "dropped 2 messages" in seen.gaps[0].reason
+        settled = SessionStanding.of(seen.evidence) if seen.chosen else settled
+    monkeypatch.setattr(module, "is_lost", lambda options, session, standing: True)
+    seen = seen_by(source("a/#", "c/#"), GRANTED)
+    assert seen.gaps[0].reason == module.LOST
+    assert SessionStanding.of(seen.evidence).subscribed == ("b/#", "c/#")
