@@ -59,10 +59,12 @@ class Member:
         self._told = unchanged and not standing.not_granted(filters, options.qos)
         """Whether it is settled what the session is subscribed to, or comes to be with what this quantum brings."""
         self._answered = False
+        self._leaving = tuple(one for one in standing.subscribed if one not in filters)
+        """What is to be unsubscribed when all that is asked for is granted."""
         self._granted = tuple(one for one in standing.granted if kept and one[0] in filters)
         try:
             self._subscribe(standing)
-            self._hear()
+            self._hear(waits=True)
         except WaybillError:
             self.session.close()  # the others go on: nobody would read what the broker sends
             raise
@@ -70,17 +72,20 @@ class Member:
     def _subscribe(self, standing: SessionStanding) -> None:
         """MQTT 5 does not send retained messages again to who has the subscription: to subscribe once more is certain.
         3.1.1 does, so that only what is not known to be granted is asked for: the broker may have refused it in an
-        answer that nobody has read."""
-        leaving = [one for one in standing.subscribed if one not in self._filters]
-        if leaving:
-            self.session.unsubscribe(leaving)
+        answer that nobody has read. What is left out goes behind that: what comes to both filters between is lost
+        else."""
         again = self._options.protocol == "5" or not self.session.kept
         asked = self._filters if again else standing.not_granted(self._filters, self._options.qos)
         if asked:
             self.session.subscribe(asked, self._options.qos)
 
-    def _hear(self) -> None:
-        if not self._answered and self.session.answered():
+    def _hear(self, *, waits: bool = False) -> None:
+        if self._answered or not self.session.answered():
+            return
+        leaving, self._leaving = self._leaving, ()
+        if leaving and self.session.open:
+            self.session.unsubscribe(leaving, waits=waits)
+        if self.session.answered():
             self._answered = True
             self._subscribed = self._filters or self._standing.subscribed
             self._granted = tuple((one, self._options.qos) for one in self._filters)

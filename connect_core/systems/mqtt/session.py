@@ -116,10 +116,10 @@ class Session:
         client, judge = self._connection.client, partial(self._require_granted, filters, qos)
         self._ask(lambda: client.subscribe(wanted), "SUBSCRIBE", judge)
 
-    def unsubscribe(self, filters: Sequence[str]) -> None:
-        """Waits like `subscribe`."""
+    def unsubscribe(self, filters: Sequence[str], *, waits: bool = True) -> None:
+        """Waits like `subscribe`, or not at all."""
         client = self._connection.client
-        self._ask(lambda: client.unsubscribe(list(filters)), "UNSUBSCRIBE", lambda reasons: None)
+        self._ask(lambda: client.unsubscribe(list(filters)), "UNSUBSCRIBE", lambda reasons: None, waits=waits)
 
     def answered(self) -> bool:
         """Whether the broker has answered all that it was asked. A broker sends what it has for a session before it
@@ -128,13 +128,14 @@ class Session:
             self._asked.pop(packet_id)(self._acks.pop(packet_id))
         return not self._asked
 
-    def _ask(self, ask: Callable[[], Any], what: str, judge: Callable[[Any], None]) -> None:
+    def _ask(self, ask: Callable[[], Any], what: str, judge: Callable[[Any], None], *, waits: bool = True) -> None:
         def enough() -> bool:
             backlog = self.kept and bool(self._packets)  # which the answer may be far behind
             return self.answered() or backlog or not self._has_room()
 
         self._asked[self._connection.ask(ask, what)] = judge
-        self._connection.until(enough, f"The broker does not answer {what}")
+        if waits:
+            self._connection.until(enough, f"The broker does not answer {what}")
 
     def _require_granted(self, filters: Sequence[str], qos: int, reasons: Any) -> None:
         """The answer has for each filter the QoS granted, or why there is none (MQTT 5, 3.9.3; 3.1.1, 3.9.3)."""

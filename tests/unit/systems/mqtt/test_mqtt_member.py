@@ -1,0 +1,135 @@
+"""One session at work, and several beside each other, without a broker: what is asked of it in which order, and when it
+is told how a session stands."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from connect_core.errors import Refused
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Pins, Range
+from connect_core.systems.mqtt import member as member_module
+from connect_core.systems.mqtt.grants import Grants
+from connect_core.systems.mqtt.member import Member
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.standing import SessionStanding
+
+
+@dataclass
+class Broker:
+    """Keeps the sessions of these client ids, and says what happened."""
+
+    kept: set[str] = field(default_factory=set)
+    said: list[str] = field(default_factory=list)
+    refuses: bool = False
+    answers_at_once: bool = True
+    packets: dict[str, deque[Packet]] = field(default_factory=dict)
+    asked: int = 0
+    """What is not answered yet."""
+
+    def session(self, options: MqttSourceOptions, client_id: str) -> Session:
+        known = client_id in self.kept
+        self.kept.add(client_id)
+        self.said.append(f"connect {client_id}")
+        return Session(self, client_id, known)
+
+
+@dataclass
+class Session:
+    """One of them, connected."""
+
+    broker: Broker
+    client_id: str
+    kept: bool
+    open: bool = True
+    answers: int = 0
+    grants: Grants = field(default_factory=Grants)
+
+    def subscribe(self, filters: tuple[str, ...], qos: int) -> None:
+        self._ask("subscribe", filters)
+
+    def unsubscribe(self, filters: tuple[str, ...], *, waits: bool = True) -> None:
+        self._ask("unsubscribe", filters)
+
+    def _ask(self, what: str, filters: tuple[str, ...]) -> None:
+        self.broker.said.append(f"{what} {' '.join(filters)}")
+        self.broker.asked += not self.broker.answers_at_once
+
+    def answered(self) -> bool:
+        if self.broker.refuses and not self.broker.asked:
+            raise Refused("it does not grant that")
+        return not self.broker.asked
+
+    def receive(self) -> list[Packet]:
+        waiting = self.broker.packets.get(self.client_id, deque())
+        return [waiting.popleft()] if waiting else []
+
+    def acknowledge(self, packet_ids: list[int]) -> bool:
+        return True
+
+    def give_up(self) -> None:
+        self.broker.kept.discard(self.client_id)
+        self.broker.said.append(f"give up {self.client_id}")
+
+    def close(self) -> None:
+        self.open = False
+
+    def lost(self) -> None:
+        return None
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    there = Broker({"s", "w"})
+    monkeypatch.setattr(member_module, "Session", there.session)
+    monkeypatch.setattr(member_module, "wait", lambda sessions, limit_s: time.sleep(0.01))
+    return there
+
+
+def options(**more: Any) -> MqttSourceOptions:
+    return MqttSourceOptions.model_validate({"host": "h", "filters": ["a"], "uid": "u", **more})
+
+
+def member(standing: SessionStanding, *filters: str) -> Member:
+    pins = Pins(1, "p", {}, "code")
+    wanted = Range("live", Partition("session-0"), 0, 0, 5, 1 << 62, 10, 10, standing.evidence(), pins)
+    return Member(options(), wanted, ("s", "w"), filters)
+
+
+def test_what_takes_the_place_of_a_filter_is_subscribed_before_that_is_unsubscribed(broker: Broker) -> None:
+    member(SessionStanding(("a/+",)), "a/#")
+    assert broker.said[1:] == ["subscribe a/#", "unsubscribe a/+"]
+
+
+def test_a_filter_is_kept_as_long_as_nobody_knows_that_the_other_one_is_granted(broker: Broker) -> None:
+    """The answer may come behind a backlog."""
+    broker.answers_at_once = False
+    there = member(SessionStanding(("a/+",)), "a/#")
+    there.batch()
+    assert broker.said[1:] == ["subscribe a/#"]
+    broker.asked = 0
+    there.batch()
+    assert broker.said[1:] == ["subscribe a/#", "unsubscribe a/+"]
+    assert SessionStanding.of(there.evidence(5)).subscribed == ("a/+", "a/#"), "until that is answered, too"
+    broker.asked = 0
+    there.batch()
+    assert broker.said[3:] == []
+    assert SessionStanding.of(there.evidence(5)).subscribed == ("a/#",)
+
+
+def test_a_filter_is_kept_where_the_other_one_is_refused(broker: Broker) -> None:
+    broker.refuses = True
+    with pytest.raises(Refused):
+        member(SessionStanding(("a/+",)), "a/#")
+    assert broker.said[1:] == ["subscribe a/#"]
+
+
+def test_a_session_that_leaves_is_unsubscribed_at_once(broker: Broker) -> None:
+    member(SessionStanding(("a/+",)))
+    assert broker.said[1:] == ["unsubscribe a/+"]
