@@ -6,7 +6,7 @@ it. A broker that has lost its sessions has lost both, and the witness says so w
 
 Only the witness is looked at. Who connects to a session is handed what waits in it, and hands it back: what has QoS 0
 would be gone, what has QoS 1 would come again as if it had been received, and of a shared subscription HiveMQ CE may
-give it out twice. A worker that finds the session itself lost ends its witness, and the next look tells.
+give it out twice. A worker that finds the session itself lost ends that and then its witness, and the next look tells.
 """
 
 from __future__ import annotations

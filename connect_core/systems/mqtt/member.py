@@ -39,8 +39,8 @@ class Member:
         self.session = Session(options, client_id)
         kept = self.session.kept
         if standing.subscribed and not kept:
-            Session(options, witness_id).give_up()  # before the session, which would pass for the old one
-            self.session.give_up()
+            self.session.give_up()  # first: beside a witness that is there it would pass for the old one
+            Session(options, witness_id).give_up()
             raise Retriable(
                 "The broker has lost the session",
                 where=self._where,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connect_core.errors import Refused
+from connect_core.errors import Refused, Retriable
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Pins, Range
 from connect_core.systems.mqtt import member as member_module
@@ -133,3 +133,11 @@ def test_a_filter_is_kept_where_the_other_one_is_refused(broker: Broker) -> None
 def test_a_session_that_leaves_is_unsubscribed_at_once(broker: Broker) -> None:
     member(SessionStanding(("a/+",)))
     assert broker.said[1:] == ["unsubscribe a/+"]
+
+
+def test_a_session_made_anew_never_stands_beside_a_witness_made_anew(broker: Broker) -> None:
+    """Who finds it lost may die between any two steps."""
+    broker.kept = set()
+    with pytest.raises(Retriable, match="has lost the session"):
+        member(SessionStanding(("a",), witnessed=True), "a")
+    assert broker.said == ["connect s", "give up s", "connect w", "give up w"]
