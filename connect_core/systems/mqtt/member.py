@@ -137,14 +137,14 @@ class Member:
         """Whether the broker waits for acknowledgements that this quantum does not give."""
         return self._reception.unacknowledged() >= self._options.receive_maximum
 
-    def remark(self) -> SourceBatch | None:
-        """Once nothing comes any more, what is to be settled though no record tells of it: that the session is
-        subscribed; that it has to leave and is empty, so that it is given up when this is settled; that records may be
-        with another member. Nothing when the connection has ended."""
+    def remark(self, *, silent: bool) -> SourceBatch | None:
+        """What is to be settled though no record tells of it: that the session is subscribed; and when it is `silent`,
+        so that nothing comes any more, that it has to leave and is empty, so that it is given up when this is settled,
+        and that records may be with another member. Nothing when the connection has ended."""
         if not self.session.open:
             return None
-        elsewhere = self._elsewhere(self._reception.next)
-        leaves = self._answered and not (self._filters or self._emptied or self._awaits_broker())
+        elsewhere = self._elsewhere(self._reception.next) if silent else ()
+        leaves = silent and self._answered and not (self._filters or self._emptied or self._awaits_broker())
         if self._told and not leaves and not elsewhere:
             return None
         self._told = True

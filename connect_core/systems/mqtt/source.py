@@ -40,6 +40,8 @@ _LEFT = "left"
 """In the evidence of a position: the filters do not need the session, it is empty and given up, and that was told."""
 _PARTITION = "session-"
 _LOOK_S = 0.1
+_EMPTY_S = 0.5
+"""A session that has to leave is empty when nothing has come for so long, or for half of the idle timeout."""
 _LOOKS_WITHIN_EXPIRY = 4
 _AT_ONCE = 16
 """So many sessions connect side by side."""
@@ -204,15 +206,15 @@ class MqttSource:
 
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """In a window it stays for the whole quantum while nothing has come at all: the next message finds somebody
-        there. What is to be remarked on comes well before the quantum ends. It looks once even when connecting took all
-        of it. A session that cannot be connected to, or whose connection ends, is told of; the others are followed on.
-        """
+        there. What is to be remarked on of a session comes well before the quantum ends, however busy the others are.
+        It looks once even when connecting took all of it. A session that cannot be connected to, or whose connection
+        ends, is told of; the others are followed on."""
         members, refused = self._connected(wanted)
         yield from ((one, refused[one.partition]) for one in wanted if one.partition in refused)
         followed = [(one, members[one.partition]) for one in wanted if one.partition in members]
-        started = time.monotonic()
+        arrivals = _Arrivals()
         remark_s = min(idle_timeout_s, limit.first_record_timeout_s / 2, limit.quantum_left_s() / 2)
-        came: float | None = None
+        empty_s = max(remark_s, min(_EMPTY_S, idle_timeout_s / 2))
         over = False
         while not over:
             wait([one.session for one in members.values()], min(max(limit.quantum_left_s(), 0), _LOOK_S))
@@ -220,16 +222,17 @@ class MqttSource:
                 if (batch := member.batch()) is not None:
                     yield one, batch
                     member.acknowledge()
-                    came = time.monotonic()
-                elif time.monotonic() - (came or started) >= remark_s and (last := member.remark()) is not None:
+                    arrivals.came(one.partition)
+                    continue
+                silent_s = arrivals.silent_s(one.partition)
+                if silent_s >= remark_s and (last := member.remark(silent=silent_s >= empty_s)) is not None:
                     yield one, last
-                    came = came or started
+                    arrivals.told()
             ended = all(member.is_full() for member in members.values() if member.session.open)
-            silent = time.monotonic() - (came or started) >= (
-                limit.first_record_timeout_s if came is None else idle_timeout_s
-            )
+            silent = arrivals.silent_s() >= (idle_timeout_s if arrivals.some else limit.first_record_timeout_s)
             over = ended or silent or limit.quantum_left_s() <= 0
-        yield from _ended(followed, something=came is not None)
+        yield from _last_remarks(followed)
+        yield from _ended(followed, something=arrivals.some)
 
     def acknowledge(self, wanted: Range, end: int) -> None:
         self._members[wanted.partition].durable(end)
@@ -273,6 +276,35 @@ def _of_some(errors: Mapping[Partition, BaseException], *, others: bool) -> dict
 
 def _alone(error: BaseException) -> Failure:
     return Failure.of(PartitionUnreachable.of(error) if isinstance(error, Unreachable) else error)
+
+
+class _Arrivals:
+    """When something came last, of each session and of all. Silence begins when all are connected."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self._of: dict[Partition, float] = {}
+        self.some = False
+        """Whether there is something to settle."""
+
+    def came(self, partition: Partition) -> None:
+        self._of[partition] = self._last = time.monotonic()
+        self.some = True
+
+    def told(self) -> None:
+        """Something is to be settled though nothing came."""
+        self.some = True
+
+    def silent_s(self, partition: Partition | None = None) -> float:
+        """For how long nothing has come, for this session or for all."""
+        return time.monotonic() - (self._of.get(partition, self._began) if partition else self._last)
+
+
+def _last_remarks(followed: Sequence[tuple[Range, Member]]) -> Iterator[Followed]:
+    """Of sessions that came to no remark because the others took all of the time."""
+    for one, member in followed:
+        if (last := member.remark(silent=False)) is not None:
+            yield one, last
 
 
 def _ended(followed: Sequence[tuple[Range, Member]], *, something: bool) -> Iterator[Followed]:

@@ -12,12 +12,15 @@ import pytest
 
 from connect_core.errors import Refused, Retriable
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Pins, Range
+from connect_core.sdk.testing.driving import limit
+from connect_core.sdk.values import Pins, Range, SourceBatch
 from connect_core.systems.mqtt import member as member_module
+from connect_core.systems.mqtt import source as source_module
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.member import Member
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.source import MqttSource
 from connect_core.systems.mqtt.standing import SessionStanding
 
 
@@ -88,7 +91,8 @@ class Session:
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     there = Broker({"s", "w"})
     monkeypatch.setattr(member_module, "Session", there.session)
-    monkeypatch.setattr(member_module, "wait", lambda sessions, limit_s: time.sleep(0.01))
+    for module in (member_module, source_module):
+        monkeypatch.setattr(module, "wait", lambda sessions, limit_s: time.sleep(0.01))
     return there
 
 
@@ -97,9 +101,12 @@ def options(**more: Any) -> MqttSourceOptions:
 
 
 def member(standing: SessionStanding, *filters: str) -> Member:
+    return Member(options(), planned(0, standing), ("s", "w"), filters)
+
+
+def planned(number: int, standing: SessionStanding) -> Range:
     pins = Pins(1, "p", {}, "code")
-    wanted = Range("live", Partition("session-0"), 0, 0, 5, 1 << 62, 10, 10, standing.evidence(), pins)
-    return Member(options(), wanted, ("s", "w"), filters)
+    return Range("live", Partition(f"session-{number}"), number, 0, 5, 1 << 62, 10, 10, standing.evidence(), pins)
 
 
 def test_what_takes_the_place_of_a_filter_is_subscribed_before_that_is_unsubscribed(broker: Broker) -> None:
@@ -141,3 +148,43 @@ def test_a_session_made_anew_never_stands_beside_a_witness_made_anew(broker: Bro
     with pytest.raises(Retriable, match="has lost the session"):
         member(SessionStanding(("a",), witnessed=True), "a")
     assert broker.said == ["connect s", "give up s", "connect w", "give up w"]
+
+
+def followed(
+    broker: Broker, quiet: SessionStanding, *filters: str, quantum_s: float = 1.0, busy_s: float = 0.02
+) -> list[SessionStanding]:
+    """What is told of a session to which nothing comes: how it stands then. To the one beside it there comes always
+    more, and each message takes so long to write."""
+    given = options(filters=filters, sessions=2)
+    broker.kept = {given.client_id(0), given.client_id(1)}
+    broker.packets[given.client_id(0)] = deque(Packet(b"b", b"", 1, n) for n in range(1, 5_000))
+    told = []
+    source = MqttSource(given)
+    ranges = [planned(1, quiet), planned(0, SessionStanding(("b",), granted=(("b", 1),)))]
+    for one, batch in source.follow(ranges, limit(quantum_s), idle_timeout_s=0.4):
+        assert isinstance(batch, SourceBatch)
+        if one.slot:
+            told.append(SessionStanding.of(source.evidence(one, batch.next_offset)))
+        else:
+            source.acknowledge(one, batch.next_offset)
+            time.sleep(busy_s)
+    return told
+
+
+def test_that_a_quiet_session_is_subscribed_is_told_beside_a_busy_one(broker: Broker) -> None:
+    assert followed(broker, SessionStanding(), "b", "c") == [SessionStanding(("c",), granted=(("c", 1),))]
+
+
+def test_it_is_told_also_when_the_busy_one_takes_all_of_the_quantum(broker: Broker) -> None:
+    assert followed(broker, SessionStanding(), "b", "c", quantum_s=0.2, busy_s=0.3) == [
+        SessionStanding(("c",), granted=(("c", 1),))
+    ]
+
+
+def test_a_session_that_leaves_is_empty_after_silence_of_its_own(broker: Broker) -> None:
+    assert followed(broker, SessionStanding(("c",)), "b") == [SessionStanding()]
+    assert followed(broker, SessionStanding(("c",)), "b", quantum_s=0.1, busy_s=0.0) == [], "not without"
+
+
+def test_a_session_that_leaves_is_not_empty_because_connecting_took_all_of_the_quantum(broker: Broker) -> None:
+    assert followed(broker, SessionStanding(("c",)), "b", quantum_s=-1.0) == []
