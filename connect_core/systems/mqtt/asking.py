@@ -42,7 +42,7 @@ def _subscribed(session: Session, options: MqttSourceOptions) -> tuple[bool, str
 
 def _said(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
     facts = ask(options)
-    counts_up = facts.counts_up if options.packet_ids == "detect" else options.packet_ids == "count_up"
+    counts_up = options.counts_up(facts.counts_up)
     if options.qos == 0:
         yield True, "at most once: qos is 0"
     elif options.shared:

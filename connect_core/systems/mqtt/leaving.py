@@ -33,7 +33,7 @@ def _held(ours: Session, options: MqttSourceOptions, session: int, standing: Ses
     shares = options.shares()
     if filters := standing.subscribed or (shares[session] if session < len(shares) else ()):
         ours.unsubscribe(filters)
-    reception = Reception(0, Unconfirmed(standing.entries, counts_up=standing.counts_up), window)
+    reception = Reception(0, Unconfirmed(standing.entries, counts_up=options.counts_up(standing.counts_up)), window)
     held, silent_since = 0, time.monotonic()
     until = silent_since + _LONGEST_S
     while ours.open and time.monotonic() < min(until, silent_since + _SILENCE_S):

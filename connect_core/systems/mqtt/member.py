@@ -46,9 +46,9 @@ class Member:
                 where=self._where,
                 next_step="The next run reports what was lost",
             )
-        unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=bool(standing.counts_up))
+        unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=options.counts_up(standing.counts_up))
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
-        learns = options.packet_ids == "detect"
+        self._learns = learns = options.packet_ids == "detect"
         self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=learns, shares=self._shares)
         self._answers = 0
         self._spoke_at = time.monotonic()
@@ -176,7 +176,7 @@ class Member:
             self._standing,
             subscribed=self._subscribed,
             entries=reception.entries(end),
-            counts_up=reception.counts_up,
+            counts_up=reception.counts_up if self._learns else self._standing.counts_up,
             granted=self._granted,
             asks=(),
         )

@@ -175,6 +175,10 @@ class MqttSourceOptions(MqttBrokerOptions):
         """Whether sessions are members of a shared subscription."""
         return any(map(is_shared, self.filters))
 
+    def counts_up(self, learned: bool) -> bool:
+        """Whether the broker is taken to give out packet ids one after the other, when this was learned of it."""
+        return learned if self.packet_ids == "detect" else self.packet_ids == "count_up"
+
     def client_id(self, session: int) -> str:
         """Of one session, the same for ever: the broker knows it by this."""
         return f"{_ID_PREFIX}-{self.uid}-{session}"

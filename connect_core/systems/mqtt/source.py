@@ -130,7 +130,7 @@ class MqttSource:
             gaps.append(Gap(at.incarnation, at.offset, at.offset, _LEFT))
         standing = replace(
             standing,
-            counts_up=self._counts_up(standing),
+            counts_up=standing.counts_up or self._shows_counting(),
             witnessed=partition in self._looked_at,
             asks=self._filters(partition),
         )
@@ -151,15 +151,12 @@ class MqttSource:
         warning = (Gap(seen.incarnation, seen.begin, None, told, warns=True),) if told else ()
         return replace(seen, evidence=standing.evidence(), gaps=(*seen.gaps, *warning))
 
-    def _counts_up(self, standing: SessionStanding) -> bool:
-        if self._options.packet_ids == "detect":
-            return standing.counts_up or self._facts().counts_up
-        return self._options.packet_ids == "count_up"
+    def _shows_counting(self) -> bool:
+        """What the document says is not learned: it may say otherwise the next time."""
+        return self._options.packet_ids == "detect" and self._facts().counts_up
 
     def _facts(self) -> BrokerFacts:
-        """One that says nothing is not asked again in this run. Those that count and say so give out no id again."""
-        if self._options.packet_ids == "used_again":
-            return BrokerFacts()
+        """One that says nothing is not asked again in this run."""
         if self._told is None or (self._told != BrokerFacts() and time.monotonic() - self._asked_at > _ASK_EVERY_S):
             self._told, self._asked_at = ask(self._options), time.monotonic()
         return self._told

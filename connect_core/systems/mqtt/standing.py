@@ -19,11 +19,11 @@ _SENT, _CONFIRMED = 1, 2
 @dataclass(frozen=True)
 class SessionStanding:
     """`subscribed` are the filters of the session at the broker: none says that there is no session to go on with.
-    `entries` are in the target, and not known to be acknowledged or the last that were. `counts_up`: the broker
-    gives out packet ids one after the other. `witnessed`: there is a second session beside this one (`looking`).
-    `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has not said.
-    `granted` has, of the filters, those that the broker is known to have granted, with the QoS. `asks` is what the
-    quantum asks for that begins here."""
+    `entries` are in the target, and not known to be acknowledged or the last that were. `counts_up`: it was learned
+    that the broker gives out packet ids one after the other. `witnessed`: there is a second session beside this one
+    (`looking`). `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has
+    not said. `granted` has, of the filters, those that the broker is known to have granted, with the QoS. `asks` is
+    what the quantum asks for that begins here."""
 
     subscribed: tuple[str, ...] = ()
     entries: tuple[UnconfirmedRecord, ...] = ()
@@ -80,8 +80,9 @@ class SessionStanding:
         return replace(self, subscribed=tuple(dict.fromkeys((*self.subscribed, *self.asks))), asks=())
 
     def without_session(self) -> SessionStanding:
-        """The broker has lost it: what was under way in it comes no more."""
-        return replace(self, subscribed=(), entries=(), witnessed=False, granted=())
+        """The broker has lost it: what was under way in it comes no more. It may be another broker, that counts in
+        another way."""
+        return replace(self, subscribed=(), entries=(), witnessed=False, granted=(), counts_up=False)
 
 
 _NOTHING = base64.b64encode(zlib.compress(b"")).decode()

@@ -115,3 +115,21 @@ def test_what_is_to_be_told_is_not_kept_before_it_is_told(monkeypatch: pytest.Mo
     seen = seen_by(source("a/#", "c/#"), GRANTED)
     assert seen.gaps[0].reason == module.LOST
     assert SessionStanding.of(seen.evidence).subscribed == ("b/#", "c/#")
+
+
+@pytest.mark.parametrize("said", ["count_up", "used_again", "detect"])
+def test_that_ids_count_up_is_settled_only_where_it_was_learned(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setattr(module, "ask", lambda options: BrokerFacts("mosquitto version 2.0.11"))
+    assert SessionStanding.of(planned(source("a/#", "b/#", packet_ids=said), GRANTED)).counts_up == (said == "detect")
+
+
+def test_another_broker_may_count_in_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_lost", lambda options, session, standing: True)
+    assert not SessionStanding.of(planned(source("a/#", "b/#"), replace(GRANTED, counts_up=True))).counts_up
+
+
+@pytest.mark.parametrize("said", ["count_up", "used_again", "detect"])
+def test_dropped_messages_are_told_whatever_is_said_of_packet_ids(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setattr(module, "ask", lambda options: BrokerFacts(dropped=9))
+    [gap] = seen_by(source("a/#", "b/#", packet_ids=said), replace(GRANTED, dropped=7)).gaps
+    assert "dropped 2 messages" in gap.reason

@@ -100,13 +100,31 @@ def options(**more: Any) -> MqttSourceOptions:
     return MqttSourceOptions.model_validate({"host": "h", "filters": ["a"], "uid": "u", **more})
 
 
-def member(standing: SessionStanding, *filters: str) -> Member:
-    return Member(options(), planned(0, standing), ("s", "w"), filters)
+def member(standing: SessionStanding, *filters: str, **more: Any) -> Member:
+    return Member(options(**more), planned(0, standing), ("s", "w"), filters)
 
 
 def planned(number: int, standing: SessionStanding) -> Range:
     pins = Pins(1, "p", {}, "code")
     return Range("live", Partition(f"session-{number}"), number, 0, 5, 1 << 62, 10, 10, standing.evidence(), pins)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("said", ["count_up", "used_again"])
+def test_what_the_document_says_of_packet_ids_is_not_settled_as_learned(
+    broker: Broker, said: str, learned: bool
+) -> None:
+    """It holds as long as the document says it."""
+    there = member(SessionStanding(("a",), counts_up=learned), "a", packet_ids=said)
+    assert there._reception.counts_up == (said == "count_up")
+    assert SessionStanding.of(there.evidence(5)).counts_up == learned
+
+
+def test_what_an_id_shows_is_settled(broker: Broker) -> None:
+    broker.packets["s"] = deque([Packet(b"a", b"", 1, 40_000)])
+    there = member(SessionStanding(("a",)), "a")
+    there.batch()
+    assert SessionStanding.of(there.evidence(6)).counts_up
 
 
 def test_what_takes_the_place_of_a_filter_is_subscribed_before_that_is_unsubscribed(broker: Broker) -> None:
