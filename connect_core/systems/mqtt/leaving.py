@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
+from connect_core.errors import Refused
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.session import Session, wait
@@ -32,7 +34,8 @@ def _held(ours: Session, options: MqttSourceOptions, session: int, standing: Ses
     """How many messages come that were not moved: those that were, and are sent again, are acknowledged."""
     shares = options.shares()
     if filters := standing.subscribed or (shares[session] if session < len(shares) else ()):
-        ours.unsubscribe(filters)
+        with suppress(Refused):  # it ends with its subscriptions
+            ours.unsubscribe(filters)
     reception = Reception(0, Unconfirmed(standing.entries, counts_up=options.counts_up(standing.counts_up)), window)
     held, silent_since = 0, time.monotonic()
     until = silent_since + _LONGEST_S

@@ -117,9 +117,9 @@ class Session:
         self._ask(lambda: client.subscribe(wanted), "SUBSCRIBE", judge)
 
     def unsubscribe(self, filters: Sequence[str], *, waits: bool = True) -> None:
-        """Waits like `subscribe`, or not at all."""
-        client = self._connection.client
-        self._ask(lambda: client.unsubscribe(list(filters)), "UNSUBSCRIBE", lambda reasons: None, waits=waits)
+        """Waits like `subscribe`, or not at all. The answer raises Refused when the broker does not do it (MQTT 5)."""
+        client, judge = self._connection.client, partial(_require_left, self._connection.where, filters)
+        self._ask(lambda: client.unsubscribe(list(filters)), "UNSUBSCRIBE", judge, waits=waits)
 
     def answered(self) -> bool:
         """Whether the broker has answered all that it was asked. A broker sends what it has for a session before it
@@ -222,6 +222,16 @@ class Session:
     def _arrived(self, packet: Packet) -> None:
         self._packets.append(packet)
         self._bytes += len(packet.payload)
+
+
+def _require_left(where: str, filters: Sequence[str], reasons: Sequence[Any]) -> None:
+    """The answer has a reason for each filter (MQTT 5, 3.11.3); in 3.1.1 it has none."""
+    if refused := [f"{one} ({reason})" for one, reason in zip(filters, reasons, strict=False) if reason.is_failure]:
+        raise Refused(
+            f"The broker does not unsubscribe from {', '.join(refused)}: what is published there still comes",
+            where=where,
+            next_step="Let this user unsubscribe from them, or name them in the document again",
+        )
 
 
 def _of_a_stranger(where: str) -> Refused:

@@ -44,3 +44,17 @@ def test_one_more_filter_brings_no_retained_message_again(bare_site: Site, mosqu
     publish(mosquitto, filters[1], b"more")
     assert moved(bare_site, mosquitto, filters=filters, protocol=protocol) == [b"kept", b"more"]
     assert moved(bare_site, mosquitto, filters=filters, protocol=protocol) == [b"kept", b"more"]
+
+
+def test_a_filter_in_the_place_of_another_one(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
+    """What both have comes once, what only the old one had no more."""
+    old, wider, other = [f"d/{protocol}/+"], [f"d/{protocol}/#"], [f"e/{protocol}/+"]
+    moved(bare_site, mosquitto, filters=old, protocol=protocol)
+    publish(mosquitto, f"d/{protocol}/one", b"before")
+    moved(bare_site, mosquitto, filters=wider, protocol=protocol)
+    publish(mosquitto, f"d/{protocol}/one", b"one")
+    publish(mosquitto, f"d/{protocol}/one/two", b"two")
+    moved(bare_site, mosquitto, filters=other, protocol=protocol)
+    publish(mosquitto, f"d/{protocol}/one", b"nobody wants it")
+    publish(mosquitto, f"e/{protocol}/one", b"three")
+    assert moved(bare_site, mosquitto, filters=other, protocol=protocol) == [b"before", b"one", b"two", b"three"]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.reasoncodes import ReasonCode
 
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Refused
 from connect_core.systems.mqtt.dropping import noticed
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.session import _require_left
 from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord
 
@@ -74,3 +77,12 @@ def test_what_a_broker_does_not_grant(said: dict[str, int], more: dict[str, obje
 
 def test_a_broker_of_3_1_1_says_nothing() -> None:
     assert Grants.of(None) == Grants()
+
+
+def test_who_is_not_unsubscribed_is_told() -> None:
+    """That there was no subscription is fine; 3.1.1 has no reasons."""
+    done, none, refused = (ReasonCode(PacketTypes.UNSUBACK, identifier=code) for code in (0x00, 0x11, 0x87))
+    _require_left("here", ["a", "b"], [done, none])
+    _require_left("here", ["a", "b"], [])
+    with pytest.raises(Refused, match="does not unsubscribe from b"):
+        _require_left("here", ["a", "b"], [done, refused])
