@@ -10,7 +10,7 @@ import glob
 import os
 import stat
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,6 +66,8 @@ def still_named(known: Sequence[Partition], path_of: Callable[[Partition], str],
     return [one for one in known if any(matches(path_of(one), form) for form in patterns)]
 
 
+_UNKNOWN_INODE = 0xFFFFFFFF
+"""What FUSE lists for a file that it has not looked up."""
 _LAST_LETTER = "\U0010ffff"
 _LOOKS = 3
 """So often a file is looked for that gets another name in the meantime."""
@@ -189,14 +191,32 @@ def _regular_files(folder: str) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     try:
         with telling("cannot be listed", folder), os.scandir(folder) as entries:
-            for entry in entries:
+            for ino, entry in with_inodes(entries):
                 if entry.is_file(follow_symlinks=False) and is_text(entry.name):
-                    found.setdefault(entry.inode(), []).append(entry.path)
+                    found.setdefault(ino, []).append(entry.path)
     except WaybillError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return {}
         raise
     return found
+
+
+def with_inodes(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[int, os.DirEntry[str]]]:
+    """Each with the inode of its file. Some file systems (FUSE) list others, or none: files are asked until one is
+    listed with its own. What has gone since is left out."""
+    holds = False
+    for entry in entries:
+        ino = entry.inode() if holds and entry.inode() != _UNKNOWN_INODE else _own_inode(entry)
+        holds = holds or ino == entry.inode()
+        if ino is not None:
+            yield ino, entry
+
+
+def _own_inode(entry: os.DirEntry[str]) -> int | None:
+    try:
+        return entry.stat(follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return None
 
 
 def inode_of(path: str) -> int | None:

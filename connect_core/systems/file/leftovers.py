@@ -11,6 +11,7 @@ import os
 from typing import NamedTuple
 
 from connect_core.errors import WaybillError
+from connect_core.systems.file.folders import with_inodes
 from connect_core.systems.file.identity import OpenFile
 from connect_core.systems.file.target import TargetPlace
 
@@ -30,7 +31,7 @@ class Leftover(NamedTuple):
 def left_behind(path: str, place: TargetPlace) -> Leftover | None:
     """What stands behind `place` in the file that it is of, if that is beside `path` under another name."""
     with os.scandir(os.path.dirname(path)) as entries:
-        names = [entry.path for entry in entries if entry.inode() == place.ino and not entry.is_symlink()]
+        names = [entry.path for ino, entry in with_inodes(entries) if ino == place.ino and not entry.is_symlink()]
     for name in sorted(names):
         try:
             with OpenFile(name) as file:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -446,6 +448,51 @@ def test_a_link_that_leads_to_another_file_is_a_rotation(tmp_path: Path, log: Pa
     current.symlink_to(tmp_path / "next.log")
     assert follower.run() == [b"three", b"new"]
     assert follower.gaps == []
+
+
+@pytest.mark.parametrize(("others", "again"), [(8, []), (9, [b"file 0"])])
+def test_a_link_that_leads_to_a_file_again_knows_the_last_ones(tmp_path: Path, others: int, again: list[bytes]) -> None:
+    """A limit that the page on delivery states: eight of them, so that a position does not grow with each move."""
+    link = tmp_path / "current"
+    link.symlink_to(tmp_path / "file")
+    follower = follow(link)
+    for number in range(others + 1):
+        (tmp_path / f"{number}.txt").write_bytes(b"file %d\n" % number)
+        link.unlink()
+        link.symlink_to(tmp_path / f"{number}.txt")
+        assert follower.run() == [b"file %d" % number]
+    link.unlink()
+    link.symlink_to(tmp_path / "0.txt")
+    assert follower.run() == again
+
+
+class Listed:
+    """An entry of a folder as some FUSE file systems list it: without the inode that the file has."""
+
+    def __init__(self, entry: os.DirEntry[str]) -> None:
+        self._entry, self.name, self.path = entry, entry.name, entry.path
+        self.is_file, self.is_symlink, self.stat = entry.is_file, entry.is_symlink, entry.stat
+
+    def inode(self) -> int:
+        return 0xFFFFFFFF
+
+
+def test_a_renamed_file_is_found_where_folders_list_other_inodes(
+    log: Path, begun: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing = os.scandir
+
+    @contextmanager
+    def listed(folder: str) -> Iterator[Iterator[Listed]]:
+        with listing(folder) as entries:
+            yield map(Listed, entries)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    append(log, b"three\n")
+    log.rename(f"{log}.1")
+    log.write_bytes(b"new\n")
+    assert begun.run() == [b"three", b"new"]
+    assert begun.gaps == []
 
 
 def test_an_empty_file_that_is_renamed_leaves_no_trace(tmp_path: Path) -> None:
