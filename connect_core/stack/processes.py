@@ -191,8 +191,9 @@ def children_titles(parent: int) -> list[str]:
 
 
 def _stat(pid: int) -> list[str] | None:
+    """The fields behind the name. That may be no text: the kernel cuts names at 15 bytes, also within a character."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return None
     return text[text.rindex(")") + 2 :].split()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -58,6 +59,18 @@ def test_it_inherits_no_descriptor(start: Starter, tmp_path: Path) -> None:
         assert processes.wait_until(lambda: opened_by(process.pid) == expected, 30), opened_by(process.pid)
     with (tmp_path / "lock").open("w") as again:
         fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_process_whose_name_is_no_text_is_in_nobody_s_way(start: Starter, tmp_path: Path) -> None:
+    """The kernel cuts a name at 15 bytes, also within a character."""
+    program = tmp_path / "обработчик"
+    shutil.copy("/bin/sleep", program)
+    named = start(f"exec {program} 60")
+    other = start("exec sleep 60")
+    assert processes.wait_until(lambda: b"\xd0" in Path(f"/proc/{named.pid}/stat").read_bytes(), 30)
+    assert named.is_alive
+    assert processes.stop(other)
+    assert processes.stop(named)
 
 
 def opened_by(pid: int) -> set[str]:
