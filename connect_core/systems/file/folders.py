@@ -125,8 +125,10 @@ class Folders:
 
     def holds(self, path: str) -> bool:
         """Whether it leads into the folders that files may be in."""
+        if not self._roots:
+            return True
         real = Path(os.path.realpath(path))
-        return not self._roots or any(real.is_relative_to(root) for root in self._roots)
+        return any(real.is_relative_to(root) for root in self._roots)
 
     def require_text(self, path: str) -> None:
         """Raises ConfigError when `path` stands for a file whose name is not text."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.errors import TargetChanged
-from connect_core.rocketmq import Queue, StoredMessage
+from connect_core.rocketmq import Queue, StoredMessage, StoredSlice
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
@@ -210,6 +210,12 @@ def test_messages_that_are_deleted_while_a_queue_is_scanned_may_have_been_of_the
         assert (offsets(again), again.possible_duplicates) == (before, 5 - len(before))
     else:
         assert "change their order" in why_unknown(again)
+
+
+def test_an_answer_without_messages_is_a_hole() -> None:
+    """Of a broker that deletes what it is asked for."""
+    gone = StoredSlice(2, 7, memoryview(b""), "removed")
+    assert list(finding._decoded([gone], QUEUES[0])) == [finding.Hole(2, 7)]
 
 
 def test_a_hole_behind_what_is_looked_for_is_counted_from_the_floor_on() -> None:
