@@ -27,6 +27,13 @@ class Options(BaseModel):
     timeout_s: float = 10
 
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect makes a GET of a POST: the records would be gone, and the answer would say that they arrived."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 class Webhook(SimpleSink):
     def __init__(self, options: Options, resources: ExitStack | None = None) -> None:
         super().__init__(target=str(options.url))
@@ -41,9 +48,10 @@ class Webhook(SimpleSink):
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.target, json.dumps(values).encode(), headers)
         try:
-            urllib.request.urlopen(request, timeout=self._options.timeout_s).close()
+            urllib.request.build_opener(NoRedirects).open(request, timeout=self._options.timeout_s).close()
         except urllib.error.HTTPError as error:
-            raise Refused(f"The address answered {error.code}", where=self.target) from None
+            step = "Name the address that it redirects to" if error.code < 400 else ""
+            raise Refused(f"The address answered {error.code}", where=self.target, next_step=step) from None
         except OSError as error:
             raise Unreachable(f"The address does not answer: {error}", where=self.target) from None
 

@@ -1,12 +1,14 @@
 """The examples that speak HTTP keep the contracts of their kits, against a service in memory that takes the place of
-`urlopen`; and so does the source of the page whose records come with the time."""
+an opener of `urllib`; and so does the source of the page whose records come with the time."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
+import threading
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import parse_qs, urlsplit
@@ -34,13 +36,13 @@ class Service:
     """Keeps what is posted to it, and gives its events page by page."""
 
     def __init__(self, patched: pytest.MonkeyPatch) -> None:
-        patched.setattr("urllib.request.urlopen", self.open)
+        patched.setattr("urllib.request.OpenerDirector.open", lambda _, asked, *given, **named: self.open(asked))
         self.posted: list[bytes | None] = []
         self.events: list[Json] = []
         self.away = False
         self.code = 200
 
-    def open(self, asked: Any, timeout: float) -> io.BytesIO:
+    def open(self, asked: Any) -> io.BytesIO:
         if self.away:
             raise URLError("nobody listens")
         if self.code != 200:
@@ -174,3 +176,32 @@ def test_a_webhook_that_answers_no_is_refused(service: Service) -> None:
     service.code = 403
     with pytest.raises(Refused, match="403"):
         WEBHOOK.Webhook(WEBHOOK.Options(url=URL)).write(records([b"a"]))
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_webhook_that_redirects_is_refused(code: int) -> None:
+    """What stands there would be fetched without the records, and answer that all is well."""
+    asked = []
+
+    class Moved(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append("POST")
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(code)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            asked.append("GET")
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Moved) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        sink = WEBHOOK.Webhook(WEBHOOK.Options(url=f"http://127.0.0.1:{server.server_port}/"))
+        with pytest.raises(Refused, match=f"answered {code}.*Name the address"):
+            sink.write(records([b"a"]))
+        server.shutdown()
+    assert asked == ["POST"]
