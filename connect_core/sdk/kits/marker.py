@@ -91,9 +91,12 @@ def taken_over(marker: Marker | None, wanted: Range, attempt: Attempt) -> Marker
 
 def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt) -> Marker:
     """The marker with which an attempt begins to write a range. Raises TargetChanged where the target has lost rows
-    that were settled, or holds rows of which the ledger knows nothing and for which nobody has looked."""
+    that were settled, or holds rows of which the ledger knows nothing and for which nobody has looked; Fenced where
+    another attempt has begun since this one looked: it may have written."""
     wanted = item.range
     check_kept(marker, wanted, settled)
+    if item.found is not None:
+        check_owner(marker, attempt, wanted)
     if marker is not None and marker.count > settled and not item.inherited and item.found is None:
         raise TargetChanged(
             f"The target holds {marker.count - settled:,} rows more than the ledger knows of: the ledger was restored "

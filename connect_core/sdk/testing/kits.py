@@ -287,6 +287,19 @@ class TransactionContract(RefusingContract):
                 self._write(late, 0, ROWS)
         assert target.count() == 0
 
+    def test_what_an_earlier_attempt_writes_after_a_look_is_not_written_again(self, target: ContentCase) -> None:
+        """It was planned before, and begins after: what its successor has seen is true no more."""
+        ledger = SettledState(target, epoch=1)
+        item = ledger.planned(target.sink(), ROWS)
+        ledger.epoch += 1
+        looked = ledger.adopted(target.sink())
+        with target.sink().writer(attempt(1, ledger.uid), item) as late:
+            self._write(late, 0, 5)
+        with pytest.raises(Fenced), target.sink().writer(attempt(2, ledger.uid), looked) as writer:
+            self._write(writer, 0, ROWS)
+        ledger.attempt(ROWS, settle_at=ROWS)
+        assert in_order(target.content()) == numbers(ROWS)
+
     def test_rows_that_the_target_has_lost_stop_the_partition(self, target: ContentCase) -> None:
         """As when it was restored from a backup of before."""
         ledger = SettledState(target)

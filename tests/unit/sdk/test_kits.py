@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connect_core.errors import OffsetGone, TargetChanged
+from connect_core.errors import Fenced, OffsetGone, TargetChanged
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.keyed import STORED, Answer
 from connect_core.sdk.kits.marker import Marker
@@ -47,7 +47,8 @@ def test_rows_of_another_file_say_nothing_of_this_one_and_are_counted(other: Ran
 
 def test_a_range_that_goes_on_keeps_where_its_rows_begin() -> None:
     assert begun(KEPT, 120, 100).since == 0
-    assert begun(KEPT, 80, 80, found=ScanResult(complete=True)) == replace(KEPT, owner=attempt(2).id)
+    mine = replace(KEPT, owner=attempt(2).id)
+    assert begun(mine, 80, 80, found=ScanResult(complete=True)) == mine
 
 
 def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
@@ -62,6 +63,13 @@ def test_a_target_with_fewer_or_unknown_rows_is_not_written() -> None:
         begun(KEPT, 120, 120)
     with pytest.raises(TargetChanged, match="20 rows more than the ledger knows of"):
         begun(KEPT, 80, 80)
+
+
+@pytest.mark.parametrize("marker", [KEPT, None])
+def test_who_has_looked_does_not_begin_when_another_attempt_has_the_marker(marker: Marker | None) -> None:
+    """It may have written since the look, and nobody has looked for that."""
+    with pytest.raises(Fenced):
+        begun(marker, 0, 0, found=ScanResult(complete=True))
 
 
 def test_a_marker_that_is_none_is_refused() -> None:
