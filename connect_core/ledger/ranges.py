@@ -158,6 +158,15 @@ class Ranges(Transactions):
             for row in rows
         ]
 
+    def without_receipt(self, uid: str, stream: str, partitions: Iterable[Partition]) -> set[Partition]:
+        """Those whose newest settled range had no receipt of its attempt: it was settled from what the target held."""
+        mine = sa.select(RANGES.c.reconstructed).where(RANGES.c.uid == uid, RANGES.c.stream == stream)
+        newest = mine.where(RANGES.c.state == "settled").order_by(RANGES.c.id.desc()).limit(1)
+        with self._read() as connection:
+            return {
+                one for one in partitions if connection.scalar(newest.where(RANGES.c.partition_id == one.id)) is True
+            }
+
     def rests(self, uid: str, stream: str) -> list[Range]:
         """What is left of ranges that closed short while records of ours stand further on in a target (a floor is
         `ahead`): from their end on, with their pins and what their limits leave. Only of ranges that are the newest of

@@ -200,13 +200,15 @@ class FloorMove(NamedTuple):
 @dataclass(frozen=True)
 class OpenRange:
     """A range as the ledger has it. An `inherited` range was planned by an earlier attempt. `found` is what `scan` has
-    seen so far, None when nothing was looked for."""
+    seen so far, None when nothing was looked for. `comes_again`: an earlier attempt left no receipt of what a source
+    that pushes gave it, and the sink cannot tell which records it holds: what comes now may be there already."""
 
     id: int
     range: Range
     floors: tuple[Floor, ...]
     inherited: bool = False
     found: ScanResult | None = None
+    comes_again: bool = False
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,16 @@ def _committed(task: TaskContext, ranges: Sequence[Range]) -> list[OpenRange]:
         task.held.renew_in_time()
     if task.sink.target_leases(task.task):
         _check_alone(task, {floor.target for some in floors.values() for floor in some})
-    return task.opened(planned, floors)
+    return _with_what_comes_again(task, task.opened(planned, floors))
+
+
+def _with_what_comes_again(task: TaskContext, items: list[OpenRange]) -> list[OpenRange]:
+    """What a source that pushes gave to an attempt that died was not acknowledged where the sink cannot tell what it
+    holds. It comes again in the next range, which nobody could tell from one that has nothing before it."""
+    if not isinstance(task.source, PushSource) or task.sink.scan_tells_records:
+        return items
+    left = task.ledger.without_receipt(task.uid, task.stream, [item.range.partition for item in items])
+    return [replace(item, comes_again=item.range.partition in left) for item in items]
 
 
 def _with_expired(task: TaskContext, wanted: Range, floors: Sequence[Floor]) -> Range:

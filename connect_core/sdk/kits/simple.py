@@ -29,8 +29,9 @@ class SimpleSink(OneTarget, ABC):
     """A sink that writes and cannot tell afterwards what it has written.
 
     Guarantee: at least once. What an attempt left open is written again, all of it, and its receipt counts it as
-    possible duplicates. A ledger that was restored from a backup has forgotten receipts: what they told of is written
-    again, and only the range that begins there counts it.
+    possible duplicates. Behind a source that pushes it comes again in the next range, which counts it. A ledger that
+    was restored from a backup has forgotten receipts: what they told of is written again, and only the range that
+    begins there counts it.
     """
 
     guarantee = Guarantee("at least once")
@@ -45,7 +46,7 @@ class SimpleSink(OneTarget, ABC):
     @contextmanager
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:
         with self.connect() as connection:
-            again = wanted.inherited or wanted.found is not None
+            again = wanted.inherited or wanted.found is not None or wanted.comes_again
             yield _Writer(connection, self.target, settled(wanted, self.target), again)
 
 

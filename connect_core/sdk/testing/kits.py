@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -161,6 +162,16 @@ class SimpleContract(KitContract):
         ledger = SettledState(target)
         ledger.attempt(10, settle_at=None)
         item = ledger.adopted(target.sink())
+        with target.sink().writer(attempt(2, ledger.uid), item) as writer:
+            writer.write(ledger.rows(0, 10), limit())
+            assert writer.flush(limit()).possible_duplicates == 10
+
+    def test_what_a_source_pushes_again_is_counted(self, target: ContentCase) -> None:
+        """The range of the attempt that died is closed, and what it wrote comes again in the next one."""
+        ledger = SettledState(target)
+        ledger.attempt(10, settle_at=None)
+        ledger.open = None
+        item = replace(ledger.planned(target.sink(), 10), comes_again=True)
         with target.sink().writer(attempt(2, ledger.uid), item) as writer:
             writer.write(ledger.rows(0, 10), limit())
             assert writer.flush(limit()).possible_duplicates == 10

@@ -96,6 +96,21 @@ def test_an_attempt_that_wrote_nothing_leaves_evidence_all_the_same(world: World
     assert (second.begin, second.end) == (0, 25)
 
 
+def test_what_a_dead_worker_wrote_comes_again_where_the_sink_cannot_tell(
+    world: World, pushing: MemoryPushSource
+) -> None:
+    """In the next range, and no longer than that; also where the run that closed what was left dies before it."""
+    world.sink.scan_tells_records = False
+    for after in (13, 0):
+        world.engine.dies_after = after
+        with pytest.raises(EngineFailed):
+            world.run()
+    world.engine.lanes.clear()
+    world.run()
+    again = [item.comes_again for lane in world.engine.lanes for item in lane.ranges]
+    assert (again[0], any(again[1:])) == (True, False)
+
+
 def test_nothing_behind_a_rejected_record_is_acknowledged_before_it_is_settled(
     world: World, pushing: MemoryPushSource
 ) -> None:
