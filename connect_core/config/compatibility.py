@@ -9,10 +9,15 @@ from connect_core.config.endpoints import End
 from connect_core.config.units import parse_seconds, show_seconds
 from connect_core.sdk.plugin import Conflict
 
+NO_LASTING_OFFSETS = "tells records by their offsets, and its source pushes: that has none that stay the same"
+ANOTHER_WAY = "Choose another sink, or move the records into a log or a file first, and from there into this sink"
+
 
 def conflict(source: End, sink: End) -> Conflict | None:
     """What is wrong between two ends that are sound by themselves; None for ends that fit."""
     ends = source.configured(), sink.configured()
+    if "pushes" in ends[0].plugin.abilities and "by_offset" in ends[1].plugin.abilities:
+        return Conflict(("sink", sink.system), f"{NO_LASTING_OFFSETS} ({source.system}). {ANOTHER_WAY}")
     plugins = {end.name: end.plugin for end in ends}
     return next((wrong for plugin in plugins.values() if (wrong := plugin.conflict(*ends))), None)
 

@@ -33,9 +33,10 @@ Role = Literal["source", "sink"]
 """Which end of a connector."""
 ROLES: tuple[Role, Role] = ("source", "sink")
 
-Ability = Literal["topics", "queues", "scan_tells_records"]
+Ability = Literal["topics", "queues", "pushes", "scan_tells_records", "by_offset"]
 """What the system at the other end may have to rely on. A source of `topics`: each partition is of one. Of `queues`:
-they have numbers. A sink that `scan_tells_records`: it says of each record whether it holds it (`sdk.sink.Sink`)."""
+they have numbers. One that `pushes` (`sdk.source.PushSource`). A sink that `scan_tells_records`: it says of each record
+whether it holds it (`sdk.sink.Sink`). One that stores `by_offset` (`sdk.sink.ByOffset`)."""
 
 RuleTargets = Literal["none", "named", "any"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from connect_core.errors import Failure
 from connect_core.sdk.records import Partition
@@ -122,6 +122,15 @@ class Sink(Protocol):
         The writers of live ranges are open at the same time and used in turn. All of them are flushed before any is
         closed.
         """
+
+
+@runtime_checkable
+class ByOffset(Protocol):
+    """A sink to which an offset says which record it is, or which of two is newer. No source that pushes may feed it:
+    such a source numbers what arrives, and gives numbers again that an attempt which died, or a ledger that was
+    restored since, had given to other records."""
+
+    by_offset: Literal[True]
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from connect_core.config.compatibility import ANOTHER_WAY, NO_LASTING_OFFSETS
 from connect_core.errors import ConfigError, OffsetGone
 from connect_core.ledger import TargetWriter
 from connect_core.replication.driver.lost_ranges import LostRange
@@ -20,6 +21,10 @@ def target_taken(other: TargetWriter, where: str) -> ConfigError:
         where=where,
         next_step=f"Choose another one, or {advice}",
     )
+
+
+def no_lasting_offsets(where: str) -> ConfigError:
+    return ConfigError(f"The sink {NO_LASTING_OFFSETS}", where=where, next_step=ANOTHER_WAY)
 
 
 def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:

@@ -21,6 +21,7 @@ from connect_core.planning import Assignment, split_lanes
 from connect_core.replication.driver import plan, recovery
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.context import RunContext, shares_of
+from connect_core.replication.driver.errors import no_lasting_offsets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
 from connect_core.replication.driver.rate import Budget
@@ -30,7 +31,7 @@ from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_mo
 from connect_core.replication.host import boot_id
 from connect_core.replication.worker.counts import empty_receipt
 from connect_core.sdk.records import Partition
-from connect_core.sdk.sink import Sink
+from connect_core.sdk.sink import ByOffset, Sink
 from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import LIVE, OpenRange, Position, Range
 from connect_core.version import code_version
@@ -82,6 +83,8 @@ class TaskRun(TaskContext):
     # ------------------------------------------------------------------------------------------------ the order of it
 
     def _move_with_leases(self) -> None:
+        if isinstance(self.source, PushSource) and isinstance(self.sink, ByOffset):
+            raise no_lasting_offsets(self.where())
         with self.summary.timed("lease"):
             self.held = self._acquire()
         try:

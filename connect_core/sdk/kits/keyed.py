@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +60,7 @@ class KeyedSink(OneTarget, ABC):
     """A row's id is its record's key (`by_key`), or else its coordinates; its version grows within a partition.
 
     Guarantee: what is written again changes nothing, so each record counts once. By key it needs all records of a key
-    to come from one partition: versions of two partitions say nothing of each other.
+    to come from one partition: versions of two partitions say nothing of each other. A source that pushes is refused.
     """
 
     guarantee = Guarantee(
@@ -71,6 +71,7 @@ class KeyedSink(OneTarget, ABC):
         ),
     )
     by_key = False
+    by_offset: Literal[True] = True
 
     @abstractmethod
     def connect(self) -> AbstractContextManager[KeyedConnection]:

@@ -49,6 +49,7 @@ PLUGIN = Plugin(
     open_sink=_sink,
     rule_targets="any",
     remote_state=("source", "sink"),
+    abilities=frozenset({"pushes"}),
     guarantee=guarantee,
     conflict=conflict,
     unwatchable="an MQTT broker does not show whether it has new messages",

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from connect_core import clock
-from connect_core.errors import EngineFailed, OffsetGone, TooManyRejects
+from connect_core.errors import ConfigError, EngineFailed, OffsetGone, TooManyRejects
 from connect_core.replication.driver.lost_ranges import closed_from_target
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import Prefix, ScanResult
 from connect_core.sdk.testing.driving import range_of
+from connect_core.sdk.testing.memory import Index, MemoryIndex
 from connect_core.sdk.values import OPEN_END, Bounds, Gap, OpenRange
 from tests.unit.replication.memory_push_source import MemoryPushSource
 from tests.unit.replication.world import World
@@ -109,6 +110,15 @@ def test_what_a_dead_worker_wrote_comes_again_where_the_sink_cannot_tell(
     world.run()
     again = [item.comes_again for lane in world.engine.lanes for item in lane.ranges]
     assert (again[0], any(again[1:])) == (True, False)
+
+
+def test_a_sink_that_tells_records_by_their_offsets_is_refused(world: World, pushing: MemoryPushSource) -> None:
+    """Whatever its plugin says: the numbers of arrival are given to other records after a kill."""
+    index = Index()
+    world.sink = MemoryIndex(index, by_key=True)  # type: ignore[assignment]
+    with pytest.raises(ConfigError, match="its source pushes"):
+        world.run()
+    assert (pushing.acknowledged, index.rows, world.engine.lanes) == (0, {}, [])
 
 
 def test_nothing_behind_a_rejected_record_is_acknowledged_before_it_is_settled(

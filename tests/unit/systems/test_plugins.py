@@ -170,3 +170,18 @@ def test_what_another_system_writes_our_files_do_not_read(table: str) -> None:
         ("sink", table, "path"),
         "is one of the files that the source reads (/a/*)",
     )
+
+
+def test_what_pushes_does_not_feed_what_stores_by_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers are given to other records after a kill, and a newer value would count as stored already."""
+    latest = Plugin("latest", "Latest", sink_options=_Table, abilities=frozenset({"by_offset"}))
+    monkeypatch.setitem(vars(SYSTEMS)["_plugins"], latest.name, latest)
+    pushed = _document({"mqtt": {"host": "a", "filters": ["t"]}}, {"latest": {"path": "/out"}})
+    with pytest.raises(ConfigError) as refused:
+        check(pushed, None, load_settings(None))
+    assert [(fault.path, "pushes" in fault.message) for fault in refused.value.faults] == [("sink.latest", True)]
+    check(
+        _document({"rocketmq": {"name_servers": "a:1", "topics": "t"}}, {"latest": {"path": "/out"}}),
+        None,
+        load_settings(None),
+    )
