@@ -26,8 +26,9 @@ _MARGIN_S = 0.5
 """So long before the deadline nothing is sent any more."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 """Between two puts of which the target took nothing."""
-_OFFSETS = 1 << 40
-"""Versions of one incarnation; the next one begins behind them."""
+_OFFSETS, _INCARNATIONS = 1 << 46, 1 << 17
+"""Versions of one incarnation, and how many there can be; each begins behind the one before. A file may have 64 TiB.
+They were 2^40 once: rows that were stored then have lower versions than the same place has now."""
 
 
 class Answer(NamedTuple):
@@ -86,13 +87,22 @@ class KeyedSink(OneTarget, ABC):
         return {item.id: ScanResult(complete=True) for item in wanted.ranges}
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        if not self.by_key or not records.column("key").null_count:
-            return []
-        rows = records.column("key").is_null().to_numpy(zero_copy_only=False).nonzero()[0]
-        return [(int(row), "NoKey", "The record has no key, and the target stores records by key") for row in rows]
+        far = (records.column("offset").to_numpy() >= _OFFSETS).nonzero()[0]
+        invalid = [(int(row), "OffsetTooHigh", f"Offsets from {_OFFSETS:,} on have no version") for row in far]
+        if self.by_key and records.column("key").null_count:
+            rows = records.column("key").is_null().to_numpy(zero_copy_only=False).nonzero()[0]
+            no_key = "The record has no key, and the target stores records by key"
+            invalid += [(int(row), "NoKey", no_key) for row in rows]
+        return invalid
 
     @contextmanager
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:
+        if wanted.range.incarnation >= _INCARNATIONS:
+            raise DataError(
+                f"What is read was replaced {wanted.range.incarnation:,} times, and versions end there",
+                where=f"{self.target}, partition {wanted.range.partition.key}",
+                next_step="Store into a new target, with a new connector",
+            )
         with self.connect() as connection:
             lineage = None if self.by_key else wanted.range.lineage(attempt.uid)
             yield _Writer(connection, self.target, settled(wanted, self.target), lineage, wanted.range.incarnation)
@@ -127,16 +137,23 @@ class _Writer:
         return Delivered(self._rows, self._bytes, {self._target: behind}, spans(self._target, self._known, behind))
 
     def _put(self, records: pa.RecordBatch) -> list[int]:
-        """The rows that are to be sent again."""
-        answers = self._connection.put(self._ids(records), self._versions(records).tolist(), records)
+        """The rows that are to be sent again: those that were not taken, and what stands behind them under the same id.
+        Outputs of one record may have one id and one version, so whichever comes last stands."""
+        ids = self._ids(records)
+        answers = self._connection.put(ids, self._versions(records).tolist(), records)
         must_be_each(Answer, answers, records, f"The answer of {method_of(self._connection, 'put')}")
-        stored = [row for row, answer in enumerate(answers) if answer.stored and not answer.refused]
-        self._rows += len(stored)
-        self._bytes += int(value_lengths(records.column("value"))[stored].sum())
-        for row, answer in enumerate(answers):
+        stored, again, waiting = list[int](), list[int](), set[str]()
+        for row, (id_, answer) in enumerate(zip(ids, answers, strict=True)):
             if answer.refused:
                 self._refuse(records.slice(row, 1), answer)
-        return [row for row, answer in enumerate(answers) if not answer.stored and not answer.refused]
+            elif answer.stored and id_ not in waiting:
+                stored.append(row)
+            else:
+                again.append(row)
+                waiting.add(id_)
+        self._rows += len(stored)
+        self._bytes += int(value_lengths(records.column("value"))[stored].sum())
+        return again
 
     def _refuse(self, row: pa.RecordBatch, answer: Answer) -> None:
         if self.on_refused is None:

@@ -13,9 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from connect_core.errors import Fenced, TargetChanged, Unreachable, WaybillError
+from connect_core.sdk.kits.keyed import AGAIN, Answer
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Sink, Writer
@@ -177,7 +179,24 @@ class SimpleContract(KitContract):
             assert writer.flush(limit()).possible_duplicates == 10
 
 
-OLDER_AND_NEWER = [(0, 1), (7, 1 << 31), ((1 << 31) + 7, 1 << 32), (5, 1 << 40), ((1 << 40) + 9, 3 << 40)]
+def busy_at_first(connection: Any) -> Any:
+    """Of the first put its first row is not taken."""
+    put, busy = connection.put, [True]
+
+    def later(ids: Sequence[str], versions: Sequence[int], records: pa.RecordBatch) -> Sequence[Answer]:
+        if not busy:
+            return put(ids, versions, records)  # type: ignore[no-any-return]
+        busy.clear()
+        return [AGAIN, *put(ids[1:], versions[1:], records.slice(1))]
+
+    connection.put = later
+    return connection
+
+
+OLDER_AND_NEWER = [
+    *[(0, 1), (7, 1 << 31), ((1 << 31) + 7, 1 << 32), (5, 1 << 40), ((1 << 40) + 9, 3 << 40)],
+    *[((1 << 46) + 9, 3 << 46), ((1 << 62) + 8, (1 << 62) + 9)],
+]
 
 
 class KeyedContract(RefusingContract):
@@ -237,11 +256,23 @@ class KeyedContract(RefusingContract):
     def test_a_later_record_of_a_key_takes_the_place_of_an_earlier_one(self, target: ContentCase) -> None:
         if not getattr(target.sink(), "by_key", False):
             pytest.skip("rows are stored by their coordinates")
-        for incarnation, offset in ((0, 5), (0, 3), (1, 0), (0, 7), (1, 2), (1, 1)):
+        for incarnation, offset in ((0, 5), (0, 3), (0, 1 << 45), (1, 0), (0, 7), (1, 2), (1, 1)):
             ledger = SettledState(target, uid="0123456789ab", incarnation=incarnation, first=offset)
             with target.sink().writer(attempt(1, ledger.uid), ledger.planned(target.sink(), 1)) as writer:
                 writer.write(records([b"%d/%d" % (incarnation, offset)], offset, key=["k"]), limit())
         assert self.there(target) == [b"1/2"]
+
+    def test_of_several_outputs_with_one_key_the_last_one_stands_however_busy_the_target_is(
+        self, target: ContentCase
+    ) -> None:
+        if not getattr(target.sink(), "by_key", False):
+            pytest.skip("rows are stored by their coordinates")
+        ledger, sink = SettledState(target), ChangedCase(target, busy_at_first).sink()
+        rows = records([b"1", b"2", b"3"], offset=[0, 0, 0], ordinal=[0, 1, 2], key=["k", "another", "k"])
+        with sink.writer(attempt(1, ledger.uid), ledger.planned(target.sink(), 1)) as writer:
+            assert writer.write(rows, limit()) == 3
+            assert writer.flush(limit()).records == 3
+        assert self.there(target) == [b"2", b"3"]
 
     def _put(
         self, target: ContentCase, rows: Sequence[tuple[int, bytes | None]], ids: Sequence[str] | None = None

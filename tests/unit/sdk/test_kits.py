@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connect_core.errors import Fenced, OffsetGone, TargetChanged
+from connect_core.errors import DataError, Fenced, OffsetGone, TargetChanged
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.keyed import STORED, Answer
 from connect_core.sdk.kits.marker import Marker
@@ -99,6 +99,16 @@ def test_an_older_record_is_not_stored_over_a_newer_one() -> None:
         with sink.writer(attempt(), OpenRange(1, planned, sink.floors(planned, ()))) as writer:
             writer.write(records([b"%d/%d" % (incarnation, offset)], offset, key=["k"]), limit())
     assert [value for _, value in index.rows.values()] == [b"1/0"]
+
+
+def test_what_has_no_version_of_its_own_is_not_stored() -> None:
+    """Versions of two incarnations would meet."""
+    sink, planned = MemoryIndex(Index(), by_key=True), wanted(0, 1 << 17)
+    far = records([b"a", b"b"], (1 << 46) - 1, key=["k", "k"])
+    assert [(row, kind) for row, kind, _ in sink.invalid_rows(far)] == [(1, "OffsetTooHigh")]
+    opening = sink.writer(attempt(), OpenRange(1, planned, sink.floors(planned, ())))
+    with pytest.raises(DataError, match="131,072"), opening:
+        pass
 
 
 def test_a_row_that_is_neither_stored_nor_refused_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
