@@ -33,7 +33,7 @@ class TransactionConnection(Protocol):
 
     def begin(self, name: str) -> str | None:
         """Begins a transaction; returns the marker called `name`, None where there is none. Until the transaction ends
-        no other one may get behind `begin` with this name."""
+        no other one may get behind `begin` with this name, whether there is a marker or not."""
 
     def write(self, records: pa.RecordBatch) -> None:
         """Raises RowsRefused when the target can never take one of these rows: the transaction is rolled back then."""

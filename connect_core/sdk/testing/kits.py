@@ -305,6 +305,13 @@ class TransactionContract(RefusingContract):
             ledger.attempt(5, settle_at=5)
             assert in_order(self.there(target, before)) == numbers(5), f"another attempt came before `{place}`"
 
+    def test_two_attempts_at_once_begin_once(self, target: ContentCase) -> None:
+        """Also where there is no marker yet: none that could be locked, and none that the later one could miss."""
+        ledger = SettledState(target)
+        self._overtaken(target, ledger, "commit", armed=True)
+        ledger.attempt(5, settle_at=5)
+        assert in_order(self.there(target)) == numbers(5)
+
     def test_an_attempt_that_was_taken_over_writes_nothing_more(self, target: ContentCase) -> None:
         ledger = SettledState(target)
         ledger.attempt(5, settle_at=5)
@@ -367,14 +374,16 @@ class TransactionContract(RefusingContract):
         assert [floor.ahead for floor in floors] == [True]
         assert self._scan(target, OpenRange(1, wanted, floors), ledger).there() == 30
 
-    def _overtaken(self, target: ContentCase, ledger: SettledState, place: str) -> None:
-        """An attempt writes five rows and stands still before `place`; the next one begins, and may get through."""
+    def _overtaken(self, target: ContentCase, ledger: SettledState, place: str, *, armed: bool = False) -> None:
+        """An attempt writes five rows and stands still before `place`, where it is `armed` also before it has begun;
+        the next one begins, and may get through."""
         ledger.epoch += 1
         item = ledger.planned(target.sink(), 5)
         overtaking = _Overtaking(lambda: ledger.attempt(5, settle_at=None), place)
+        overtaking.armed = armed
         sink = ChangedCase(target, overtaking.connection).sink()
         with suppress(WaybillError), sink.writer(attempt(ledger.epoch, ledger.uid), item) as writer:
-            overtaking.armed = True
+            overtaking.armed |= not armed
             writer.write(ledger.rows(0, 5), limit())
             writer.flush(limit())
         overtaking.join()

@@ -181,6 +181,17 @@ class ReceivedContract:
             _finish(deliveries)
             _check(system, deliveries, VALUES[:20])
 
+    @pytest.mark.parametrize("tells", [True, False])
+    def test_equal_messages_are_messages_of_their_own(self, system: ReceivedCase, tells: bool) -> None:
+        """Somebody sends the same value more than once, also while an attempt dies: none is taken for another."""
+        for calls in range(5):
+            deliveries = Deliveries(system, tells=tells)
+            system.append([b"same"] * 5)
+            deliveries.attempt(Failing(calls, Killed(), after=True))
+            system.append([b"same"] * 5)
+            _finish(deliveries)
+            _check(system, deliveries, [b"same"] * 10)
+
     def test_a_sink_that_cannot_tell_its_records_gets_each_once(self, system: ReceivedCase) -> None:
         """Nothing is acknowledged before it is settled: each quantum receives again what the one before has moved."""
         deliveries = Deliveries(system, tells=False)

@@ -22,12 +22,13 @@ from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.log_sources import LogSourceContract
 from connect_core.sdk.testing.memory import MemoryIndex, MemoryPages
 from connect_core.sdk.testing.memory_log import Journal
-from connect_core.sdk.testing.memory_sources import MemorySourceLog
+from connect_core.sdk.testing.memory_sources import MemoryInbox, MemorySourceLog
+from connect_core.sdk.testing.received import ReceivedContract
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.testing.steps import CodeStep, Death, Steps, spread
 from connect_core.sdk.values import Json
 from tests.contract.systems.test_kits import Box, Pages, Records, Shelf, Table
-from tests.contract.systems.test_source_kits import SparseLog
+from tests.contract.systems.test_source_kits import Inbox, SparseLog
 
 RED = (AssertionError, WaybillError, pytest.fail.Exception)
 
@@ -142,6 +143,18 @@ class LocksNothing(Faulty):
 @pytest.mark.parametrize("fault", [LocksLate, LocksNothing])
 def test_a_begin_that_keeps_nobody_out(fault: type[Faulty]) -> None:
     notices(TransactionContract, "test_two_attempts_at_once_write_each_row_once", changed(Table(), fault))
+
+
+class LocksWhatIsThere(Faulty):
+    """As `SELECT ... FOR UPDATE` does: where there is no marker yet, nobody is kept out."""
+
+    def begin(self, name: str) -> str | None:
+        marker: str | None = self.connection.begin(name) if name in self.connection._database.markers else None
+        return marker
+
+
+def test_a_first_begin_that_keeps_nobody_out() -> None:
+    notices(TransactionContract, "test_two_attempts_at_once_begin_once", changed(Table(), LocksWhatIsThere))
 
 
 class CutsNames(Faulty):
@@ -456,6 +469,22 @@ def test_a_checkpoint_that_is_not_kept_as_it_is() -> None:
 
     case = Case()
     notices(SourceContract, "test_evidence_can_be_stored", case, planned(case))
+
+
+class ContentForKeys(MemoryInbox):
+    """It says that no two messages have the same key."""
+
+    def connect(self, name: str) -> Any:
+        return MemoryInbox(self._server, unique=False).connect(name)
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_equal_messages_that_are_taken_for_one(tells: bool) -> None:
+    class Case(Inbox):
+        def source(self) -> MemoryInbox:
+            return ContentForKeys(self.server)
+
+    notices(ReceivedContract, "test_equal_messages_are_messages_of_their_own", Case(), tells)
 
 
 # --------------------------------------------------------------------------------------------------------------- steps
