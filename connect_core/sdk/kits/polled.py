@@ -26,12 +26,15 @@ from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 
 _AHEAD = 1_000
-"""A look ahead ends after so many polls: a run moves what it has seen, and the next one what comes behind."""
+"""A look ahead ends after so many pages: a run moves what it has seen, and the next one what comes behind."""
+_EMPTY = 100
+"""So many pages in a row are passed that have no records and a checkpoint that moves: then there is nothing now."""
 
 
 class Polled(NamedTuple):
     """What one poll brought, in order, and the checkpoint behind it, which JSON can hold, and which is another one
-    wherever there are records. No records: there are none now."""
+    wherever there are records. No records and the same checkpoint: there are none now. No records and another one: the
+    page had none, and the next poll may bring some."""
 
     records: Sequence[Record]
     checkpoint: Json
@@ -39,12 +42,14 @@ class Polled(NamedTuple):
 
 @dataclass(frozen=True)
 class _Page:
-    """The records that came behind `checkpoint`, numbered from `at`; `next` is the checkpoint behind them."""
+    """The records that came behind `checkpoint`, numbered from `at`; `next` is the checkpoint behind them. `passed` are
+    the pages without records that were passed right before this one."""
 
     at: int
     checkpoint: Json
     records: Sequence[Record]
     next: Json
+    passed: int
 
     @property
     def end(self) -> int:
@@ -190,6 +195,8 @@ class PolledSource(ABC):
                     break
         except WaybillError as error:
             return Bounds.unread(at, Failure.of(error))
+        if end == at.offset and page.passed:  # the next look goes on behind them
+            return Bounds(at.incarnation, end, 0, end, page.evidence(end), chosen=True)
         return Bounds(at.incarnation, at.offset, 0, end, at.evidence)
 
     def _from(self, partition: Partition, begin: int, evidence: Json) -> Iterator[_Page]:
@@ -198,8 +205,7 @@ class PolledSource(ABC):
         known = evidence if evidence and evidence["at"] <= begin else _evidence(0, {})
         at, checkpoint, passed = int(known["at"]), known["checkpoint"], _Passed(known, begin)
         while True:
-            polled = self._polled(partition.key, checkpoint)
-            page = _Page(at, checkpoint, polled.records, polled.checkpoint)
+            page = self._next_page(partition.key, at, checkpoint)
             if at < begin:
                 passed.add(page)
                 if not page.records or (page.end >= begin and not passed.as_before):
@@ -208,6 +214,14 @@ class PolledSource(ABC):
                 self._pages[partition] = page
                 yield page
             at, checkpoint = page.end, page.next
+
+    def _next_page(self, name: str, at: int, checkpoint: Json) -> _Page:
+        """The next one with records; an empty one where there is nothing now, or none within many pages."""
+        polled, passed = self._polled(name, checkpoint), 0
+        while not polled.records and polled.checkpoint != checkpoint and passed < _EMPTY:
+            checkpoint, passed = polled.checkpoint, passed + 1
+            polled = self._polled(name, checkpoint)
+        return _Page(at, checkpoint, polled.records, polled.checkpoint, passed)
 
     def _polled(self, name: str, checkpoint: Json) -> Polled:
         """One poll. A checkpoint that does not move while records come would bring them again for ever. Authors get,

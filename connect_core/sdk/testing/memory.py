@@ -136,16 +136,19 @@ class MemoryIndex(KeyedSink):
 
 
 class MemoryPages(PolledSource):
-    """A list that grows; a page has at most `page` records."""
+    """A list that grows; a page has at most `page` records. Before each page with records come so many that are
+    `empty`, as of an API that leaves out what a filter does not want."""
 
     every_s = 0.01
 
-    def __init__(self, values: Sequence[bytes | None], page: int = 17) -> None:
+    def __init__(self, values: Sequence[bytes | None], page: int = 17, *, empty: int = 0) -> None:
         super().__init__()
-        self._values, self._page = values, page
+        self._values, self._page, self._empty = values, page, empty
 
     def poll(self, name: str, checkpoint: Json) -> Polled:
-        first = int(checkpoint.get("next", 0))
+        first, passed = int(checkpoint.get("next", 0)), int(checkpoint.get("passed", 0))
+        if passed < self._empty and first < len(self._values):
+            return Polled([], {"next": first, "passed": passed + 1})
         values = self._values[first : first + self._page]
         return Polled([Record(value) for value in values], {"next": first + len(values)})
 

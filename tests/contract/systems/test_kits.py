@@ -96,11 +96,12 @@ class Files(SimpleCase):
 
 
 class Pages:
-    def __init__(self) -> None:
+    def __init__(self, *, empty: int = 0) -> None:
         self.values: list[bytes | None] = []
+        self._empty = empty
 
     def source(self) -> MemoryPages:
-        return MemoryPages(self.values)
+        return MemoryPages(self.values, empty=self._empty)
 
     def append(self, values: Sequence[bytes | None]) -> None:
         self.values += values
@@ -158,3 +159,11 @@ class TestAPolledSource(SourceContract):
     @pytest.fixture
     def system(self) -> Pages:
         return Pages()
+
+
+class TestAPolledSourceWithEmptyPages(SourceContract):
+    idle_timeout_s = 0.05
+
+    @pytest.fixture
+    def system(self) -> Pages:
+        return Pages(empty=2)

@@ -10,11 +10,12 @@ from connect_core.errors import DataError, Fenced, OffsetGone, TargetChanged
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.keyed import STORED, Answer
 from connect_core.sdk.kits.marker import Marker
+from connect_core.sdk.kits.polled import Polled
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
-from connect_core.sdk.testing.driving import attempt, limit, range_of, records
+from connect_core.sdk.testing.driving import Follower, attempt, limit, range_of, records
 from connect_core.sdk.testing.memory import HATED, Database, Index, MemoryIndex, MemoryPages, MemoryTable
-from connect_core.sdk.values import ORIGIN, Bounds, OpenRange, Position, Range
+from connect_core.sdk.values import ORIGIN, Bounds, Json, OpenRange, Position, Range
 
 PARTITION = Partition("all")
 VALUES = [b"%d" % number for number in range(50)]
@@ -157,3 +158,25 @@ def test_a_position_that_was_set_back_is_read_from_there_whatever_the_size_of_pa
     set_back = replace(stopped_at(40), offset=36)
     seen = MemoryPages(VALUES, page=1).available_offsets({PARTITION: set_back})[PARTITION]
     assert (seen.begin, seen.end, seen.failure) == (36, 50, None)
+
+
+@pytest.mark.parametrize("empty", [1, 99, 250])
+def test_pages_without_records_are_passed_when_their_checkpoint_moves(empty: int) -> None:
+    """However many there are: each look keeps how far it has come."""
+    follower = Follower(MemoryPages(VALUES, empty=empty))
+    assert [value for _ in range(12) for value in follower.run()] == VALUES
+
+
+def test_a_position_behind_records_that_do_not_come_again_is_not_looked_for_for_ever() -> None:
+    failure = MemoryPages([], empty=1).available_offsets({PARTITION: stopped_at(40)})[PARTITION].failure
+    assert failure is not None
+
+    class Clock(MemoryPages):
+        """Its checkpoint moves with each poll."""
+
+        def poll(self, name: str, checkpoint: Json) -> Polled:
+            return Polled([], {"next": checkpoint.get("next", 0) + 1})
+
+    failure = Clock([]).available_offsets({PARTITION: stopped_at(40)})[PARTITION].failure
+    assert failure is not None
+    assert failure.family == OffsetGone.__name__
