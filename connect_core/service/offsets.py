@@ -129,13 +129,15 @@ def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -
 
 
 def _assignment(opened: Opened, connector: Connector) -> Assignment:
-    """Who has which partition. A connector that never ran is asked for its partitions now."""
+    """Who has which partition. A connector that never ran is asked for its partitions now; where a run was faster, its
+    partitions are the ones, for it may have split the same files elsewhere."""
     assignment = opened.ledger.assignment(connector.uid)
     if assignment.version:
         return assignment
     resolved = opened.resolved(connector)
     partitions = systems.source(revealed(resolved.source)).partitions([])
-    return opened.ledger.assign(connector.uid, partitions, resolved.tasks, resolved.assignment)
+    made = opened.ledger.assign_beside(connector.uid, partitions, resolved.tasks, resolved.assignment, ())
+    return made or opened.ledger.assignment(connector.uid)
 
 
 def _partition(assignment: Assignment, key: str) -> Partition:

@@ -8,6 +8,7 @@ Everything that a person should know first is said, or refused, before anything 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +23,7 @@ from connect_core.replication.backfill.select import Selection, bounds_of, by_mo
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Source
-from connect_core.sdk.values import LIVE, Json, Position
+from connect_core.sdk.values import LIVE, Json
 
 
 def begun(context: RunContext, settings: Settings, request: Request, *, who: str) -> Backfill | None:
@@ -48,12 +49,16 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
     _require_apart(context, settings, resolved, stream)
     with ExitStack() as resources:
         source = systems.source(revealed(resolved.source), resources)
-        selected = looked_at(source, _selected(context, source, request, now), request.accept_gaps, connector.name)
+        known = ledger.partitions(connector.uid)
+        listed = source.partitions(list(known))
+        chosen = _selected(context, source, listed, request, now)
+        selected = looked_at(source, chosen, request.accept_gaps, connector.name)
     for notice in (*selected.notices, *_same_target(context, resolved)):
         context.listener.log(notice)
     if not selected.parts:
         return None
-    _assign(context, selected)
+    if not _assign(context, listed, known):
+        return begun(context, settings, request, who=who)
     return ledger.begin_backfill(replace(draft, parts=selected.parts))
 
 
@@ -73,9 +78,11 @@ def _draft(context: RunContext, settings: Settings, request: Request, stream: st
     )
 
 
-def _selected(context: RunContext, source: Source, request: Request, now: datetime) -> Selection:
+def _selected(
+    context: RunContext, source: Source, listed: Sequence[Partition], request: Request, now: datetime
+) -> Selection:
     ledger, connector = context.ledger, context.connector
-    there = bounds_of(source, _live_positions(context, source))
+    there = bounds_of(source, ledger.positions(connector.uid, LIVE, listed))
     if request.run:
         settled = ledger.ranges_of_run(connector.uid, request.run)
         if not settled:
@@ -89,20 +96,17 @@ def _selected(context: RunContext, source: Source, request: Request, now: dateti
     return by_moments(source, there, moments(request, now), now)
 
 
-def _live_positions(context: RunContext, source: Source) -> dict[Partition, Position | None]:
-    ledger, uid = context.ledger, context.connector.uid
-    return ledger.positions(uid, LIVE, source.partitions(list(ledger.partitions(uid))))
-
-
-def _assign(context: RunContext, selected: Selection) -> None:
-    """A partition that no live run has seen yet gets its slot and its task, as the live stream shares them out."""
+def _assign(context: RunContext, listed: Sequence[Partition], known: Collection[Partition]) -> bool:
+    """Partitions that no live run has seen yet get their slots and tasks, as the live stream shares them out: all that
+    the source `listed`, for of a file of which one part is known no other is listed again. False when others have been
+    given since the source was told of those `known`: what it found may be theirs."""
     ledger, uid = context.ledger, context.connector.uid
     standing = ledger.assignment(uid)
-    partitions = sorted({part.partition for part in selected.parts})
     if standing.version:
-        ledger.assign(uid, partitions, standing.tasks, standing.strategy)
+        tasks, strategy = standing.tasks, standing.strategy
     else:
-        ledger.assign(uid, partitions, context.resolved.tasks, context.resolved.assignment)
+        tasks, strategy = context.resolved.tasks, context.resolved.assignment
+    return ledger.assign_beside(uid, listed, tasks, strategy, known) is not None
 
 
 def _require_same(request: Request, stored: Backfill) -> None:

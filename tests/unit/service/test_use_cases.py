@@ -33,6 +33,7 @@ from connect_core.service.json_values import plain
 from connect_core.service.lag import ends_waiting, lag, plan
 from connect_core.service.offsets import Move
 from connect_core.service.opened import AtWork, Opened, reading
+from connect_core.systems.file.source import FileSource
 from tests.unit.cli.moves import moved
 
 LENGTH = len("one\ntwo\nthree\n")
@@ -241,3 +242,17 @@ def test_a_backfill_is_shown_with_its_parts_until_it_is_cancelled(opened: AtWork
     cancelled, changed = backfills.cancel(opened, "copy", stream)
     assert (cancelled["state"], changed) == ("cancelled", True)
     assert backfills.cancel(opened, "copy", stream)[1] is False
+
+
+def test_partitions_that_a_run_has_found_first_are_the_ones(opened: AtWork, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have split the same file elsewhere: with both, all of it would be read twice."""
+    uid, theirs = opened.ledger.connector("copy").uid, Partition("a.log#0-7")
+
+    def beaten(source: FileSource, known: object) -> list[Partition]:
+        opened.ledger.assign(uid, [theirs], 1)
+        return [Partition("a.log#0-5")]
+
+    monkeypatch.setattr(FileSource, "partitions", beaten)
+    with pytest.raises(ConfigError, match=r'There is no partition "a\.log#0-5"'):
+        offsets.set_offset(opened, "copy", "a.log#0-5", 0, agree=lambda move: None, say=print)
+    assert list(opened.ledger.partitions(uid)) == [theirs]
