@@ -97,10 +97,12 @@ def by_ranges(source: Source, bounds: Sequence[PartitionBounds], ranges: Sequenc
 
 
 def _placed(source: Source, one: PartitionBounds, offset: int) -> int:
-    """What lies outside of what can be read is judged later: whether it is gone, or is not there yet."""
-    if not one.seen.oldest <= offset <= one.seen.end:
-        return offset
-    return source.align_offset(one.partition, one.seen, offset)
+    """What is gone is judged later, and is not moved. Where nothing is gone the partition begins at its oldest record:
+    what a file has before one of its parts is another one's."""
+    if offset >= one.seen.oldest:
+        return source.align_offset(one.partition, one.seen, offset) if offset <= one.seen.end else offset
+    there = source.available_offsets({one.partition: Position(one.seen.incarnation, offset, one.seen.evidence)})
+    return offset if any(gap.loses for gap in there[one.partition].gaps) else one.seen.oldest
 
 
 def by_receipts(bounds: Sequence[PartitionBounds], settled: Iterable[SettledRange]) -> Selection:

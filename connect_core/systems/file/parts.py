@@ -274,7 +274,7 @@ class PartBounds:
         evidence = file.evidence(place.offset, end, size=size, finished=finished, past=past)
         grows = part.end is None and not renamed
         waiting = max(size - end, 0) if part.end is None else 0
-        oldest = min(part.begin, place.offset)
+        oldest = 0 if place.incarnation else part.begin  # what is read anew is read from its start
         bounds = Bounds(place.incarnation, place.offset, oldest, end, evidence.as_json(), grows=grows, waiting=waiting)
         if finished and end == place.offset and not (seen and seen.finished):  # later nobody can see that it was left
             return replace(bounds, evidence=replace(evidence, size=size).as_json(), chosen=True)

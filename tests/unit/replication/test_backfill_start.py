@@ -74,3 +74,11 @@ def test_a_file_that_a_run_has_split_meanwhile_is_not_split_again(
     monkeypatch.setattr(FileSource, "partitions", beaten)
     assert _start(live, "#0-:0-9") == [("0-1503", 0, 9)]
     assert _shared_out(live) == {"0-1503", "1503-"}
+
+
+@pytest.mark.parametrize(("span", "moved"), [("#1026-:-", (1026, 2052)), ("#1026-:0-1035", (1026, 1035))])
+def test_a_part_that_was_never_read_is_moved_from_where_it_begins(
+    live: RunContext, span: str, moved: tuple[int, int]
+) -> None:
+    """What stands before it in the file is another part's."""
+    assert _start(live, span) == [("1026-2052", *moved)]

@@ -27,6 +27,8 @@ class Logs(MemorySource):
 
     bodies: list[bytes] = field(default_factory=lambda: [b"x"] * 100)
     oldest_of: Mapping[Partition, int] = field(default_factory=dict)
+    loses: bool = True
+    """Whether what is before the oldest record was there once."""
     away: Failure | None = None
     """Why nobody can look at `a`."""
 
@@ -40,7 +42,7 @@ class Logs(MemorySource):
         if partition == B and at.incarnation == 0:
             return Bounds(1, 0, 0, 100, {"new": True}, (Gap(0, at.offset, None, "recreated"),))
         begin = max(at.offset, oldest)
-        gaps = (Gap(at.incarnation, at.offset, begin, "expired"),) if begin > at.offset else ()
+        gaps = (Gap(at.incarnation, at.offset, begin, "expired"),) if begin > at.offset and self.loses else ()
         return Bounds(at.incarnation, begin, oldest, 100, {"at": begin}, gaps)
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
@@ -97,6 +99,16 @@ def test_ranges_are_cut_and_moved_to_where_records_begin() -> None:
         "a ends at 100: up to there, not to 120",
         "a: 95-100 becomes 100-100, where records begin",
     )
+
+
+def test_a_range_that_begins_before_what_is_left_is_told_or_begins_there() -> None:
+    """Only where something is lost: what a file has before one of its parts is another one's."""
+    source = Logs(oldest_of={A: 20})
+    assert [(part.begin, part.end) for part in by_ranges(source, there(source), ["a:0-50"]).parts] == [(0, 50)]
+    source.loses = False
+    found = by_ranges(source, there(source), ["a:0-50"])
+    assert [(part.begin, part.end) for part in found.parts] == [(20, 50)]
+    assert found.notices == ("a: 0-50 becomes 20-50, where records begin",)
 
 
 def test_ranges_that_meet_are_moved_once() -> None:
