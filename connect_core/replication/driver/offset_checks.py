@@ -17,12 +17,13 @@ def checked_position(
 ) -> Position:
     """The position at `offset` of what is read now, with its evidence: who reads on from there notices when that is
     replaced before. Raises ConfigError with the offsets that are possible: within what the source has, and where a
-    record begins. Of a source that pushes nobody can say: its records are numbered as they come.
+    record begins. Of a source that pushes nobody can say: its records are numbered as they come, and what is known of
+    its session is as true under another number.
 
     Who names the place where it stands moves nothing, as to give up a range: the next run tells what is gone there."""
     at, where = before or Position(0, 0), f"{where}, partition {partition.key}"
     if isinstance(source, PushSource):
-        return Position(at.incarnation, offset)
+        return Position(at.incarnation, offset, at.evidence)
     if before and offset == before.offset:
         return before
     there = _looked_at(source, partition, Position(at.incarnation, 0, at.evidence))

@@ -35,7 +35,7 @@ class SessionStanding:
 
     @classmethod
     def of(cls, evidence: Json) -> SessionStanding:
-        """Empty evidence is that of a session that never was, or whose place somebody has set."""
+        """Empty evidence is that of a session that never was, or whose place a former version has set."""
         stored = zlib.decompress(base64.b64decode(evidence.get("unconfirmed", _NOTHING)))
         rows = np.frombuffer(stored, dtype=np.int64).reshape(-1, _COLUMNS).tolist()
         entries = tuple(

@@ -8,8 +8,19 @@ import pytest
 
 from connect_core.errors import ConfigError
 from connect_core.replication.driver.offset_checks import checked_position
+from connect_core.sdk.values import Position
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
+from tests.unit.replication.memory_push_source import MemoryPushSource
+from tests.unit.replication.world import MEMORY
+
+
+@pytest.mark.parametrize("offset", [5, 2, 9])
+def test_what_is_known_of_a_session_stays_known_where_its_offset_is_set(offset: int) -> None:
+    """That a session is lost, and that a message comes again, is told by it: also where a range is given up."""
+    before = Position(0, 5, {"subscribed": ["a/#"], "entries": 3})
+    found = checked_position(MemoryPushSource([]), MEMORY, before, offset, "here")
+    assert found == Position(0, offset, before.evidence)
 
 
 def test_the_offset_of_a_part_that_was_never_read_is_not_set_before_it(tmp_path: Path) -> None:
