@@ -15,7 +15,8 @@ from connect_core.sdk.values import LIVE, Attempt, OpenRange, Range
 class Marker:
     """Every record of `incarnation` with an offset in [since, position) is in the target, but for those that a receipt
     says are not; `count` rows of the partition in all. `owner` is the attempt that may go on (`Attempt.id`); `origin`
-    names what was read as this incarnation (`sdk.values.ORIGIN`).
+    names what was read as this incarnation (`sdk.values.ORIGIN`). The range that was begun last began at `begin`, with
+    `settled` rows settled: the others stand behind that.
 
     Rows are told by `count`, not by position alone: positions go back when a person sets them back, and begin anew
     with an incarnation. The count of the ledger (a floor's position) and this one differ by what is there and not
@@ -28,6 +29,8 @@ class Marker:
     position: int
     count: int = 0
     origin: str = ""
+    begin: int = 0
+    settled: int = 0
 
     def encode(self) -> str:
         return json.dumps({"version": 1, **asdict(self)})
@@ -37,7 +40,8 @@ class Marker:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
             given = json.loads(text)
-            return cls(**{name: given[name] for name in cls.__dataclass_fields__})
+            former = {"begin": 0, "settled": 0}  # missing where a former version wrote it
+            return cls(**{name: (former | given)[name] for name in cls.__dataclass_fields__})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
                 "This is not the marker of a connector",
@@ -60,7 +64,7 @@ def name_of(uid: str, stream: str, partition: Partition) -> str:
 
 def there(marker: Marker | None, wanted: Range, settled: int) -> Prefix:
     """What of a range is in the target behind the `settled` rows."""
-    if marker is None or marker.count <= settled or not _reaches(marker, wanted):
+    if marker is None or marker.count <= settled or not _reaches(marker, wanted, settled):
         return NO_PREFIX
     return Prefix(max(marker.position, wanted.begin), marker.count - settled)
 
@@ -68,7 +72,7 @@ def there(marker: Marker | None, wanted: Range, settled: int) -> Prefix:
 def elsewhere(marker: Marker | None, wanted: Range, settled: int) -> int:
     """How many rows that are not settled are in the target and were read from another place than this range: a person
     has set the offset since, or the ledger was restored and counts the files of a log otherwise."""
-    if marker is None or marker.count <= settled or _reaches(marker, wanted):
+    if marker is None or marker.count <= settled or _reaches(marker, wanted, settled):
         return 0
     return marker.count - settled
 
@@ -112,6 +116,8 @@ def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt
         position=max(seen.through, wanted.begin),
         count=marker.count if marker is not None else settled,
         origin=wanted.origin,
+        begin=wanted.begin,
+        settled=settled,
     )
 
 
@@ -138,15 +144,17 @@ def check_owner(marker: Marker | None, attempt: Attempt, wanted: Range) -> None:
         )
 
 
-def _reaches(marker: Marker, wanted: Range) -> bool:
-    """Whether what was written without a hole begins at or before the range."""
+def _reaches(marker: Marker, wanted: Range, settled: int) -> bool:
+    """Whether what was written without a hole begins at or before the range. What is not settled does not where a
+    person has set the offset back: then all between was settled, and is wanted again."""
     other = marker.origin and wanted.origin and marker.origin != wanted.origin
-    return not other and marker.incarnation == wanted.incarnation and marker.since <= wanted.begin
+    set_back = wanted.begin < marker.begin and settled >= marker.settled
+    return not other and not set_back and marker.incarnation == wanted.incarnation and marker.since <= wanted.begin
 
 
 def _adjoins(marker: Marker, wanted: Range, settled: int) -> bool:
     """Whether the range goes on behind what was written: not where a person has set the offset back."""
-    return _reaches(marker, wanted) and (marker.count > settled or marker.position <= wanted.begin)
+    return _reaches(marker, wanted, settled) and (marker.count > settled or marker.position <= wanted.begin)
 
 
 def _where(wanted: Range) -> str:

@@ -27,7 +27,8 @@ class MqttProgress:
     in all. `unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
     since the last settle. `epoch` is that of the lease it was written under, for people. `origin` names what was read
-    as this incarnation (`sdk.values.ORIGIN`): a ledger that was restored may count otherwise."""
+    as this incarnation (`sdk.values.ORIGIN`): a ledger that was restored may count otherwise. The range that was begun
+    last began at `begin`, with `settled` records settled: the others stand behind that."""
 
     incarnation: int
     since: int
@@ -38,6 +39,8 @@ class MqttProgress:
     group: int = 0
     epoch: int = 0
     origin: str = ""
+    begin: int = 0
+    settled: int = 0
 
     def encode(self) -> bytes:
         return json.dumps({"version": 1, **asdict(self)}).encode()
@@ -46,9 +49,8 @@ class MqttProgress:
     def decode(cls, payload: bytes, topic: str) -> MqttProgress:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
-            given = json.loads(payload)
-            fields = {name: given[name] for name in cls.__dataclass_fields__ if name != "origin"}
-            fields["origin"] = str(given.get("origin", ""))  # missing where a former version wrote it
+            given = {**_FORMER, **json.loads(payload)}
+            fields = {name: given[name] for name in cls.__dataclass_fields__}
             return cls(**{**fields, "unsure": tuple(map(int, fields["unsure"]))})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
@@ -67,6 +69,10 @@ class MqttProgress:
         )
 
 
+_FORMER = {"origin": "", "begin": 0, "settled": 0}
+"""What is missing where a former version wrote it."""
+
+
 def topic_of(prefix: str, uid: str, stream: str, partition_id: str) -> str:
     """Backfills and replays have one of their own."""
     return f"{prefix}/{uid}/{partition_id}" + ("" if stream == LIVE else f"/{stream}")
@@ -78,7 +84,7 @@ def covered(kept: MqttProgress | None, wanted: Range, settled: int, group: int) 
     if kept is None or kept.count < settled:
         return Prefix(wanted.begin, 0, wanted.max_records)
     unsure = max((*kept.unsure, kept.group, group))
-    if kept.count > settled and _reaches(kept, wanted):
+    if kept.count > settled and _reaches(kept, wanted, settled):
         return Prefix(max(kept.position, wanted.begin), kept.count - settled, unsure)
     return Prefix(wanted.begin, 0, unsure)
 
@@ -87,7 +93,7 @@ def repeated(kept: MqttProgress | None, wanted: Range, settled: int) -> int:
     """How many records may have been delivered twice since the last settle, by what is kept."""
     if kept is None or kept.count <= settled:
         return 0
-    again = 0 if _reaches(kept, wanted) or kept.incarnation < wanted.incarnation else kept.count - settled
+    again = 0 if _reaches(kept, wanted, settled) or kept.incarnation < wanted.incarnation else kept.count - settled
     return kept.repeats + again
 
 
@@ -107,7 +113,7 @@ def begun(
     else:
         unsure = (*kept.unsure, max(kept.group, group))
     prefix = covered(kept, wanted, settled, group)
-    goes_on = kept is not None and not lost and _reaches(kept, wanted) and kept.position <= prefix.through
+    goes_on = kept is not None and not lost and _reaches(kept, wanted, settled) and kept.position <= prefix.through
     return MqttProgress(
         incarnation=wanted.incarnation,
         since=kept.since if kept is not None and goes_on else wanted.begin,
@@ -118,13 +124,17 @@ def begun(
         group=group,
         epoch=epoch,
         origin=wanted.origin,
+        begin=wanted.begin,
+        settled=settled,
     )
 
 
-def _reaches(kept: MqttProgress, wanted: Range) -> bool:
-    """Whether what was delivered without a hole begins at or before the range."""
+def _reaches(kept: MqttProgress, wanted: Range, settled: int) -> bool:
+    """Whether what was delivered without a hole begins at or before the range. What is not settled does not where a
+    person has set the offset back: then all between was settled, and is wanted again."""
     other = kept.origin and wanted.origin and kept.origin != wanted.origin
-    return not other and kept.incarnation == wanted.incarnation and kept.since <= wanted.begin
+    set_back = wanted.begin < kept.begin and settled >= kept.settled
+    return not other and not set_back and kept.incarnation == wanted.incarnation and kept.since <= wanted.begin
 
 
 def _unknown_records(wanted: Range, count: int) -> TargetChanged:

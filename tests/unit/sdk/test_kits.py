@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -49,7 +50,7 @@ def test_rows_of_another_file_say_nothing_of_this_one_and_are_counted(other: Ran
 def test_a_range_that_goes_on_keeps_where_its_rows_begin() -> None:
     assert begun(KEPT, 120, 100).since == 0
     mine = replace(KEPT, owner=attempt(2).id)
-    assert begun(mine, 80, 80, found=ScanResult(complete=True)) == mine
+    assert begun(mine, 80, 80, found=ScanResult(complete=True)) == replace(mine, begin=80, settled=80)
 
 
 def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
@@ -57,6 +58,23 @@ def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
     assert (now.since, now.position, now.count) == (50, 50, 100)
     dead = now.advanced(10, 60)
     assert markers.there(dead, wanted(50), 100) == Prefix(60, 10)
+
+
+def test_rows_of_a_range_that_was_given_up_are_not_those_of_an_offset_that_was_set_back() -> None:
+    """All before that range was settled, and is wanted again: also what stands behind it is written again, and told."""
+    given_up = begun(KEPT, 100, 100).advanced(30, 130)
+    assert given_up.since == 0
+    assert markers.there(given_up, wanted(100), 100) == Prefix(130, 30), "it is gone on with"
+    assert markers.there(given_up, wanted(50), 100) == NO_PREFIX
+    assert markers.elsewhere(given_up, wanted(50), 100) == 30
+    now = begun(given_up, 50, 100, found=ScanResult(complete=True))
+    assert (now.since, now.position, now.count) == (50, 50, 130)
+    assert markers.there(given_up, wanted(50), 50) == Prefix(130, 80), "a ledger that was restored settles less"
+
+
+def test_a_marker_of_a_former_version_is_read() -> None:
+    former = {name: value for name, value in json.loads(KEPT.encode()).items() if name not in ("begin", "settled")}
+    assert Marker.decode(json.dumps(former), "here") == KEPT
 
 
 def test_a_target_with_fewer_or_unknown_rows_is_not_written() -> None:

@@ -162,6 +162,17 @@ def test_progress_of_a_stretch_behind_the_range_says_nothing_about_it() -> None:
     assert progress.repeated(kept, planned(10), 40) == 32
 
 
+def test_records_of_a_range_that_was_given_up_are_not_those_of_an_offset_that_was_set_back() -> None:
+    """All before that range was settled, and is wanted again: also what stands behind it is sent again, and told."""
+    settled = MqttProgress(0, 0, 50, count=50, group=10)
+    item = OpenRange(1, planned(50), (Floor(PARTITION.id, BROKER, 50),))
+    given_up = progress.begun(settled, item, 50, 10, 2).advanced(20, 70)
+    assert (given_up.since, progress.covered(given_up, planned(50), 50, 10)) == (0, Prefix(70, 20, 10))
+    assert progress.covered(given_up, planned(10), 50, 10) == Prefix(10, 0, 10)
+    assert progress.repeated(given_up, planned(10), 50) == 20
+    assert progress.covered(given_up, planned(10), 10, 10) == Prefix(70, 60, 10), "a ledger that was restored"
+
+
 def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() -> None:
     """A ledger that was restored may count the files of a log otherwise."""
     kept = MqttProgress(0, 0, 70, count=70, group=10, origin="uIRDT3zr")
@@ -174,7 +185,8 @@ def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() 
 
 def test_progress_of_before_there_were_names_is_read() -> None:
     given = json.loads(MqttProgress(0, 0, 7, count=7).encode())
-    del given["origin"]
+    for name in ("origin", "begin", "settled"):
+        del given[name]
     assert MqttProgress.decode(json.dumps(given).encode(), "topic") == MqttProgress(0, 0, 7, count=7)
 
 
