@@ -58,11 +58,10 @@ def by_moments(source: Source, bounds: Sequence[PartitionBounds], wanted: Moment
     begins, ends = source.offsets_for_time(partitions, wanted.begin), source.offsets_for_time(partitions, wanted.end)
     notices = [f"{wanted.end.isoformat()} is in the future: up to the current end"] if wanted.end > now else []
     parts = merged(one.part(begins[one.partition], ends[one.partition]) for one in bounds)
-    moved = {part.partition for part in parts}
     doubts = tuple(
         f"{one.partition.key} before {one.seen.oldest} (records of that time may be among it)"
         for one in bounds
-        if 0 < one.seen.oldest == begins[one.partition] and (one.partition in moved or not moved)
+        if 0 < one.seen.oldest == begins[one.partition]
     )
     return Selection(parts, tuple(notices), doubts)
 
@@ -124,15 +123,15 @@ def by_receipts(bounds: Sequence[PartitionBounds], settled: Iterable[SettledRang
 
 def looked_at(source: Source, selected: Selection, accept_gaps: bool, where: str) -> Selection:
     """The selection as the source can give it now. Raises OffsetGone when some of it is gone, unless that is accepted:
-    then what is wholly gone is left out, and the rest is noted as a gap when it is moved."""
+    then what is wholly gone is left out, and the rest is noted as a gap when it is moved. So is what it has lost at the
+    end of a part: a source need not look so far ahead."""
     kept: list[Part] = []
     gone = list(selected.gone)
     for part, seen in _seen(source, selected.parts):
         told = list(_told(part, seen))
         gone += told
         if seen.incarnation == part.incarnation and seen.begin < part.end:
-            end = min(part.end, seen.end)
-            kept.append(replace(part, end=end, evidence=seen.evidence if seen.begin == part.begin else part.evidence))
+            kept.append(replace(part, evidence=seen.evidence if seen.begin == part.begin else part.evidence))
     if gone and not accept_gaps:
         raise OffsetGone(
             f"Records are gone: {'; '.join(gone)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -82,7 +82,8 @@ def test_records_of_the_time_may_be_gone_when_the_oldest_there_are_of_it() -> No
     source = Logs(oldest_of={A: 50, B: 60})
     now = EPOCH + timedelta(seconds=100)
     assert [gone.split(" ")[:3] for gone in by_moments(source, there(source), at(40, 55), now).gone] == [
-        ["a", "before", "50"]
+        ["a", "before", "50"],
+        ["b", "before", "60"],  # of which all of that time may be gone
     ]
     assert len(by_moments(source, there(source), at(10, 20), now).gone) == 2
     assert by_moments(source, there(source), at(70, 80), now).gone == ()
@@ -185,11 +186,11 @@ def test_what_is_gone_is_left_out_once_that_is_accepted() -> None:
     assert len(found.notices) == 3
 
 
-def test_parts_end_where_the_source_ends() -> None:
+def test_a_part_is_not_cut_where_the_source_ends() -> None:
+    """All of it was there once: a source may not look so far ahead, and what it has lost is told when it is moved."""
     source = Logs()
-    assert looked_at(source, Selection((Part(A, 0, 90, 200),)), False, "orders").parts == (
-        replace(Part(A, 0, 90, 100), evidence={"at": 90}),
-    )
+    kept = looked_at(source, Selection((Part(A, 0, 90, 200),)), False, "orders").parts
+    assert kept == (Part(A, 0, 90, 200, {"at": 90}),)
 
 
 def test_a_chosen_partition_that_cannot_be_looked_at_is_told_and_no_other() -> None:
