@@ -6,6 +6,7 @@ a payload that is no JSON, is missing; a JSON null is missing too. Objects and l
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -27,6 +28,8 @@ _MQTT_TOPIC = r"(?:^|\x02)MQTT_TOPIC\x01(?P<topic>[^\x02]*)"
 _NUMBERS, _TEXTS, _NOTHING = frozenset((int, float)), frozenset((str,)), type(None)
 _EXACT = 1 << 53
 """Whole numbers up to here are the same as floating-point numbers."""
+_LONG = float(1 << 63)
+"""`orjson` makes whole numbers of more than 64 bits floating-point numbers: different ones would be the same."""
 
 
 class FieldValues:
@@ -143,11 +146,20 @@ class Fields:
     def _payload(self, wanted: Reference) -> list[Value]:
         found: list[Any] = self._payloads
         for step in wanted.steps:
-            if isinstance(step, str):
-                found = [one.get(step) if type(one) is dict else None for one in found]
-            else:
-                found = [_item(one, step) for one in found]
-        return [one if type(one) in _PLAIN else _plain(one) for one in found]
+            found = _under(found, step)
+        return [one if type(one) in _PLAIN else self._plain(row, one, wanted) for row, one in enumerate(found)]
+
+    def _plain(self, row: int, value: Any, wanted: Reference) -> Value:
+        """There is one zero. Objects and lists become texts. What may have been a longer whole number is read again."""
+        if type(value) is float and abs(value) < _LONG:
+            return value + 0.0
+        text = orjson.dumps(value).decode()
+        if "e+" not in text:
+            return text
+        exact = [_exactly(self._records.column("value")[row].as_py())]
+        for step in wanted.steps:
+            exact = _under(exact, step)
+        return exact[0] if type(exact[0]) in (int, float, _NOTHING) else _json(exact[0])
 
     def _level(self, wanted: Reference) -> pa.Array:
         topics, indices = self.distinct_topics
@@ -175,9 +187,10 @@ _MAKERS: Mapping[str, Callable[[Fields, Reference], Any]] = {
 _PLAIN = frozenset((str, int, bool, _NOTHING))
 
 
-def _plain(value: Any) -> Value:
-    """There is one zero. Objects and lists become texts."""
-    return value + 0.0 if type(value) is float else orjson.dumps(value).decode()
+def _under(values: list[Any], step: str | int) -> list[Any]:
+    if isinstance(step, str):
+        return [one.get(step) if type(one) is dict else None for one in values]
+    return [_item(one, step) for one in values]
 
 
 def _item(value: Any, place: int) -> Any:
@@ -198,10 +211,25 @@ def _parsed(body: bytes | None) -> Any:
         return None
 
 
+def _exactly(body: bytes) -> Any:
+    """What `orjson` has read already, with all digits of whole numbers; missing where it is nested too deep."""
+    try:
+        return json.loads(body)
+    except RecursionError:
+        return None
+
+
+def _json(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # of whole numbers beyond 64 bits
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def _written(value: Value) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else _json(value)
 
 
 def _as_text(values: pa.Array) -> pa.Array:

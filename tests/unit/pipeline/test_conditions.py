@@ -18,7 +18,7 @@ from connect_core.sdk.testing.driving import records
 
 NAMES = ["$.a", "$.b[0]", "$['a b']", "topic", "topic[2]", "header:x-1", "plain", "TAGS", "KEYS"]
 SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 5), st.integers(2**53 - 2, 2**64 - 1), st.sampled_from([0.5, -0.0, 2.0])
+    st.none(), st.booleans(), st.integers(-5, 5), st.integers(2**53 - 2, 2**70), st.sampled_from([0.5, -0.0, 2.0])
 ) | st.sampled_from(["", "a", "2", "2.5", "true", "ab"])
 PAYLOADS = st.one_of(
     st.just(b"no json"),
@@ -174,3 +174,10 @@ def test_what_a_condition_names() -> None:
         "topic[2]": Reference("level", level=2),
         "color": Reference("header", name="color"),
     }
+
+
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775810"])
+def test_whole_numbers_that_differ_in_the_last_digit_are_not_equal(number: str) -> None:
+    other = str(int(number) + 1)
+    rows = records([b'{"id": %s, "of": %s}' % (number.encode(), one.encode()) for one in (number, other)])
+    assert conditions.holding("$.id = $.of", Fields(rows)).tolist() == [True, False]

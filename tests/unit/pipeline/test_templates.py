@@ -44,3 +44,30 @@ def test_each_record_fills_its_places(text: str, first: str, second: str) -> Non
 def test_a_place_that_names_nothing_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"names nothing|is not part of a pair"):
         template(text)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "9007199254740993",
+        "18446744073709551615",
+        "18446744073709551616",
+        "18446744073709551617",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "-9223372036854775810",
+        "1" + "0" * 60,
+    ],
+)
+def test_a_whole_number_keeps_its_digits_however_large_it_is(number: str) -> None:
+    """Two different ones would be one key."""
+    row = records([b'{"id": %s, "o": {"a": [%s, "\xc3\xa9", 1.5]}}' % (number.encode(), number.encode())])
+    filled = rules.filled(template("{$.id} {$.o}"), Fields(row), pa.array([0]))
+    assert filled.to_pylist() == [f'{number} {{"a":[{number},"é",1.5]}}']
+
+
+@pytest.mark.parametrize("deep", [900, 1023])
+def test_a_payload_that_is_nested_deep_ends_nothing(deep: int) -> None:
+    row = records([b'{"id": 123456789012345678901, "o": ' + b"[" * deep + b"]" * deep + b"}"])
+    filled = rules.filled(template("{$.id}"), Fields(row), pa.array([0]))
+    assert filled.to_pylist()[0] in ("123456789012345678901", "")
