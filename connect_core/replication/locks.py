@@ -39,6 +39,11 @@ class EpochLock:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether somebody has removed the file: no lane can share it any more, and no challenger gets proof."""
+        return os.fstat(self._descriptor).st_nlink == 0
+
     def close(self) -> None:
         """Gives the share back and leaves the file, so that the next holder can prove that the lanes are gone."""
         os.close(self._descriptor)
@@ -57,12 +62,13 @@ class EpochLock:
 def prove_ended(path: Path) -> bool:
     """A challenger's proof: nobody who shares the lock of this epoch is alive, and no lane of it can start any more.
 
-    Also true when the file is gone: its holder, or an earlier challenger, has proven it before.
+    A file that is gone proves nothing. Its holder, or an earlier challenger, may have proven it before and died then;
+    or somebody has cleaned up, and whoever had opened the file lives on. The challenger waits out the time to live.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        return True
+        return False
     try:
         if not _locked_alone(descriptor):
             return False

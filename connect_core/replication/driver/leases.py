@@ -63,7 +63,8 @@ class HeldLeases:
         """Renews every lease; returns the deadline (CLOCK_BOOTTIME, ns) of whatever is started under it. The ledger's
         counter is remembered before anything is written: a backup of before this moment is noticed when it comes back
         (delivery rule 12). Raises Retriable when one has come back, also when a neighbour has renewed its leases
-        since."""
+        since; Fenced when a lock file was removed."""
+        self._require_lock_files()
         before = remembered(self.home)
         deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
         here = host_identity(self.home)
@@ -73,6 +74,15 @@ class HeldLeases:
         remember(self.home, renewed)
         self.renewed = clock.monotonic()
         return deadline
+
+    def _require_lock_files(self) -> None:
+        for lock in self.locks:
+            if lock.is_gone:
+                raise Fenced(
+                    "The lock file of this run was removed while it worked",
+                    where=str(lock.path),
+                    next_step="What is delivered stays; the next run continues. Let nothing clean up that folder",
+                )
 
     def attempt(self, uid: str) -> Attempt:
         """The attempt that is made under these leases."""

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from connect_core import clock
-from connect_core.errors import LeaseHeld
+from connect_core.errors import Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger, target_lease_id
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, LeaseTimes, acquire
 from tests.unit.replication.world import World
@@ -114,6 +114,14 @@ def test_a_holder_that_is_provably_gone_is_not_waited_for(world: World, told: To
     assert told.seconds == began
 
 
+def test_a_holder_whose_lock_file_was_removed_is_waited_for(world: World, told: Told) -> None:
+    held = taken_by(world, "first")
+    held.locks[0].path.unlink()
+    began = told.seconds
+    assert taken_by(world, "second").leases[0].epoch == 2
+    assert told.seconds >= began + TIMES.ttl_s
+
+
 # ---------------------------------------------------------------------------------------------------------- letting go
 
 
@@ -132,6 +140,16 @@ def test_a_lease_is_let_go_as_soon_as_its_last_lane_has_ended(world: World, told
         held.release()
     assert state(world).released
     assert told.seconds < began + 4
+
+
+def test_a_holder_whose_lock_file_was_removed_ends(world: World, told: Told) -> None:
+    """None of its lanes could start, and nobody could prove any more that they have ended."""
+    held = taken_by(world, "first")
+    held.locks[0].path.unlink()
+    with pytest.raises(Fenced, match="lock file"):
+        held.renew()
+    held.release()
+    assert state(world).released
 
 
 # ------------------------------------------------------------------------------------------------------------ deadlines

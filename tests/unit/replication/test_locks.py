@@ -77,4 +77,18 @@ def test_a_driver_ends_its_own_epoch_only_when_its_lanes_are_gone(path: Path) ->
     with shared((str(path),)):
         assert not driver.prove_ended()
     assert driver.prove_ended()
-    assert prove_ended(path)
+    assert not path.exists()
+
+
+def test_a_lock_file_that_is_gone_is_no_proof(path: Path) -> None:
+    """Whoever removed it, its driver and the lanes that had opened it may be alive."""
+    EpochLock(path)
+    path.unlink()
+    assert not prove_ended(path)
+
+
+def test_a_driver_knows_that_its_lock_file_is_gone(path: Path) -> None:
+    driver = EpochLock(path)
+    assert not driver.is_gone
+    path.unlink()
+    assert driver.is_gone
