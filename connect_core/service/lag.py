@@ -37,14 +37,19 @@ def lag(opened: Opened, name: str = "") -> list[Json]:
     return [_lag_or_why_not(opened, connector) for connector in opened.ledger.connectors()]
 
 
-def ends_waiting(name: str) -> dict[str, int]:
-    """By key the end of each partition of a connector that has something to move, for whoever looks every second: the
-    ledger's schema is not looked at."""
+def what_waits(name: str) -> dict[str, int | str]:
+    """By key the end of each partition of a connector that has something to move, or the state of one that the next run
+    would put aside or take back, for whoever looks every second: the ledger's schema is not looked at."""
     home, settings = surroundings()
     with Ledger.glance(database_url(home)) as ledger:
         connector = ledger.connector(name)
         previews = plan_connector(ledger, connector, Opened(home, settings, ledger).resolved(connector))
-    return {one.partition: one.end for one in previews if one.lag or one.open_from is not None or one.gaps}
+        stored = ledger.partition_states(connector.uid)
+    aside = {partition.key for partition, one in stored.items() if one.state == "quarantined"}
+    waiting: dict[str, int | str] = {
+        one.partition: one.state for one in previews if (one.state == "quarantined") != (one.partition in aside)
+    }
+    return waiting | {one.partition: one.end for one in previews if one.lag or one.open_from is not None or one.gaps}
 
 
 def lag_unit(connector: Connector) -> str:

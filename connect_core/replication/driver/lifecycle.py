@@ -73,7 +73,7 @@ class Lifecycle:
         """Of what the source says, what can be planned: without partitions that failed, or were put aside before."""
         self.put_aside(failures)
         there = {one: seen for one, seen in bounds.items() if one not in self.aside}
-        self._idle = {one for one, seen in there.items() if _has_nothing(seen)}
+        self._idle = {one for one, seen in there.items() if has_nothing(seen)}
         gone = {one: self._ending[one] for one in self._ending.keys() & self._idle if not there[one].grows}
         self._keep({one: PartitionState("ended", reason) for one, reason in gone.items()})
         self._ending = {}
@@ -170,5 +170,5 @@ def _quarantined(failure: Failure) -> PartitionState:
     return PartitionState("quarantined", str(error), failure.kind, error.exit_code)
 
 
-def _has_nothing(seen: Bounds) -> bool:
+def has_nothing(seen: Bounds) -> bool:
     return seen.end <= seen.begin and not seen.gaps and not seen.pushes

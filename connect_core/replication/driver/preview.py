@@ -10,7 +10,7 @@ from datetime import datetime
 from connect_core import systems
 from connect_core.config import Resolved, revealed
 from connect_core.ledger import Connector, Ledger, PartitionState
-from connect_core.replication.driver.lifecycle import RETIRED, to_be_told
+from connect_core.replication.driver.lifecycle import RETIRED, has_nothing, to_be_told
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import PushSource
 from connect_core.sdk.values import LIVE, Bounds, Gap, Position
@@ -57,7 +57,8 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
     for partition in partitions:
         position = positions.get(partition)
         seen = bounds.get(partition) or Bounds.unread(position)
-        state = _state_now(states.get(partition, PartitionState("active")), seen, named=partition in named)
+        idle = has_nothing(seen) and partition not in opened
+        state = _state_now(states.get(partition, PartitionState("active")), seen, named=partition in named, idle=idle)
         if state.state in ("retired", "ended") or seen.failure:
             seen = Bounds.unread(position)
         previews.append(
@@ -80,7 +81,7 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
     return previews
 
 
-def _state_now(stored: PartitionState, seen: Bounds, *, named: bool) -> PartitionState:
+def _state_now(stored: PartitionState, seen: Bounds, *, named: bool, idle: bool) -> PartitionState:
     """As the next run would find it: the document may have changed since the last one, or the source."""
     if not named:
         return stored if stored.state in ("retired", "ended") else PartitionState("retired", RETIRED)
@@ -90,6 +91,8 @@ def _state_now(stored: PartitionState, seen: Bounds, *, named: bool) -> Partitio
             replace(stored, reason=reason) if stored.state == "quarantined" else PartitionState("quarantined", reason)
         )
     there = seen.grows or seen.pushes or seen.end > seen.begin
+    if stored.state == "quarantined" and idle:
+        return PartitionState("active")
     back = stored.state == "retired" or (stored.state == "ended" and there)
     return PartitionState("active") if back else stored
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from connect_core.airflow.triggers import SourceTrigger
-from connect_core.errors import Unreachable
+from connect_core.errors import ConfigError, Unreachable
 
 Look = Mapping[str, int] | Exception
 
@@ -70,5 +70,28 @@ def test_what_still_waits_after_a_while_is_told_again() -> None:
     assert told(Impatient([{"a.log": 10}, {"a.log": 10}])) == [1, 0]
 
 
-def test_a_source_that_is_away_is_looked_at_again() -> None:
-    assert told(Scripted([Unreachable("the broker does not answer"), {"a.log": 10}])) == [0]
+AWAY, WRONG = Unreachable("the broker does not answer"), ConfigError("there is no such topic")
+
+
+@pytest.mark.parametrize(
+    ("looks", "events"),
+    [
+        ([AWAY, AWAY, AWAY], [2]),
+        ([{}, AWAY, WRONG, AWAY, WRONG], [3, 2]),
+        ([AWAY, {}, {}], [2, 1]),
+        ([AWAY, {"a.log": 10}, {"a.log": 10}], [2, 1]),
+        ([AWAY, {}, AWAY, {}, AWAY, {}], [5, 4]),
+        ([ZeroDivisionError("of a plug-in"), {}], [1, 0]),
+    ],
+    ids=["it lasts", "another one", "it is over", "and something waits", "it comes and goes", "of an unexpected class"],
+)
+def test_a_source_that_cannot_be_looked_at_begins_a_run_that_says_so(looks: Sequence[Look], events: list[int]) -> None:
+    """One for each class of failure, and one when it is over."""
+    assert told(Scripted(looks)) == events
+
+
+def test_a_failure_that_lasts_is_told_again_after_some_minutes() -> None:
+    class Impatient(Scripted):
+        error_again_s = 0.0
+
+    assert told(Impatient([AWAY, AWAY])) == [1, 0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,6 +25,7 @@ from connect_core.errors import (
 )
 from connect_core.ledger import task_lease_id
 from connect_core.pipeline.shaping import Pipeline, Shaped
+from connect_core.replication.driver import preview
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.lifecycle import put_aside_error
 from connect_core.replication.worker.lane import move
@@ -145,6 +148,28 @@ def test_a_partition_that_cannot_be_looked_at_stops_no_other(four: SeveralWorld)
     with pytest.raises(Unreachable, match="cannot be opened"):
         four.run()
     assert four.moved() == {"a": 50, "b": 50, "c": 50, "d": 0}
+
+
+def test_a_preview_says_that_the_next_run_takes_a_partition_back(
+    four: SeveralWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing waits there, so nothing else would begin a run."""
+    four.parts[D] = Unreadable([])
+    with pytest.raises(Unreachable, match="cannot be opened"):
+        four.run()
+    monkeypatch.setattr(preview.systems, "source", lambda *_: four.source)
+    monkeypatch.setattr(preview, "revealed", lambda one: one)
+
+    def previewed() -> dict[str, str]:
+        resolved: Any = SimpleNamespace(source=None)
+        seen = preview.plan_connector(four.ledger, four.connector, resolved)
+        return {one.partition: one.state for one in seen if one.state != "active"}
+
+    assert previewed() == {"d": "quarantined"}
+    four.parts[D] = MemorySource([])
+    assert previewed() == {}
+    four.run()
+    assert four.states() == {"d": "active"}
 
 
 class Stumbling(MemorySource):

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from connect_core.errors import ConfigError
-from connect_core.ledger import Backfill, Ledger
+from connect_core.ledger import Backfill, Ledger, PartitionState
+from connect_core.ledger.partitions import Name
+from connect_core.replication.driver.preview import Preview
 from connect_core.sdk.plugin import TypedRecord
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Part, Reject
@@ -30,7 +32,7 @@ from connect_core.service import (
     trying,
 )
 from connect_core.service.json_values import plain
-from connect_core.service.lag import ends_waiting, lag, plan
+from connect_core.service.lag import lag, plan, what_waits
 from connect_core.service.offsets import Move
 from connect_core.service.opened import AtWork, Opened, reading
 from connect_core.systems.file.source import FileSource
@@ -215,9 +217,28 @@ def test_a_scheduler_makes_its_jobs_from_connectors_that_are_there(opened: AtWor
 
 
 def test_a_trigger_sees_what_waits_until_it_is_settled(opened: AtWork, folder: Path) -> None:
-    assert list(ends_waiting("copy").values()) == [LENGTH]
+    assert list(what_waits("copy").values()) == [LENGTH]
     moved(Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db"), "copy", folder, records=3)
-    assert ends_waiting("copy") == {}
+    assert what_waits("copy") == {}
+
+
+@pytest.mark.parametrize(
+    ("stored", "seen", "waiting"),
+    [
+        ("active", "quarantined", {"a": "quarantined"}),
+        ("quarantined", "quarantined", {}),
+        ("quarantined", "active", {"a": "active"}),
+        ("retired", "active", {}),
+    ],
+)
+def test_a_trigger_sees_what_a_run_would_put_aside_or_take_back(
+    opened: AtWork, monkeypatch: pytest.MonkeyPatch, stored: Name, seen: Name, waiting: dict[str, str]
+) -> None:
+    partition = Partition("a")
+    preview = Preview(partition.key, 0, 0, 10, 10, 10, 0, None, (), state=seen)
+    monkeypatch.setattr("connect_core.service.lag.plan_connector", lambda *_: [preview])
+    monkeypatch.setattr(Ledger, "partition_states", lambda *_: {partition: PartitionState(stored)})
+    assert what_waits("copy") == waiting
 
 
 def test_the_attempts_of_one_run_of_a_scheduler(opened: AtWork, run: str) -> None:
