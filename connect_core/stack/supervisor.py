@@ -12,11 +12,12 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connect_core.errors import Unreachable, WaybillError
+from connect_core.errors import Failure, Unreachable, WaybillError
 from connect_core.stack import airflow, lifecycle, processes
 from connect_core.stack.parts import SCHEDULER
 from connect_core.stack.record import Stack, load
@@ -91,7 +92,7 @@ def _mend_scheduler(stack: Stack, mends: BackOff, patience: Patience, now: float
         return
     try:
         found = airflow.look_at_tasks(stack.home)
-    except Unreachable:
+    except (Unreachable, OSError):
         return
     if not patience.is_over(scheduler.process.pid, found, now) or not mends.is_due(SCHEDULER, now):
         return
@@ -109,10 +110,13 @@ def _restart(home: Path, names: list[str]) -> None:
         lifecycle.restart(home, names, report=_say)
     except WaybillError as error:
         _say(f"not everything could be started again: {error}")
+    except Exception as error:  # a full disk, for one: nobody else would ever try again
+        _say(f"not everything could be started again: {Failure.of(error).words}")
 
 
 def _say(line: str) -> None:
-    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}", flush=True)
+    with suppress(OSError):  # while the disk is full, what it does counts for more than what it says
+        print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}", flush=True)
 
 
 def _end(_signal: int, _frame: object) -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from errno import ENOSPC
+from io import TextIOBase
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from connect_core.stack import BROKER, POSTGRESQL, SCHEDULER, TRIGGERER, Options, Stack, processes
+from connect_core.stack import BROKER, POSTGRESQL, SCHEDULER, TRIGGERER, Options, Stack, processes, supervisor
 from connect_core.stack.airflow_database import Waiting
 from connect_core.stack.processes import Process
 from connect_core.stack.record import StackPart
@@ -71,6 +78,33 @@ def test_what_has_to_wait_holds_up_nobody_else() -> None:
     back_off.tried(TRIGGERER, 1000)
     stack = stack_with(postgresql=True, scheduler=False, triggerer=False)
     assert to_start(stack, back_off, 1000.5) == [SCHEDULER]
+
+
+class FullDisk(TextIOBase):
+    def write(self, _: str) -> int:
+        raise OSError(ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("error", [OSError(ENOSPC, "No space left on device"), ValueError("of a part's preparation")])
+def test_it_goes_on_while_the_disk_is_full_and_nothing_can_be_started(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    stack = stack_with(broker=False)
+    stack = replace(stack, supervisor=processes.of(os.getpid()))
+    looks, tried = [stack, stack, None], []
+
+    def restart(home: Path, names: list[str], *, report: Callable[[str], None]) -> None:
+        report("its last lines")
+        tried.append(names)
+        raise error
+
+    seconds = count(1000.0, 2.0)
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
+    monkeypatch.setattr(supervisor, "load", lambda _: looks.pop(0))
+    monkeypatch.setattr(supervisor.lifecycle, "restart", restart)
+    monkeypatch.setattr(sys, "stdout", FullDisk())
+    supervisor.watch(Path("/nowhere"))
+    assert tried == [[BROKER], [BROKER]]
 
 
 def test_a_mend_that_did_not_help_is_not_tried_again_at_once() -> None:
