@@ -115,11 +115,20 @@ class _Child:
     errors: BinaryIO
     log: Path | None
 
-    def ask(self, request: bytes) -> None:
-        """A process that has died meanwhile is noticed by whoever waits for it."""
-        with suppress(ConnectionError):
-            self.line.sendall(request)
-            self.line.shutdown(socket.SHUT_WR)
+    def ask(self, request: bytes, until: float) -> None:
+        """Raises EngineFailed when it has not taken the request at `until` (monotonic). A process that has died
+        meanwhile is noticed by whoever waits for it."""
+        self.line.settimeout(max(until - time.monotonic(), 0.001))
+        try:
+            with suppress(ConnectionError):
+                self.line.sendall(request)
+                self.line.shutdown(socket.SHUT_WR)
+        except TimeoutError:
+            raise EngineFailed(
+                "A lane's process did not take its work before its deadline",
+                where=f"pid {self.process.pid}",
+                next_step="It was ended; the next attempt tries again",
+            ) from None
 
     def check(self, deadline_ns: int | None = None) -> None:
         """Raises EngineFailed when it ended otherwise than well. `deadline_ns` is that of its lane."""
@@ -180,7 +189,6 @@ class _Children:
                 raise EngineFailed(
                     "A lane's process ended without reporting", where=f"pid {child.process.pid}", next_step=_LOOKED_UP
                 )
-            child.line.settimeout(None)
 
     def answers(
         self, requests: Sequence[bytes], limit_s: float, deadlines: Sequence[int | None] = (None,)
@@ -190,7 +198,7 @@ class _Children:
         until = time.monotonic() + limit_s
         asked = self.started[: len(requests)]
         for child, request in zip(asked, requests, strict=True):
-            child.ask(request)
+            child.ask(request, until)
         self._wait(dict(zip(asked, deadlines, strict=True)), until)
         return [child.answer() for child in asked]
 

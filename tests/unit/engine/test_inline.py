@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from connect_core.engine import engine
+from connect_core.engine import engine, inline
 from connect_core.engine.failures import ended_by
 from connect_core.engine.inline import InlineEngine
 from connect_core.engine.spark_checks import installed_version
@@ -236,3 +237,17 @@ def test_processes_that_get_no_lane_end_with_their_context() -> None:
         [pid] = [child.pid for child in psutil.Process().children() if is_of_the_engine(child)]
         assert alive(pid)
     assert not alive(pid)
+
+
+def test_a_process_that_does_not_take_its_lane_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands still, and its lane is larger than what the kernel keeps for it."""
+    monkeypatch.setattr(inline, "_LANE_GRACE_S", 0.2)
+    with InlineEngine().started(1) as ready:
+        [pid] = [child.pid for child in psutil.Process().children() if is_of_the_engine(child)]
+        os.kill(pid, signal.SIGSTOP)
+        rescue = threading.Timer(10, os.kill, (pid, signal.SIGKILL))
+        rescue.start()
+        wanted = lane(tmp_path, left_s=0.5, secret=os.urandom(2_000_000).hex())
+        with pytest.raises(EngineFailed, match="did not take its work"):
+            ready.execute([wanted])
+        rescue.cancel()
