@@ -12,9 +12,11 @@ Named in a setting, `AIRFLOW__CORE__EXECUTOR`: every part of Airflow imports thi
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 from importlib import import_module
+from multiprocessing.sharedctypes import RawValue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +57,7 @@ class WarmLocalExecutor(LocalExecutor):
         """The first workers are forked as soon as their queues are made: here is the only place in between."""
         for queue in (self.activity_queue, self.result_queue):
             _free_of_semaphores(queue)
+        self._unread_messages = _kernel_counter(self._unread_messages)
         super()._spawn_workers_with_gc_freeze(spawn_number)  # type: ignore[no-untyped-call]
 
 
@@ -63,6 +66,11 @@ def _free_of_semaphores(queue: Any) -> None:
     each under a lock."""
     if not isinstance(queue._rlock, KernelLock):
         queue._rlock, queue._wlock = KernelLock(), KernelLock()
+
+
+def _kernel_counter(unread: Any) -> Any:
+    """In place of the number that Airflow makes, which has a semaphore; the same one for workers that come later."""
+    return unread if isinstance(unread, KernelCounter) else KernelCounter()
 
 
 class KernelLock:
@@ -81,3 +89,21 @@ class KernelLock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+
+class KernelCounter(KernelLock):
+    """A number that processes share, for the executor's count of tasks that no worker has taken yet: the scheduler
+    waits for its lock in each of its loops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._number = RawValue(ctypes.c_uint)
+
+    @property
+    def value(self) -> int:
+        """To be read and set under the lock."""
+        return int(self._number.value)
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._number.value = value

@@ -66,6 +66,35 @@ def test_a_killed_worker_takes_no_queue_with_it() -> None:
     workers[-1].join()
 
 
+def _count_down(unread: Any, counted: Path) -> None:
+    with unread:
+        unread.value -= 1
+    counted.touch()
+
+
+def test_a_worker_that_is_killed_while_it_counts_stops_neither_scheduler_nor_workers(tmp_path: Path) -> None:
+    executor = WarmLocalExecutor(parallelism=2)
+    executor.activity_queue, executor.result_queue = FORKS.SimpleQueue(), FORKS.SimpleQueue()
+    executor._unread_messages = FORKS.Value("I")
+    executor._spawn_workers_with_gc_freeze(0)
+    unread: Any = executor._unread_messages
+    with unread:
+        unread.value += 2
+    killed = FORKS.Process(target=_hold, args=(unread, tmp_path / "held"))
+    killed.start()
+    while not (tmp_path / "held").exists():
+        time.sleep(0.01)
+    killed.kill()
+    killed.join()
+    other = FORKS.Process(target=_count_down, args=(unread, tmp_path / "counted"))
+    other.start()
+    other.join(10)
+    other.kill()
+    assert (tmp_path / "counted").exists(), "what was locked by the one that was killed stays locked"
+    executor._spawn_workers_with_gc_freeze(0)  # later, for a worker that has died
+    assert executor._unread_messages.value == 1
+
+
 def test_a_task_that_a_worker_took_to_its_death_can_be_queued_again() -> None:
     executor = WarmLocalExecutor(parallelism=2)
     lost: Any = SimpleNamespace(id="", key=TaskInstanceKey("replicate.orders", "task_0", "manual__1"))
