@@ -17,6 +17,7 @@ import pytest
 
 from connect_core import stack
 from connect_core.stack import postgresql
+from tests.servers import coarse_timers
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
@@ -61,7 +62,8 @@ def shell(worker_folder: Path) -> Iterator[Shell]:
 
 @pytest.fixture(scope="module")
 def demo(shell: Shell) -> str:
-    done = shell.run("make demo SECONDS=5")
+    with coarse_timers():
+        done = shell.run("make demo SECONDS=5")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -19,6 +19,7 @@ from connect_core.rocketmq import ClientOptions, Credentials
 from connect_core.rocketmq.channel import Channel
 from connect_core.rocketmq.connection import Purpose
 from connect_core.rocketmq.wire.header import Command
+from tests.servers import coarse_timers
 from tests.site import Site
 
 ADMIN, ADMIN_SECRET = "admin", "secret-of-the-admin"
@@ -124,7 +125,8 @@ def started(folder: Path) -> Iterator[Secured]:
         broker=_access_control(),
     )
     home = folder / ".waybill"
-    running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
+    with coarse_timers():
+        running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
     broker = f"127.0.0.1:{running.part(stack.BROKER).ports['remoting']}"
     made = Secured(running.name_servers, broker, folder)
     made.add(USER)

@@ -20,6 +20,7 @@ from connect_core.errors import Refused
 from connect_core.rocketmq import Client, ClientOptions, Credentials
 from connect_core.stack import processes
 from tests.faults.kit.topics import fill
+from tests.servers import coarse_timers
 from tests.site import Site
 
 pytestmark = pytest.mark.server
@@ -78,7 +79,8 @@ def broker(worker_folder: Path) -> Iterator[Broker]:
         rocketmq_jvm=("-XX:TieredStopAtLevel=1",),
         broker={"aclEnable": "true"},
     )
-    running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
+    with coarse_timers():
+        running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
     made = Broker(running.name_servers, rules)
     fill([running.name_servers], ORIGIN, [BODIES])
     fill([running.name_servers], HIDDEN, [BODIES])
