@@ -13,7 +13,8 @@
     ├── TopicMissing, GroupMissing, PermissionRefused, MessageIllegal, InvalidRequest, NotSupported
 
 One table at the end turns a response code into its class. Codes 10, 11 and 12 of a send are not errors (the message is
-stored), codes 19 to 21 are answers to a pull, 22 is the answer "nothing stored": none of them is in the table.
+stored), codes 19 to 21 are answers to a pull, 22 is the answer "nothing stored": none of them is in the table, but for
+20 with a remark that says of no messages that they are not there.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ _BY_CODE: dict[int, tuple[type[WaybillError], str]] = {
     ResponseCode.REQUEST_CODE_NOT_SUPPORTED: (NotSupported, "Check that the address is of the right kind of server"),
     ResponseCode.MESSAGE_ILLEGAL: (MessageIllegal, "Check size and properties against the broker's limits"),
     ResponseCode.SERVICE_NOT_AVAILABLE: (BrokerBusy, "Check that the broker is a master and its disk is not full"),
+    ResponseCode.PULL_RETRY_IMMEDIATELY: (BrokerFault, "Check that the broker is a master; nothing was passed over"),
     ResponseCode.VERSION_NOT_SUPPORTED: (NotSupported, "Use a newer server"),
     ResponseCode.NO_PERMISSION: (PermissionRefused, _CHECK_RIGHTS),
     ResponseCode.TOPIC_NOT_EXIST: (TopicMissing, _CHECK_NAMES),

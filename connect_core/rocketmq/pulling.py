@@ -46,6 +46,8 @@ class PullStatus(enum.Enum):
 
 _STATUS: dict[tuple[int, str], PullStatus] = {
     (ResponseCode.PULL_NOT_FOUND, "OFFSET_FOUND_NULL"): PullStatus.INDEX_GONE,
+    # With any other remark: a broker that is no master says so of messages that it has.
+    (ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE"): PullStatus.FILTERED,
     (ResponseCode.PULL_RETRY_IMMEDIATELY, "MESSAGE_WAS_REMOVING"): PullStatus.REMOVED,
     (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL"): PullStatus.TOO_SMALL,
     (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET"): PullStatus.RESET,
@@ -53,7 +55,6 @@ _STATUS: dict[tuple[int, str], PullStatus] = {
 _STATUS_BY_CODE: dict[int, PullStatus] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
     ResponseCode.PULL_NOT_FOUND: PullStatus.CAUGHT_UP,
-    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.FILTERED,
     # Also: the queue is empty or its index is gone, and the offset is not 0.
     ResponseCode.PULL_OFFSET_MOVED: PullStatus.TOO_LARGE,
 }

@@ -105,7 +105,7 @@ def test_expiry_reaches_no_further_than_the_range(client: Client, queues: Memory
     assert (part.begin, part.end, [(gap.begin, gap.end) for gap in part.missing]) == (1, 4, [(1, 4)])
 
 
-@pytest.mark.parametrize(("code", "remark"), [(20, "MESSAGE_WAS_REMOVING"), (19, "OFFSET_FOUND_NULL"), (20, "x")])
+@pytest.mark.parametrize(("code", "remark"), [(20, "MESSAGE_WAS_REMOVING"), (19, "OFFSET_FOUND_NULL")])
 def test_removed_messages_are_told(
     client: Client, server: ScriptedServer, queues: MemoryQueues, code: int, remark: str
 ) -> None:
@@ -113,6 +113,17 @@ def test_removed_messages_are_told(
     slices = list(client.read(QUEUE, 0, 8, deadline=_soon()))
     assert [(gap.begin, gap.end) for part in slices for gap in part.missing] == [(0, 6)]
     assert _offsets(slices) == [6, 7]
+
+
+@pytest.mark.parametrize("remark", ["FOUND", "OFFSET_OVERFLOW_ONE", ""])
+def test_what_a_broker_that_is_no_master_says_passes_nothing_over(
+    client: Client, server: ScriptedServer, remark: str
+) -> None:
+    server.on(PULL, _status(20, remark, 6))
+    reader = client.read(QUEUE, 0, 8, deadline=_soon())
+    with pytest.raises(BrokerFault, match=r"code 20.*orders/broker-a/0 at 0.*is a master"):
+        list(reader)
+    assert reader.position == 0
 
 
 def test_a_queue_that_ends_before_the_offset_was_made_anew(client: Client, queues: MemoryQueues) -> None:
