@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
-from connect_core.errors import TargetChanged
+from connect_core.errors import Retriable, TargetChanged
 from connect_core.sdk.scan import Prefix
 from connect_core.sdk.values import LIVE, OpenRange, Range
 
@@ -101,12 +101,10 @@ def begun(
     kept: MqttProgress | None, item: OpenRange, settled: int, group: int, epoch: int, left: tuple[int, ...] = ()
 ) -> MqttProgress:
     """Where a writer of this range begins. `left` is what was unsure when the ledger settled last, for a progress that
-    is lost. Raises TargetChanged where the target holds records that the ledger does not know of, and nobody has looked
-    for them."""
+    is lost. Raises what `_check_seen` raises."""
+    _check_seen(kept, item, settled)
     wanted, lost = item.range, kept is None or kept.count < settled
     if not item.inherited and item.found is None:
-        if kept is not None and kept.count > settled:
-            raise _unknown_records(wanted, kept.count - settled)
         unsure = left if kept is None or lost else kept.unsure
     elif kept is None or lost:
         unsure = (*left, wanted.max_records)
@@ -127,6 +125,24 @@ def begun(
         begin=wanted.begin,
         settled=settled,
     )
+
+
+def _check_seen(kept: MqttProgress | None, item: OpenRange, settled: int) -> None:
+    """Raises Retriable where `scan` has not seen what is kept, which came too late for it: what it stands for would be
+    sent again, and nobody has counted it. Raises TargetChanged where the target holds records that the ledger does not
+    know of, and nobody has looked for them."""
+    seen = settled if item.found is None else max(item.found.scanned.values(), default=settled)
+    if kept is None or kept.count <= seen:
+        return
+    if item.found is not None:
+        raise Retriable(
+            f"The broker sent its retained progress too late: {kept.count - seen} records are there that were not seen",
+            where=f"partition {item.range.partition.key}, stream {item.range.stream}",
+            next_step="Nothing was sent; the next attempt checks again. If it comes again and again, find out why the "
+            "broker takes seconds to send a retained message",
+        )
+    if not item.inherited:
+        raise _unknown_records(item.range, kept.count - settled)
 
 
 def _reaches(kept: MqttProgress, wanted: Range, settled: int) -> bool:

@@ -32,7 +32,8 @@ from connect_core.systems.mqtt.writing import ANSWER_S, PublishWriter
 
 _MISSING_S, _WRITER_S, _FIND_S = 0.5, 1.5, 5.0
 """How long a broker may take to send what it retains: where probably nothing is, where something is and a quantum has
-begun, and where something is and there is time. What comes too late counts as lost: then more is repeated, and told."""
+begun, and where something is, or a ledger that was restored may not know of it, and there is time. What comes too late
+counts as lost: then more is repeated, and told. A writer that has what came too late for `scan` ends."""
 _KEEP_ADVICE = (
     "Let the broker grant QoS 1 and keep retained messages, at least under progress_topic, and let this user publish "
     "and subscribe to them"
@@ -71,7 +72,7 @@ class MqttSink:
         standing = tuple(floor for floor in known if floor.target == target)
         if standing:
             return standing
-        kept = self._kept_before(wanted)
+        kept = self._kept_before(wanted, _FIND_S if restored else _MISSING_S)
         if kept is None:
             self._make(wanted)
             return (Floor(wanted.partition.id, target, 0),)
@@ -125,11 +126,12 @@ class MqttSink:
         payload = publisher.retained(topic, limit_s)
         return MqttProgress.decode(payload, topic) if payload else None
 
-    def _kept_before(self, wanted: Range) -> MqttProgress | None:
-        """Of a partition that the ledger has no floor of. All are asked for at once, when the first one is."""
+    def _kept_before(self, wanted: Range, limit_s: float) -> MqttProgress | None:
+        """Of a partition that the ledger has no floor of. All are asked for at once, when the first one is. One that
+        comes later than in `limit_s` is written over."""
         if self._known is None:
             with self._looking() as publisher:
-                self._known = publisher.all_retained(self._topic_of_all(), _MISSING_S)
+                self._known = publisher.all_retained(self._topic_of_all(), limit_s)
         topic = self._topic(wanted)
         payload = self._known.get(topic)
         return MqttProgress.decode(payload, topic) if payload else None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.errors import TargetChanged
+from connect_core.errors import Retriable, TargetChanged
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import Prefix, ScanResult
@@ -145,6 +145,18 @@ def test_a_restored_ledger_that_nobody_has_noticed_stops_before_anything_is_sent
     item = OpenRange(1, planned(5), (Floor(PARTITION.id, BROKER, 5),))
     with pytest.raises(TargetChanged, match="3 records more than the ledger knows"):
         progress.begun(MqttProgress(0, 0, 8, count=8), item, 5, 10, 1)
+
+
+@pytest.mark.parametrize("begin", [0, 10])
+def test_progress_that_came_too_late_for_the_look_before_stops_the_writer(begin: int) -> None:
+    """It would send again what is there, and nobody has counted it. Whether the range goes on from it or not."""
+    kept = MqttProgress(0, begin, 70, count=70, repeats=2, group=10)
+    unseen = ScanResult({BROKER: 0}, True, prefix=progress.covered(None, planned(0), 0, 10))
+    item = OpenRange(1, planned(0), (FIRST,), inherited=True, found=unseen)
+    with pytest.raises(Retriable, match=r"too late: 70 records are there.*Nothing was sent"):
+        progress.begun(kept, item, 0, 10, 2)
+    seen = replace(unseen, scanned={BROKER: 70}, prefix=progress.covered(kept, planned(0), 0, 10))
+    assert progress.begun(kept, replace(item, found=seen), 0, 10, 2).count == 70
 
 
 def test_an_offset_that_a_person_has_set_back_is_delivered_again() -> None:
