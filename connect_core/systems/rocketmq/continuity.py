@@ -20,6 +20,8 @@ from connect_core.systems.rocketmq.columns import Columns, columns_of
 _MESSAGE = ("offset", "stored_ms", "crc")
 _AT_END = "at_end"
 """In the evidence of a position: the queue ended there when it was read."""
+_SHRUNK_FROM = "shrunk_from"
+"""In the evidence of a position: the queue ended there when it was read, and further on when that was planned."""
 _ENDED = "ended"
 """In the evidence of a position: its topic was deleted, or its queue closed, and that was told; nothing was seen of it
 since."""
@@ -69,6 +71,11 @@ def at_end(evidence: Json) -> Json:
     return evidence | {_AT_END: True}
 
 
+def shrunk(evidence: Json, former_end: int) -> Json:
+    """The evidence of a position at which the queue ended when it was read, though it had ended further on before."""
+    return evidence | {_SHRUNK_FROM: former_end}
+
+
 def first_bounds(client: Client, queue: Queue, seen: QueueBounds, wanted: int, *, chosen: bool = False) -> Bounds:
     """A queue that was never read, from `wanted` on: what has expired behind it is a gap. A place beyond its end, as a
     consumer group may have one, is that of a former topic of this name: all that there is is read, and that is told.
@@ -105,6 +112,7 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
     """A queue that was read up to `position`. Every way to lose messages becomes a gap."""
     if (back := _is_back(client, queue, position, seen)) is not None:
         return back
+    was_shrunk = _SHRUNK_FROM in position.evidence
     position = replace(position, evidence=_of_message(position.evidence))
     if position.offset > seen.end:
         return _anew(position, seen, "rewound")
@@ -117,6 +125,8 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
             return _anew(position, seen, "recreated")
         begin = _next_there(before.messages, position)
     begin = max(begin, seen.begin)
+    if was_shrunk:  # what has these offsets now is read
+        return replace(_anew(position, seen, "rewound"), begin=begin, evidence=position.evidence)
     if begin == position.offset:
         evidence = position.evidence or _first_evidence(client, queue, begin, seen)
         return Bounds(position.incarnation, begin, seen.begin, seen.end, evidence)

@@ -38,6 +38,7 @@ from connect_core.systems.rocketmq.continuity import (
     first_bounds,
     never_read,
     next_bounds,
+    shrunk,
 )
 from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.finding import visible_ends
@@ -225,6 +226,10 @@ class RocketMQSource:
                     yield self._remembered(wanted, *gathering.take())
                 if gathering.hole or gathering.exhausted():
                     break
+            else:
+                self._ends[wanted.partition] = reader.queue_end
+                if wanted.begin == reader.queue_end < wanted.end:
+                    raise _gone(wanted, MissingRange(wanted.begin, wanted.end, "the queue ends before them by now"))
         if gathering.pending():
             yield self._remembered(wanted, *gathering.take())
         if gathering.hole and not gathering.exhausted():
@@ -317,14 +322,15 @@ class RocketMQSource:
         return batch
 
     def evidence(self, wanted: Range, end: int) -> Json:
-        """The last message before `end`, and whether the queue ended there. Asks the broker only when the message was
-        not among those read last."""
+        """The last message before `end`, and whether the queue ended there, and before the end that was planned."""
         if end == wanted.begin:
             return wanted.evidence
         message = self._last_before(wanted, end)
-        return at_end(message) if self._ends.get(wanted.partition) == end else message
+        if self._ends.get(wanted.partition) != end:
+            return message
+        return at_end(message) if wanted.live or end == wanted.end else shrunk(message, wanted.end)
 
-    def _last_before(self, wanted: Range, end: int) -> Json:
+    def _last_before(self, wanted: Range, end: int) -> Json:  # asks only for one that was not read last
         for messages in reversed(self._recent.get(wanted.partition, [])):
             before = messages.before(end)
             if len(before) and before.offsets[-1] >= wanted.begin:
