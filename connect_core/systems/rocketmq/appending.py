@@ -31,7 +31,8 @@ _POLL_S = 0.005
 
 class QueueAppender:
     """One for a range and a queue. `expected` is the offset that the next batch should get; `records`, `bytes` and
-    `duplicates` count what was acknowledged, handed over, and looked at."""
+    `duplicates` count what was acknowledged, handed over, and looked at; `possible_duplicates` what was to be looked at
+    and is there no more."""
 
     def __init__(self, client: Client, queue: Queue, lineage: Lineage, expected: int, send_timeout_s: float) -> None:
         self.queue = queue
@@ -47,6 +48,7 @@ class QueueAppender:
         self.records = 0
         self.bytes = 0
         self.duplicates = 0
+        self.possible_duplicates = 0
         self.stands: Json = {}
         """What of ours stands last in the queue; empty where nothing was written nor found."""
         self.on_refused: OnRefused | None = None
@@ -113,7 +115,7 @@ class QueueAppender:
             return
         ours = [*self.written(), *self.others()]
         for one in (rest for span in self._foreign for rest in uncovered(*span, ours)):
-            self.duplicates += self._duplicates_in(*one, deadline)
+            self._count_duplicates(*one, deadline)
         self._foreign = []
 
     def _check_anchors(self, deadline: float) -> None:
@@ -162,23 +164,26 @@ class QueueAppender:
             evidence = evidence_of(stored)
             self.anchors.append(Floor(self._lineage.partition_id, str(self.queue), self.expected, evidence=evidence))
 
-    def _duplicates_in(self, begin: int, end: int, deadline: float) -> int:
-        """Messages of this lineage in [begin, end): whatever record they are of, this writer has not sent them."""
-        count = 0
+    def _count_duplicates(self, begin: int, end: int, deadline: float) -> None:
+        """Messages of this lineage in [begin, end): whatever record they are of, this writer has not sent them. Of what
+        retention has removed meanwhile nobody can say what it was."""
         while begin < end:
-            found, begin = self._found_in(begin, end, deadline)
-            count += found
+            found, removed, begin = self._found_in(begin, end, deadline)
+            self.duplicates += found
+            self.possible_duplicates += removed
             if begin < end:  # acknowledged, but not visible yet
                 self._wait_for_sight(begin, deadline)
-        return count
 
-    def _found_in(self, begin: int, end: int, deadline: float) -> tuple[int, int]:
-        """How many messages of this lineage are visible in [begin, end), and where that ends."""
-        count, reader = 0, self._client.read(self.queue, begin, end, deadline=deadline)
+    def _found_in(self, begin: int, end: int, deadline: float) -> tuple[int, int, int]:
+        """How many messages of this lineage are visible in [begin, end), how many are there no more, and where that
+        ends."""
+        count, removed = 0, 0
+        reader = self._client.read(self.queue, begin, end, deadline=deadline)
         with suppress(OffsetGone):  # on a busy broker the visible end may still be before all of this
             for part in reader:
                 count += sum(map(_is_of_lineage, self._recogniser.read(part.messages)))
-        return count, reader.position
+                removed += part.end - part.begin - len(part.messages)
+        return count, removed, reader.position
 
 
 def _is_of_lineage(one: Mark | Elsewhere | Torn) -> bool:

@@ -94,7 +94,7 @@ class NativeAppender(QueueAppender):
     def _check_first(self, deadline: float) -> None:
         offset = self._written[0][0]
         while True:
-            found, end = self._found_in(offset, offset + 1, deadline)
+            found, _, end = self._found_in(offset, offset + 1, deadline)
             if found:
                 return
             if end > offset or clock.monotonic() >= deadline:

@@ -152,6 +152,7 @@ def _flushed(appenders: Sequence[QueueAppender], limit: Limit) -> Delivered:
         behind={name: spans[-1][1] for name, spans in written.items()},
         where={name: _shown(spans, MAX_SPANS // len(places) or 1) for name, spans in places.items()},
         duplicates=sum(one.duplicates for one in appenders),
+        possible_duplicates=sum(one.possible_duplicates for one in appenders),
         stands={str(one.queue): one.stands for one in appenders if one.stands},
     )
 

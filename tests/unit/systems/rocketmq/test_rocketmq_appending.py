@@ -65,6 +65,16 @@ def test_what_cannot_be_seen_yet_is_waited_for() -> None:
     assert one.duplicates == 3
 
 
+def test_what_retention_has_removed_before_it_was_looked_at_may_have_been_ours() -> None:
+    messages = [marked(position, LINEAGE, position) for position in range(3, 6)]
+    queues = {OUT: MemoryQueue(messages, begin=4)}
+    one = QueueAppender(Busy(queues).client, OUT, LINEAGE, 6, 3.0)
+    one.look_between((1, 6))
+    one._sender = Idle()  # type: ignore[assignment]
+    told = QueueWriter(one, LINEAGE, 3.0, 1_000_000).flush(limit(60))
+    assert (told.duplicates, told.possible_duplicates) == (2, 3)
+
+
 def test_what_cannot_be_seen_until_the_deadline_is_the_next_attempt_s() -> None:
     with pytest.raises(Retriable, match="No time was left"):
         appender(early=1_000_000).look(limit(0.05))
