@@ -91,8 +91,15 @@ def test_messages_outside_of_the_slice_are_left_out() -> None:
     assert batch.records.column("offset").to_pylist() == [2, 3]
 
 
-def test_offsets_that_do_not_ascend_are_an_error() -> None:
-    gathered = gathering(0, 20)
-    gathered.add(part(0, 4, 0, 2, 1, 3))
-    with pytest.raises(WireFormatError, match="do not ascend"):
+@pytest.mark.parametrize(
+    ("begin", "end", "stored", "at", "there"),
+    [(0, 4, (0, 2, 1, 3), 1, 2), (5, 6, (4,), 5, 4), (5, 7, (3, 4), 5, 4)],
+)
+def test_messages_that_stand_elsewhere_than_they_say_are_an_error_that_says_where(
+    begin: int, end: int, stored: tuple[int, ...], at: int, there: int
+) -> None:
+    gathered = gathering(begin, 20)
+    gathered.add(part(begin, end, *stored))
+    where = rf"says it is at {there} \[orders/broker-a/0, offset {at}\].*continue at {at + 1}: waybill offsets set"
+    with pytest.raises(WireFormatError, match=where):
         gathered.take()
