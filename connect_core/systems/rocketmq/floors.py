@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from connect_core import clock
 from connect_core.errors import TargetChanged, WaybillError
 from connect_core.rocketmq import Client, Queue
 from connect_core.sdk.spans import Span
@@ -22,6 +23,9 @@ LOOK_BACK = 10_000
 """Messages of others behind our last settled one that are read before the first batch of a range: more of them would
 cost a busy topic more than it is worth to know of a request that its broker had kept back."""
 
+KNOWN_S = 60.0
+"""For so long a look at the queues counts: a run with a window may be longer than retention, which passes floors."""
+
 
 class Floors:
     """Of one run of a sink. With `tolerant` what a queue has lost does not stop it (`on_replaced: continue`)."""
@@ -29,6 +33,7 @@ class Floors:
     def __init__(self, connecting: Connecting, *, tolerant: bool) -> None:
         self._connecting = connecting
         self._tolerant = tolerant
+        self._looked = clock.monotonic()
         self._ends: dict[Queue, int] = {}
         self._spans: dict[Queue, Span] = {}
         self._shorter: dict[str, int] = {}
@@ -45,7 +50,10 @@ class Floors:
 
     def of(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
         """One for each queue that a record of the range can go to, or may have gone to where the ledger was `restored`.
-        The ends of all queues are looked at once: an older end is only a lower floor."""
+        The ends of all queues are looked at together, now and then: an older end is only a lower floor."""
+        if clock.monotonic() - self._looked >= KNOWN_S:
+            self._looked = clock.monotonic()
+            self._ends, self._spans = {}, {}
         standing = {floor.target: floor for floor in known}
         queues = [*queues_of(wanted), *(places_forgotten(wanted, known) if restored else ())]
         return tuple(self._floor(wanted, queue, standing.get(str(queue)), restored) for queue in queues)
@@ -89,7 +97,7 @@ class Floors:
         return end if expires_soon else near(position, end)
 
     def _span(self, queue: Queue) -> Span:
-        """As it was when this run first asked: an older end is only a lower floor."""
+        """As it was when this was asked last: an older end is only a lower floor."""
         if queue not in self._spans:
             with self._connecting.client() as client:
                 self._spans[queue] = client.offsets.begin(queue), client.offsets.end(queue)

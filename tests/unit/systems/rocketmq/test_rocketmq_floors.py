@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from connect_core import clock
 from connect_core.rocketmq import Client, Queue
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange, Range
-from connect_core.systems.rocketmq.floors import LOOK_BACK
+from connect_core.systems.rocketmq.floors import KNOWN_S, LOOK_BACK
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 from connect_core.systems.rocketmq.routing import pins_of
 from connect_core.systems.rocketmq.sink import RocketMQSink
@@ -118,6 +119,17 @@ def test_a_floor_that_retention_passes_soon_is_moved_to_the_end(
     assert there.floors(item, [floor(0, stands, ahead=True)]) == (floor(0, stands, ahead=True),)
     find = OpenRange(1, item, (floor(0, moved_to),), inherited=True)
     assert there.scan(Scan(Attempt("uid", 1), (find,), 5.0))[1].complete
+
+
+def test_a_floor_is_moved_also_when_retention_comes_near_while_a_window_is_open(
+    monkeypatch: pytest.MonkeyPatch, cluster: MemoryCluster
+) -> None:
+    sink, known = Sink(cluster), [floor(number, 5) for number in range(3)]
+    assert sink.floors(wanted(), known)[1] == floor(1, 5)
+    cluster.queues[QUEUES[1]].begin = 60
+    now = clock.monotonic() + KNOWN_S
+    monkeypatch.setattr(clock, "monotonic", lambda: now)
+    assert sink.floors(wanted(), known)[1].position == 70
 
 
 def test_of_what_is_given_up_nobody_looks_for_what_retention_has_deleted(emptied: MemoryCluster) -> None:
