@@ -91,6 +91,14 @@ def test_records_of_the_time_may_be_gone_when_the_oldest_there_are_of_it() -> No
         looked_at(source, by_moments(source, there(source), at(40, 55), now), False, "orders")
 
 
+def test_a_queue_that_has_no_records_any_more_is_told_and_stops_nothing() -> None:
+    source = Logs(oldest_of={A: 50, B: 100})
+    found = by_moments(source, there(source), at(60, 70), EPOCH + timedelta(seconds=100))
+    assert found.gone == ()
+    assert found.notices == ("b no longer has records; whether it had some of that time is unknown",)
+    assert {part.partition for part in found.parts} == {A}
+
+
 def test_ranges_are_cut_and_moved_to_where_records_begin() -> None:
     source = Logs()
     found = by_ranges(source, there(source), ["a:5-42", "a:95-120", "b:-"])
