@@ -12,6 +12,7 @@ pytest.register_assert_rewrite(
     "connect_core.sdk.testing.sink_content",
     "connect_core.sdk.testing.sources",
     "connect_core.sdk.testing.kits",
+    "connect_core.sdk.testing.keyed_sinks",
     "connect_core.sdk.testing.log_sources",
     "connect_core.sdk.testing.received",
     "connect_core.sdk.testing.log_sinks",

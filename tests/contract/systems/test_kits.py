@@ -8,7 +8,8 @@ import pytest
 
 from connect_core.sdk.records import Record
 from connect_core.sdk.testing.commits import CommitContract
-from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
+from connect_core.sdk.testing.keyed_sinks import KeyedContract
+from connect_core.sdk.testing.kits import SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.memory import (
     HATED,

@@ -23,7 +23,8 @@ from connect_core.sdk.records import Record
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.driving import records
-from connect_core.sdk.testing.kits import KeyedContract, SimpleContract, TransactionContract
+from connect_core.sdk.testing.keyed_sinks import KeyedContract
+from connect_core.sdk.testing.kits import SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.sinks import SimpleCase
 from tests.page_code import DOCS, EXAMPLES, FOR_AUTHORS, blocks, example, module_of

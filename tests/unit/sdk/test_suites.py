@@ -17,7 +17,8 @@ from connect_core.sdk.kits.polled import Polled
 from connect_core.sdk.records import Record
 from connect_core.sdk.testing.content import records_of
 from connect_core.sdk.testing.failing import Failing
-from connect_core.sdk.testing.kits import ChangedCase, KeyedContract, SimpleContract, TransactionContract
+from connect_core.sdk.testing.keyed_sinks import KeyedContract
+from connect_core.sdk.testing.kits import ChangedCase, SimpleContract, TransactionContract
 from connect_core.sdk.testing.log_sinks import LogSinkContract
 from connect_core.sdk.testing.log_sources import LogSourceContract
 from connect_core.sdk.testing.memory import MemoryIndex, MemoryPages
