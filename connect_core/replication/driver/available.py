@@ -15,7 +15,11 @@ from connect_core.planning.backfill_plan import BackfillPlan, within
 from connect_core.replication.driver.errors import records_gone
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Source
 from connect_core.sdk.values import Bounds, Gap, Position
+
+_LOOKS = 10
+"""So many looks in a row may pass what holds nothing before what is not found counts as lost."""
 
 
 def bounds(task: TaskContext) -> dict[Partition, Bounds]:
@@ -35,7 +39,7 @@ def _bounds_from(task: TaskContext, asked: Mapping[Partition, Position | None]) 
     task.beginnings.look(asked)
     seen = task.source.available_offsets(asked)
     first = {
-        one: Position(there.incarnation, there.begin, there.evidence)
+        one: _place(there)
         for one, there in seen.items()
         if there.chosen and not there.failure and _is_news(there, asked[one])
     }
@@ -77,10 +81,26 @@ def _bounds_on(task: TaskContext, plan: BackfillPlan) -> dict[Partition, Bounds]
         task.ledger.import_offsets(task.held.leases, task.uid, task.stream, jumps, who=who, why=why)
         positions |= jumps
     parts = plan.ahead(positions)
-    bounds = task.source.available_offsets({partition: positions[partition] for partition in parts})
+    bounds = _looked_at(task.source, {partition: positions[partition] for partition in parts})
     left = {partition: within(part, bounds[partition]) for partition, part in parts.items()}
     task.end_offsets.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
     return left
+
+
+def _looked_at(source: Source, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    """What there is of parts that were there when they were chosen: as long as a look only passes what holds nothing,
+    the next one continues there."""
+    seen = source.available_offsets(asked)
+    for _ in range(_LOOKS):
+        passed = {one: _place(there) for one, there in seen.items() if there.chosen and there.end == there.begin}
+        if not passed:
+            break
+        seen |= source.available_offsets(passed)
+    return seen
+
+
+def _place(seen: Bounds) -> Position:
+    return Position(seen.incarnation, seen.begin, seen.evidence)
 
 
 def _is_news(there: Bounds, at: Position | None) -> bool:

@@ -25,10 +25,9 @@ from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 
-_AHEAD = 1_000
-"""A look ahead ends after so many pages: a run moves what it has seen, and the next one what comes behind."""
-_EMPTY = 100
-"""So many pages in a row are passed that have no records and a checkpoint that moves: then there is nothing now."""
+_AHEAD, _LOOK_S = 1_000, 5.0
+"""A look ahead ends after so many pages, or so long: a run moves what it has seen, and the next look continues behind
+it. Pages count that have no records and a checkpoint that moves."""
 
 
 class Polled(NamedTuple):
@@ -42,14 +41,17 @@ class Polled(NamedTuple):
 
 @dataclass(frozen=True)
 class _Page:
-    """The records that came behind `checkpoint`, numbered from `at`; `next` is the checkpoint behind them. `passed` are
-    the pages without records that were passed right before this one."""
+    """The records that came behind `checkpoint`, numbered from `at`; `next` is the checkpoint behind them."""
 
     at: int
     checkpoint: Json
     records: Sequence[Record]
     next: Json
-    passed: int
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing is behind it now."""
+        return not self.records and self.next == self.checkpoint
 
     @property
     def end(self) -> int:
@@ -105,7 +107,8 @@ class PolledSource(ABC):
         return ""
 
     def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        return {partition: self._bounds(partition, at or Position(0, 0)) for partition, at in known.items()}
+        until = clock.monotonic() + _LOOK_S
+        return {partition: self._bounds(partition, at or Position(0, 0), until) for partition, at in known.items()}
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
@@ -120,7 +123,9 @@ class PolledSource(ABC):
         pages = self._from(wanted.partition, wanted.begin, wanted.evidence)
         while place < wanted.end and left > 0 and left_bytes > 0 and limit.quantum_left_s() > 0:
             page = next(pages)
-            if not page.records:
+            if not page.records and not page.is_last:
+                continue
+            if page.is_last:
                 raise Retriable(
                     f"The source gives no record {place:,}, and had records up to {wanted.end:,} before",
                     where=f"partition {wanted.partition.key}",
@@ -186,16 +191,16 @@ class PolledSource(ABC):
         end = end if most is None else min(end, first + most)
         return SourceBatch(record_batch(page.records[first - page.at : end - page.at], range(first, end)), end)
 
-    def _bounds(self, partition: Partition, at: Position) -> Bounds:
-        end = at.offset
+    def _bounds(self, partition: Partition, at: Position, until: float) -> Bounds:
+        end, moved = at.offset, False
         try:
             for page in islice(self._from(partition, at.offset, at.evidence), _AHEAD):
-                end = page.end
-                if not page.records:
+                end, moved = page.end, moved or not page.is_last
+                if page.is_last or clock.monotonic() >= until:
                     break
         except WaybillError as error:
             return Bounds.unread(at, Failure.of(error))
-        if end == at.offset and page.passed:  # the next look goes on behind them
+        if moved and end == at.offset:  # only pages without records
             return Bounds(at.incarnation, end, 0, end, page.evidence(end), chosen=True)
         return Bounds(at.incarnation, at.offset, 0, end, at.evidence)
 
@@ -203,25 +208,19 @@ class PolledSource(ABC):
         """Pages with what is at or behind `begin`, for ever; empty ones where there is nothing now. Raises OffsetGone
         when what came before `begin` is not what comes now."""
         known = evidence if evidence and evidence["at"] <= begin else _evidence(0, {})
-        at, checkpoint, passed = int(known["at"]), known["checkpoint"], _Passed(known, begin)
+        at, checkpoint, passed, empty = int(known["at"]), known["checkpoint"], _Passed(known, begin), 0
         while True:
-            page = self._next_page(partition.key, at, checkpoint)
+            polled = self._polled(partition.key, checkpoint)
+            page = _Page(at, checkpoint, polled.records, polled.checkpoint)
             if at < begin:
                 passed.add(page)
-                if not page.records or (page.end >= begin and not passed.as_before):
+                empty = 0 if page.records else empty + 1
+                if page.is_last or empty == _AHEAD or (page.end >= begin and not passed.as_before):
                     raise _changed(partition, at, begin)
-            if page.end > begin or not page.records:
+            if page.end > begin or (at == begin and not page.records):
                 self._pages[partition] = page
                 yield page
             at, checkpoint = page.end, page.next
-
-    def _next_page(self, name: str, at: int, checkpoint: Json) -> _Page:
-        """The next one with records; an empty one where there is nothing now, or none within many pages."""
-        polled, passed = self._polled(name, checkpoint), 0
-        while not polled.records and polled.checkpoint != checkpoint and passed < _EMPTY:
-            checkpoint, passed = polled.checkpoint, passed + 1
-            polled = self._polled(name, checkpoint)
-        return _Page(at, checkpoint, polled.records, polled.checkpoint, passed)
 
     def _polled(self, name: str, checkpoint: Json) -> Polled:
         """One poll. A checkpoint that does not move while records come would bring them again for ever. Authors get,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
 
+from connect_core import clock
 from connect_core.errors import DataError, Fenced, OffsetGone, TargetChanged
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.keyed import STORED, Answer
@@ -16,7 +18,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
 from connect_core.sdk.testing.driving import Follower, attempt, limit, range_of, records
 from connect_core.sdk.testing.memory import HATED, Database, Index, MemoryIndex, MemoryPages, MemoryTable
-from connect_core.sdk.values import ORIGIN, Bounds, Json, OpenRange, Position, Range
+from connect_core.sdk.values import ORIGIN, Bounds, Json, Limit, OpenRange, Position, Range
 
 PARTITION = Partition("all")
 VALUES = [b"%d" % number for number in range(50)]
@@ -178,11 +180,26 @@ def test_a_position_that_was_set_back_is_read_from_there_whatever_the_size_of_pa
     assert (seen.begin, seen.end, seen.failure) == (36, 50, None)
 
 
-@pytest.mark.parametrize("empty", [1, 99, 250])
+@pytest.mark.parametrize("empty", [1, 99, 2_500])
 def test_pages_without_records_are_passed_when_their_checkpoint_moves(empty: int) -> None:
     """However many there are: each look keeps how far it has come."""
     follower = Follower(MemoryPages(VALUES, empty=empty))
-    assert [value for _ in range(12) for value in follower.run()] == VALUES
+    assert [value for _ in range(40) for value in follower.run()] == VALUES
+
+
+def test_a_quantum_ends_in_time_though_many_pages_have_no_records() -> None:
+    class Slow(MemoryPages):
+        polls = 0
+
+        def poll(self, name: str, checkpoint: Json) -> Polled:
+            self.polls += 1
+            time.sleep(0.01)
+            return super().poll(name, checkpoint)
+
+    source, wanted = Slow(VALUES, empty=10**6), range_of(PARTITION, Bounds(0, 0, 0, len(VALUES)))
+    assert list(source.read(wanted, Limit(clock.now_ns() + 10**8, clock.now_ns() + 10**10))) == []
+    assert list(source.follow([wanted], Limit(clock.now_ns() + 10**8, clock.now_ns() + 10**10), 60)) == []
+    assert source.polls <= 30
 
 
 def test_a_position_behind_records_that_do_not_come_again_is_not_looked_for_for_ever() -> None:
