@@ -115,7 +115,7 @@ class Site:
 
 @pytest.fixture
 def warm_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lanes of this process's inline engine are forked. `tests/unit/engine/test_inline.py` starts them as users do."""
+    """Lanes of the inline engine are forked; `tests/system/engine/test_inline.py` starts them as users do."""
     forking = SimpleNamespace(Popen=lambda command, **how: warm.session().popen(command, **how))
     monkeypatch.setattr(inline, "subprocess", forking)
 
