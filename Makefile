@@ -19,7 +19,7 @@ demo: mosquitto ready  ## Airflow moves log files and messages of devices, tasks
 	@$(RUN) -m connect_core.demo $(SECONDS)
 
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
-	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
+	@$(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
 # mypy keeps one processor busy for half a minute when nothing is cached: the tests run beside it.
 check: ready  ## for daily work: lint, unit tests, and the contract tests that need no server
@@ -27,7 +27,7 @@ check: ready  ## for daily work: lint, unit tests, and the contract tests that n
 
 # More processes than processors: some tests wait for a clock.
 test-without-servers: ready
-	@$(RUN) -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m "not server" $(PYTEST_OPTIONS) tests/unit tests/contract
+	@$(RUN) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not server" $(PYTEST_OPTIONS) tests/unit tests/contract
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))

@@ -192,6 +192,8 @@ def pytest_configure(config: pytest.Config) -> None:
     global _tether
     if _is_worker(config):
         return
+    if memory := _in_memory():  # what tests sync to a disk waits for it, thousands of times
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     root = Path(tempfile.mkdtemp(prefix="waybill-tests-", dir=_in_memory()))
     root.chmod(0o711)
     os.environ[SESSION] = str(root)
