@@ -59,15 +59,17 @@ def by_moments(source: Source, bounds: Sequence[PartitionBounds], wanted: Moment
     notices = [f"{wanted.end.isoformat()} is in the future: up to the current end"] if wanted.end > now else []
     parts = merged(one.part(begins[one.partition], ends[one.partition]) for one in bounds)
     cut = [one for one in bounds if 0 < one.seen.oldest == begins[one.partition]]
-    # Nothing would ever end that doubt, and a scheduler that catches up meets it at every tick: it stops nothing.
-    emptied = [one for one in cut if one.seen.oldest == one.seen.end]
+    moved = {part.partition for part in parts}
+    # A quiet queue never gets rid of that doubt, and a scheduler that catches up meets it at every tick: it is told.
+    quiet = [one for one in cut if one.partition not in moved and (moved or one.seen.oldest == one.seen.end)]
     notices += [
-        f"{one.partition.key} no longer has records; whether it had some of that time is unknown" for one in emptied
+        f"{one.partition.key} no longer has records before {one.seen.oldest}; whether some were of that time is unknown"
+        for one in quiet
     ]
     doubts = tuple(
         f"{one.partition.key} before {one.seen.oldest} (records of that time may be among it)"
         for one in cut
-        if one not in emptied
+        if one not in quiet
     )
     return Selection(parts, tuple(notices), doubts)
 

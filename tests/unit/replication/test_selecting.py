@@ -81,21 +81,20 @@ def test_a_time_to_come_is_what_is_there_now() -> None:
 def test_records_of_the_time_may_be_gone_when_the_oldest_there_are_of_it() -> None:
     source = Logs(oldest_of={A: 50, B: 60})
     now = EPOCH + timedelta(seconds=100)
-    assert [gone.split(" ")[:3] for gone in by_moments(source, there(source), at(40, 55), now).gone] == [
-        ["a", "before", "50"],
-        ["b", "before", "60"],  # of which all of that time may be gone
-    ]
+    found = by_moments(source, there(source), at(40, 55), now)
+    assert [gone.split(" ")[:3] for gone in found.gone] == [["a", "before", "50"]]
+    assert found.notices == ("b no longer has records before 60; whether some were of that time is unknown",)
     assert len(by_moments(source, there(source), at(10, 20), now).gone) == 2
     assert by_moments(source, there(source), at(70, 80), now).gone == ()
     with pytest.raises(OffsetGone, match=r"a before 50 \(records of that time may be among it\).*--accept-gaps"):
-        looked_at(source, by_moments(source, there(source), at(40, 55), now), False, "orders")
+        looked_at(source, found, False, "orders")
 
 
-def test_a_queue_that_has_no_records_any_more_is_told_and_stops_nothing() -> None:
+def test_a_queue_that_no_longer_has_records_is_told_and_stops_nothing() -> None:
     source = Logs(oldest_of={A: 50, B: 100})
     found = by_moments(source, there(source), at(60, 70), EPOCH + timedelta(seconds=100))
     assert found.gone == ()
-    assert found.notices == ("b no longer has records; whether it had some of that time is unknown",)
+    assert found.notices == ("b no longer has records before 100; whether some were of that time is unknown",)
     assert {part.partition for part in found.parts} == {A}
 
 
