@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from connect_core import systems
 from connect_core.config import revealed
-from connect_core.errors import ConfigError, WaybillError
+from connect_core.errors import ConfigError, Unreachable, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.replication.driver.attempts import noted
@@ -38,13 +39,27 @@ class RunSummary:
         return [receipt for task in self.tasks for receipt in task.receipts]
 
 
+_DISK = {
+    errno.ENOSPC: "Free space there; the next attempt continues",
+    errno.EDQUOT: "Free space there, or raise the quota; the next attempt continues",
+    errno.EROFS: "Mount it writable; the next attempt continues",
+}
+"""What a person does whose home cannot be written: no defect, so that it is tried again."""
+
+
 @contextmanager
 def _staying() -> Iterator[None]:
-    """Code of a plug-in that calls sys.exit must not look like a run that ended well."""
+    """Code of a plug-in that calls sys.exit must not look like a run that ended well; nor a full disk like a defect."""
     try:
         yield
     except SystemExit as left:
         raise RuntimeError(f"sys.exit({left.code}) was called").with_traceback(left.__traceback__) from None
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        where = str(error.filename or "the folder of WAYBILL_HOME, or that of temporary files")
+        told = f"A file of the home cannot be written: {error.strerror}"
+        raise Unreachable(told, where=where, next_step=_DISK[error.errno]) from error
 
 
 def run_connector(context: RunContext) -> RunSummary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -58,6 +59,20 @@ def test_an_offset_is_set_to_where_a_record_begins(waybill: Waybill, applied: Pa
     assert partition in typed.err
     for possible in ("0", "4", "8", "14"):
         assert waybill("offsets", "set", "copy", partition, possible, "--yes").code == 0
+
+
+def test_a_full_disk_under_the_home_is_no_defect(
+    waybill: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("connect_core.replication.driver.leases.remember", full)
+        typed = waybill("run", "copy", "--engine", "inline")
+    assert (typed.code, "No space left on device" in typed.err, "Free space there" in typed.err) == (3, True, True)
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\n"
 
 
 def lines(path: Path, name: str, begin: int, end: int) -> None:
