@@ -92,10 +92,10 @@ class Bounds:
     for a file that was renamed, nor for a part that ends. `pushes`: only following shows what is available
     (`PushSource`); the partition has no end, and may always have something. `waiting` counts what is after `end` and is
     no whole record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen`: this look
-    has chosen where an unread partition begins, or has seen at its position what a later look cannot see; the ledger
-    keeps it. `later`: what is here came after the source had begun to look. A run that ends when everything is moved
-    that was there at its begin leaves it to the next run. `failure` is why this partition cannot be read now though the
-    others can; nothing else here counts then.
+    has chosen where an unread partition begins, or has seen what a later look cannot see, at its position or where it
+    begins anew behind what was read; the ledger keeps it. `later`: what is here came after the source had begun to
+    look. A run that ends when everything is moved that was there at its begin leaves it to the next run. `failure` is
+    why this partition cannot be read now though the others can; nothing else here counts then.
     """
 
     incarnation: int

@@ -104,4 +104,8 @@ def _place(seen: Bounds) -> Position:
 
 
 def _is_news(there: Bounds, at: Position | None) -> bool:
-    return at is None or (at.incarnation, at.offset) == (there.incarnation, there.begin)
+    """Whether it says more of where the partition stands, or where it begins: for the first time, or anew behind what
+    was read to its end. Behind a loss it begins only when that is settled."""
+    if at is None or (at.incarnation, at.offset) == (there.incarnation, there.begin):
+        return True
+    return at.incarnation < there.incarnation and not there.gaps

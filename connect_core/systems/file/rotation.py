@@ -50,7 +50,8 @@ class Rotation:
 
     def bounds(self, partition: Partition, position: Position | None) -> Bounds:
         there = self._bounds(partition, position)
-        return replace(there, later=self._ways.last.is_passed(self._folders, partition, there))
+        later = self._ways.last.is_passed(self._folders, partition, there)
+        return replace(there, later=later, chosen=_must_be_kept(there, position))
 
     def _bounds(self, partition: Partition, position: Position | None) -> Bounds:
         place = position or Position(0, 0)
@@ -167,7 +168,11 @@ class Rotation:
         """Reads the rest of a renamed file; once it is read and left alone, the file that followed it. A file that was
         empty when it was seen last may be another partition's under its new name: nothing in it says whose it is."""
         past, anew = seen.past, place.incarnation + 1
-        if self._owners.take(moved, partition):
+        unsure = not (seen.head_bytes or seen.born) and moved.size() > 0  # an inode alone: another file may have it now
+        if not (unsure and self._folders.names(moved.path)) and self._owners.take(moved, partition):
+            if unsure:
+                asked = Gap(place.incarnation, place.offset, None, undecided(moved.path))
+                return self._begun(anew, current, past, asked)
             rest = self._left(moved, place.incarnation, place.offset, past)
             if rest.end > place.offset or not self.quiet(moved):
                 return rest
@@ -237,6 +242,16 @@ def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextMan
         return bool(file.born and seen.born) and file.is_as(seen) and not folders.names(file.path)
 
     return folders.moved(seen.ino, (seen.path, path), is_it)
+
+
+def _must_be_kept(there: Bounds, position: Position | None) -> bool:
+    """Whether a file is seen first, and nothing of it can be read yet: when it is filled and renamed, only what is kept
+    of it now says that it was this log. What can be read is kept with its range, and so is what follows a gap."""
+    now = Evidence.of(there.evidence)
+    if now is None or there.gaps or there.end > there.begin:
+        return False
+    before = Evidence.of(position.evidence) if position else None
+    return before is None or (now.dev, now.ino, now.born) != (before.dev, before.ino, before.born)
 
 
 def _with(bounds: Bounds, gaps: tuple[Gap, ...]) -> Bounds:

@@ -15,7 +15,7 @@ from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.task import TaskRun
-from connect_core.sdk.values import Bounds, Position
+from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.work import Lane, Outcome
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
@@ -199,6 +199,29 @@ def test_what_a_source_has_seen_where_a_partition_stands_is_kept(world: World, m
     world.run()
     (position,) = world.ledger.positions(world.connector.uid, "live", [MEMORY]).values()
     assert position == Position(0, 200, {"left": True})
+
+
+def test_a_partition_that_begins_anew_behind_what_was_read_is_kept_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run()
+    seen = Bounds(1, 0, 0, 0, {"new": True}, chosen=True)
+    monkeypatch.setattr(world.source, "available_offsets", lambda known: dict.fromkeys(known, seen))
+    world.run()
+    (position,) = world.ledger.positions(world.connector.uid, "live", [MEMORY]).values()
+    assert position == Position(1, 0, {"new": True})
+
+
+def test_what_begins_behind_a_loss_is_not_kept_before_that_is_settled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next look would see no loss."""
+    world.run()
+    seen = Bounds(1, 0, 0, 0, {"new": True}, (Gap(0, 200, None, "replaced"),), chosen=True)
+    monkeypatch.setattr(world.source, "available_offsets", lambda known: dict.fromkeys(known, seen))
+    with pytest.raises(OffsetGone):
+        world.run()
+    assert world.committed() == 200
 
 
 def _paused(world: World) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from connect_core.errors import OffsetGone
 from connect_core.replication.driver.task import TaskRun
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
@@ -82,3 +83,30 @@ def test_a_run_ends_though_the_file_that_was_there_is_deleted_meanwhile(world: W
         log.rotate()
 
     run(world, log, twice)
+
+
+@pytest.mark.parametrize("first", [b"", b"half a "])
+def test_a_log_that_a_run_saw_without_a_whole_line_is_followed_by_the_next(
+    world: World, log: Log, first: bytes
+) -> None:
+    """Nothing was committed yet: what the run has seen is kept all the same."""
+    log.path.write_bytes(first)
+    run(world, log)
+    with log.path.open("ab") as file:
+        file.write(b"line 0\n")
+    log.rotate()
+    run(world, log)
+    assert lines(world) == [first + b"line 0", b"line 1"]
+
+
+def test_a_late_line_into_a_file_that_was_renamed_empty_is_told(world: World, log: Log) -> None:
+    run(world, log)
+    log.rotate()
+    log.path.write_bytes(b"")
+    run(world, log)
+    log.rotate()
+    run(world, log)
+    with Path(f"{log.path}-20261125000002").open("ab") as file:
+        file.write(b"late\n")
+    with pytest.raises(OffsetGone, match="written after rotation: from 0 to 5"):
+        run(world, log)
