@@ -87,10 +87,9 @@ def split_points(next_line: Callable[[int], int], end: int, step_bytes: int) -> 
 
 
 def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[FilePart]:
-    """The parts of a file seen for the first time; none while it has no whole line."""
+    """The parts of a file seen for the first time. One without a whole line has one, which says nothing of how it
+    begins: it is kept with its position when the file was made."""
     end = file.end_of_lines(0)
-    if not end:
-        return []
     head_bytes = min(HEAD_BYTES, end)
     head = file.head(head_bytes)
     begins = split_points(lambda offset: file.next_line(offset, end), end, step_bytes)
@@ -272,13 +271,13 @@ class PartBounds:
         seen = _seen(place)
         past = seen.past if seen else NO_PAST
         evidence = file.evidence(place.offset, end, size=size, finished=finished, past=past)
-        grows = part.end is None and not renamed
+        grows = part.end is None and not renamed and bool(end or not file.born)  # not before it has a name
         waiting = max(size - end, 0) if part.end is None else 0
         oldest = 0 if place.incarnation else part.begin  # what is read anew is read from its start
-        bounds = Bounds(place.incarnation, place.offset, oldest, end, evidence.as_json(), grows=grows, waiting=waiting)
-        if finished and end == place.offset and not (seen and seen.finished):  # later nobody can see that it was left
-            return replace(bounds, evidence=replace(evidence, size=size).as_json(), chosen=True)
-        return bounds
+        left = finished and not (seen and seen.finished)  # later nobody can see that it was
+        kept = end == place.offset and (seen is None or left)
+        found = evidence.as_json()
+        return Bounds(place.incarnation, place.offset, oldest, end, found, grows=grows, waiting=waiting, chosen=kept)
 
 
 def _all_of(part: FilePart | None) -> FilePart | None:

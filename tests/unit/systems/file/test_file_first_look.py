@@ -175,3 +175,56 @@ def test_a_position_that_says_nothing_of_its_file_is_kept_with_what_is_there(log
     append(log, b"line\n")
     rotate(log, b"new\n")
     assert follower.run() == [b"line", b"new"]
+
+
+def parallel(path: Path) -> Follower:
+    options = {"path": str(path), "rotation_quiet_s": 0, "parallel": True}
+    return Follower(FileSource(FileSourceOptions.model_validate(options)))
+
+
+@pytest.mark.parametrize("first", [b"", b"half a "])
+@pytest.mark.parametrize("new", [b"", b"new\n"])
+def test_a_log_in_parts_without_a_whole_line_is_followed_under_its_new_name(
+    log: Path, first: bytes, new: bytes
+) -> None:
+    log.write_bytes(first)
+    follower = parallel(log)
+    assert follower.run() == []
+    append(log, b"line\nlast\n")
+    rotate(log, new)
+    assert follower.run() == [first + b"line", b"last", *new.splitlines()]
+    assert follower.gaps == []
+
+
+def test_files_in_parts_that_were_empty_one_after_the_other_are_followed(log: Path) -> None:
+    follower = parallel(log)
+    follower.run()
+    rotate(log)
+    follower.run()
+    append(log, b"second\n")
+    rotate(log, b"third\n")
+    append(Path(f"{log}.2"), b"late\n")
+    assert sorted(follower.run()) == [b"late", b"second", b"third"]
+    assert follower.gaps == []
+
+
+def test_a_log_in_parts_that_was_empty_is_told_from_one_to_which_its_inode_was_given(log: Path) -> None:
+    follower = parallel(log)
+    follower.run()
+    log.unlink()
+    assert follower.tell() == [Gap(0, 0, 0, "ended")]
+    for name in ("a", "b", "c"):  # one of them has the inode now
+        log.with_name(name).write_bytes(b"not ours\n")
+    assert follower.run() == []
+    log.write_bytes(b"new\n")
+    assert follower.run() == [b"new"]
+
+
+def test_a_log_in_parts_is_followed_live_only_when_it_has_a_name(log: Path) -> None:
+    source = parallel(log).source
+    (part,) = source.partitions([])
+    seen = source.available_offsets({part: None})[part]
+    assert (seen.grows, seen.chosen) == (False, True)
+    append(log, b"line\n")
+    seen = source.available_offsets({part: Position(0, 0, seen.evidence)})[part]
+    assert (seen.grows, seen.chosen, seen.end) == (True, False, 5)
