@@ -218,6 +218,13 @@ def upsert(connection: Connection, table: sa.Table, key: Sequence[str], rows: Se
         connection.execute(statement, list({tuple(row[name] for name in key): row for row in rows}.values()))
 
 
+def insert_missing(connection: Connection, table: sa.Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Inserts rows of equal columns, but those of which `key` (a unique one) is there already."""
+    if rows:
+        statement = postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+        connection.execute(statement.on_conflict_do_nothing(index_elements=list(key)), list(rows))
+
+
 @cache
 def _upsert_statement(dialect: str, table: sa.Table, key: tuple[str, ...], columns: tuple[str, ...]) -> sa.Insert:
     """Kept, because building one costs more than running it."""

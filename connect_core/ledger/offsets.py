@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger.auditing import note
-from connect_core.ledger.database import Transactions, now, upsert
+from connect_core.ledger.database import Transactions, insert_missing, now, upsert
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.ranges import abandon_range, committed, move_up, open_range_ids
 from connect_core.ledger.rows import position_row
@@ -73,6 +73,14 @@ class Offsets(Transactions):
             here = {one: at for one, at in positions.items() if _is_there(known[one], at)}
             rows = [position_row(uid, stream, one, at, moment) for one, at in here.items()]
             upsert(connection, OFFSETS, OFFSET_KEY, rows)
+
+    def keep_first(self, uid: str, stream: str, positions: Mapping[Partition, Position]) -> None:
+        """Keeps where partitions begin that have no position yet. For those who hold no lease: whatever a run has
+        settled meanwhile stays."""
+        with self._write() as connection:
+            moment = now()
+            rows = [position_row(uid, stream, one, at, moment) for one, at in positions.items()]
+            insert_missing(connection, OFFSETS, OFFSET_KEY, rows)
 
     def undo_offset(
         self, leases: Sequence[Lease], uid: str, stream: str, partition: Partition, *, who: str

@@ -19,11 +19,19 @@ from connect_core.errors import ConfigError
 from connect_core.ledger import UNFINISHED, Backfill, new_run_id
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
-from connect_core.replication.backfill.select import Selection, bounds_of, by_moments, by_ranges, by_receipts, looked_at
+from connect_core.replication.backfill.select import (
+    PartitionBounds,
+    Selection,
+    bounds_of,
+    by_moments,
+    by_ranges,
+    by_receipts,
+    looked_at,
+)
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Source
-from connect_core.sdk.values import LIVE, Json
+from connect_core.sdk.source import Recognising, Source
+from connect_core.sdk.values import LIVE, Json, Position
 
 
 def begun(context: RunContext, settings: Settings, request: Request, *, who: str) -> Backfill | None:
@@ -51,7 +59,9 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         source = systems.source(revealed(resolved.source), resources)
         known = ledger.partitions(connector.uid)
         listed = source.partitions(list(known))
-        chosen = _selected(context, source, listed, request, now)
+        positions = ledger.positions(connector.uid, LIVE, listed)
+        there = bounds_of(source, positions)
+        chosen = _selected(context, source, there, request, now)
         selected = looked_at(source, chosen, request.accept_gaps, connector.name)
     for notice in (*selected.notices, *_same_target(context, resolved)):
         context.listener.log(notice)
@@ -59,6 +69,8 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         return None
     if not _assign(context, listed, known):
         return begun(context, settings, request, who=who)
+    if isinstance(source, Recognising):
+        _keep_first(context, [one for one in there if positions[one.partition] is None])
     return ledger.begin_backfill(replace(draft, parts=selected.parts))
 
 
@@ -79,10 +91,9 @@ def _draft(context: RunContext, settings: Settings, request: Request, stream: st
 
 
 def _selected(
-    context: RunContext, source: Source, listed: Sequence[Partition], request: Request, now: datetime
+    context: RunContext, source: Source, there: Sequence[PartitionBounds], request: Request, now: datetime
 ) -> Selection:
     ledger, connector = context.ledger, context.connector
-    there = bounds_of(source, ledger.positions(connector.uid, LIVE, listed))
     if request.run:
         settled = ledger.ranges_of_run(connector.uid, request.run)
         if not settled:
@@ -107,6 +118,17 @@ def _assign(context: RunContext, listed: Sequence[Partition], known: Collection[
     else:
         tasks, strategy = context.resolved.tasks, context.resolved.assignment
     return ledger.assign_beside(uid, listed, tasks, strategy, known) is not None
+
+
+def _keep_first(context: RunContext, unread: Sequence[PartitionBounds]) -> None:
+    """Where the live stream begins, with what it is recognised by: else nobody would look for a file that is renamed
+    before the first live run."""
+    first = {
+        one.partition: Position(one.seen.incarnation, one.seen.begin, one.seen.evidence)
+        for one in unread
+        if one.seen.evidence and not (one.seen.gaps or one.seen.failure)
+    }
+    context.ledger.keep_first(context.connector.uid, LIVE, first)
 
 
 def _require_same(request: Request, stored: Backfill) -> None:

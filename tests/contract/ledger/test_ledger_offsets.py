@@ -126,6 +126,17 @@ def test_where_partitions_begin_is_kept_once(worker: Worker) -> None:
     worker.move(Q1, 50, 60)
 
 
+def test_who_holds_no_lease_keeps_where_partitions_begin_and_moves_none(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    before = worker.position(Q0)
+    first = {Q0: Position(1, 0, {"held": 7}), Q1: Position(0, 0, {"held": 8})}
+    worker.ledger.keep_first(worker.uid, LIVE, first)
+    worker.ledger.keep_first(worker.uid, LIVE, {Q1: Position(0, 90)})
+    worker.ledger.keep_first(worker.uid, LIVE, {})
+    assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == {Q0: before, Q1: first[Q1]}
+    worker.move(Q1, 0, 60)
+
+
 def test_what_was_seen_last_is_kept_where_a_partition_stands(worker: Worker) -> None:
     worker.move(Q0, 0, 100)
     for at in (Position(0, 100, {"held": 7}), Position(0, 90), Position(0, 110)):

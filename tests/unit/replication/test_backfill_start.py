@@ -13,6 +13,8 @@ from connect_core.replication.backfill.start import begun
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.prepare import run_context
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import Follower
+from connect_core.sdk.values import LIVE, Position
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 from tests.unit.replication.world import World
@@ -24,18 +26,27 @@ LINES = b"".join(b"line %03d\n" % number for number in range(300))
 @pytest.fixture
 def live(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunContext:
     """Of a connector that reads a large file in parts, and has never run."""
-    monkeypatch.setenv("WAYBILL_FILES_ROOTS", str(tmp_path))
-    (tmp_path / "app.log").write_bytes(LINES)
-    source = {"path": str(tmp_path / "app.log"), "parallel": True, "sub_partition_bytes": 1024}
+    return _never_run(world, tmp_path, monkeypatch, {"parallel": True, "sub_partition_bytes": 1024})
+
+
+@pytest.fixture
+def whole(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunContext:
+    return _never_run(world, tmp_path, monkeypatch, {"rotation_quiet_s": 0})
+
+
+def _never_run(world: World, folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]) -> RunContext:
+    monkeypatch.setenv("WAYBILL_FILES_ROOTS", str(folder))
+    (folder / "app.log").write_bytes(LINES)
+    source = {"path": str(folder / "app.log"), **options}
     document = {
         "version": 1,
         "name": "parts",
         "source": {"file": source},
-        "sink": {"file": {"path": str(tmp_path / "out.txt")}},
+        "sink": {"file": {"path": str(folder / "out.txt")}},
     }
     applied = world.ledger.apply("parts", document, who="tests").connector
     context = world.context()
-    return run_context(world.ledger, load_settings(None), tmp_path, applied, context.engine, context.listener)
+    return run_context(world.ledger, load_settings(None), folder, applied, context.engine, context.listener)
 
 
 def _start(live: RunContext, span: str) -> list[tuple[str, int, int]]:
@@ -82,3 +93,29 @@ def test_a_part_that_was_never_read_is_moved_from_where_it_begins(
 ) -> None:
     """What stands before it in the file is another part's."""
     assert _start(live, span) == [("1026-2052", *moved)]
+
+
+def _live_position(live: RunContext, path: Path) -> Position | None:
+    (position,) = live.ledger.positions(live.connector.uid, LIVE, [Partition(str(path))]).values()
+    return position
+
+
+def test_a_file_that_is_moved_before_the_first_run_is_followed_by_it(whole: RunContext, tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    stored = begun(whole, load_settings(), Request(ranges=(f"{log}:0-900",)), who="ann")
+    assert stored is not None
+    follower = Follower(FileSource(FileSourceOptions.model_validate(whole.resolved.source.options)))
+    follower.positions[Partition(str(log))] = _live_position(whole, log)
+    log.rename(f"{log}.1")
+    log.write_bytes(b"new\n")
+    assert follower.run() == [*LINES.splitlines(), b"new"]
+    assert follower.gaps == []
+
+
+def test_where_the_live_stream_stands_is_left(whole: RunContext, tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    whole.ledger.assign(whole.connector.uid, [Partition(str(log))], 1)
+    standing = {Partition(str(log)): Position(0, 900)}
+    whole.ledger.keep_first(whole.connector.uid, LIVE, standing)
+    assert begun(whole, load_settings(), Request(ranges=(f"{log}:0-900",)), who="ann")
+    assert _live_position(whole, log) == Position(0, 900)
