@@ -487,11 +487,12 @@ def test_a_renamed_file_is_found_where_folders_list_other_inodes(
         with listing(folder) as entries:
             yield map(Listed, entries)
 
-    monkeypatch.setattr(os, "scandir", listed)
     append(log, b"three\n")
     log.rename(f"{log}.1")
     log.write_bytes(b"new\n")
-    assert begun.run() == [b"three", b"new"]
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", listed)
+        assert begun.run() == [b"three", b"new"]
     assert begun.gaps == []
 
 
