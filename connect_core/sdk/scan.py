@@ -104,14 +104,14 @@ class ScanResult:
     range it has the lowest row of each target; the others are `further`, which the ledger does not keep. `scanned` maps
     each target to the position behind the last one looked at. `complete` when every target was looked through to the
     end it had when the search began. `unplaced` counts the bytes that no receipt covers in a target that does not tell
-    which records they are (a file). `late` counts copies of records before the range, which were settled before these
-    came, and messages of ours that are damaged: duplicates. `spread` are the targets that share the range's outputs, in
-    order within each of them but not over all; empty where it has one, and one output of each record.
-    `possible_duplicates` is how many records of the range can at most be there twice without anybody knowing: they have
-    been there and may be gone, or are damaged beyond recognition. A target that keeps progress has no hits but a
-    `prefix`. `later` is, for each target that has one, where the first record of a later incarnation of the partition
-    stands: it is ahead of whatever this one has there. `failure` is why nobody can say what of the range is there: it
-    concerns its partition alone, and nothing else here counts then.
+    which records they are (a file), and `unplaced_records` how many records these are at most. `late` counts copies of
+    records before the range, which were settled before these came, and messages of ours that are damaged: duplicates.
+    `spread` are the targets that share the range's outputs, in order within each of them but not over all; empty where
+    it has one, and one output of each record. `possible_duplicates` is how many records of the range can at most be
+    there twice without anybody knowing: they have been there and may be gone, or are damaged beyond recognition. A
+    target that keeps progress has no hits but a `prefix`. `later` is, for each target that has one, where the first
+    record of a later incarnation of the partition stands: it is ahead of whatever this one has there. `failure` is why
+    nobody can say what of the range is there: it concerns its partition alone, and nothing else here counts then.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -128,6 +128,7 @@ class ScanResult:
     further: Further = NOTHING_FURTHER
     later: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
+    unplaced_records: int = 0
 
     def merged(
         self,
@@ -320,6 +321,7 @@ class ScanResult:
         head |= {"traced": 1} if traced else {}
         head |= {"fanned": 1} if fanned else {}
         head |= {"possible_duplicates": self.possible_duplicates} if self.possible_duplicates else {}
+        head |= {"unplaced_records": self.unplaced_records} if self.unplaced_records else {}
         head |= {"further": self.further.outputs} if self.further.outputs else {}
         head |= {"prefix": self.prefix} if self.prefix != NO_PREFIX else {}
         head |= {"later": dict(self.later)} if self.later else {}
@@ -351,6 +353,7 @@ class ScanResult:
             Prefix(*values.get("prefix", NO_PREFIX)),
             Further(values["further"], (), False) if "further" in values else NOTHING_FURTHER,
             values.get("later", {}),
+            unplaced_records=values.get("unplaced_records", 0),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connect_core.config.compatibility import ANOTHER_WAY, NO_LASTING_OFFSETS
-from connect_core.errors import ConfigError, OffsetGone
+from connect_core.errors import ConfigError, OffsetGone, Retriable
 from connect_core.ledger import TargetWriter
 from connect_core.replication.driver.lost_ranges import LostRange
 from connect_core.sdk.records import Partition
@@ -25,6 +25,15 @@ def target_taken(other: TargetWriter, where: str) -> ConfigError:
 
 def no_lasting_offsets(where: str) -> ConfigError:
     return ConfigError(f"The sink {NO_LASTING_OFFSETS}", where=where, next_step=ANOTHER_WAY)
+
+
+def closed_in_vain(where: str) -> Retriable:
+    return Retriable(
+        "Range after range was closed without a record, and nothing is moved",
+        where=where,
+        next_step="What waits in the source is still there. The sink never says how far it has searched the"
+        " target: this is a defect; report it, with the receipts of this run",
+    )
 
 
 def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:

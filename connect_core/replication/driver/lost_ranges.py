@@ -9,7 +9,7 @@ lost, and is told as a gap within the receipt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from connect_core.replication.worker.counts import empty_receipt
@@ -108,12 +108,36 @@ def reconstructed(item: OpenRange, end: int, evidence: Json, possible_duplicates
     )
 
 
-def closed_from_target(source: PushSource, items: Sequence[OpenRange]) -> list[Outcome]:
+def closed_from_target(source: PushSource, items: Sequence[OpenRange], left: Container[int] = ()) -> list[Outcome]:
     """Of a source that pushes (docs/decisions/mqtt-push-source.md): ranges whose attempt left no receipt, looked for in
     the target, are closed behind the highest record that is there. What is not there was not acknowledged, and comes
     again. So does a record of which only some outputs are there: it is delivered again with all of them, and those
-    are told as possible duplicates."""
-    return [Outcome(item.id, _closed_behind_highest(source, item)) for item in items]
+    are told as possible duplicates. The first range of each target tells of the bytes there that nobody can place;
+    `left` are the ids of those into whose target this task writes no more."""
+    telling = {tuple(found.scanned): item.id for item in reversed(items) if (found := item.found) and found.unplaced}
+    closed = {item.id: _closed_behind_highest(source, item) for item in items}
+    closed |= {item.id: _with_unplaced(item, closed[item.id], left) for item in items if item.id in telling.values()}
+    return [Outcome(range_id, receipt) for range_id, receipt in closed.items()]
+
+
+def _with_unplaced(item: OpenRange, receipt: Receipt, left: Container[int]) -> Receipt:
+    """The next who writes there moves them to a file beside it, for what no receipt covers comes again. So it is there
+    twice where nobody writes any more. But what a ledger has forgotten that was restored was acknowledged."""
+    found = item.found or ScanResult()
+    names = sorted(found.scanned)
+    if item.id in left:
+        where = {"left_in": [[name, found.unplaced] for name in names]}
+        repeats = receipt.possible_duplicates + found.unplaced_records
+        return replace(receipt, where=where, possible_duplicates=repeats)
+    if not any(floor.ahead and floor.target in found.scanned for floor in item.floors):
+        return receipt
+    reason = (
+        f"the ledger was restored from a backup: the last {found.unplaced} bytes of {', '.join(names)}, which it does"
+        " not know, are moved to a file beside it by the next write; what of them the source was told is there does not"
+        " come again"
+    )
+    told = Gap(item.range.incarnation, receipt.end, receipt.end, reason, warns=True)
+    return replace(receipt, gaps=(*receipt.gaps, told))
 
 
 def _closed_behind_highest(source: PushSource, item: OpenRange) -> Receipt:

@@ -81,7 +81,9 @@ def without_lost(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRang
     """Settles from the target what the source has lost of inherited ranges; returns the others. One that pushes has
     lost whatever it was told to forget: all that an attempt left of its ranges is settled so."""
     if isinstance(task.source, PushSource):
-        task.settle(items, closed_from_target(task.source, items))
+        writes = {*task.sink.target_leases(task.task)}
+        left = {item.id for item in items if not task.pinned_target_leases([item]) <= writes}
+        task.settle(items, closed_from_target(task.source, items, left))
         return []
     begins = {one.partition: Position(one.incarnation, one.begin, one.evidence) for one in (i.range for i in items)}
     with task.summary.timed("bounds"):

@@ -20,6 +20,7 @@ from connect_core.planning import Assignment
 from connect_core.replication.driver.beginnings import Beginnings
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import EndOffsets
+from connect_core.replication.driver.errors import closed_in_vain
 from connect_core.replication.driver.leases import HeldLeases
 from connect_core.replication.driver.ledger_batches import in_batches, to_settle
 from connect_core.replication.driver.ledger_restore import restored_at_work
@@ -34,7 +35,10 @@ from connect_core.sdk.sink import Sink, Targets
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import LIVE, Floor, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version
-from connect_core.work import Outcome
+from connect_core.work import Outcome, Receipt
+
+EMPTY_IN_A_ROW = 3
+"""An earlier attempt may have left one range of a partition, and another is planned only to look what is there."""
 
 
 class TaskContext:
@@ -69,6 +73,8 @@ class TaskContext:
         self._seen_topics: dict[str, int] = {}
         self.settled: dict[Partition, tuple[int, int]] = {}
         self._rejected: Counter[str] = Counter()
+        self._closed_empty: Counter[Partition] = Counter()
+        """How many receipts in a row moved nothing and told of nothing."""
         self.scan_cache = ScanCache()
         self._former: dict[str, Resolved] = {}
         self.steps: dict[Step, Passed] = {}
@@ -116,6 +122,16 @@ class TaskContext:
                 wanted = items[outcome.range_id].range
                 self.settled[wanted.partition] = (wanted.incarnation, outcome.receipt.end)
                 self._rejected[wanted.partition.id] += outcome.receipt.rejected or 0
+                self._require_news(wanted.partition, outcome.receipt)
+
+    def _require_news(self, partition: Partition, receipt: Receipt) -> None:
+        """A run that closes range after range at its begin would look busy, and move nothing until its time is over."""
+        if receipt.end > receipt.begin:
+            del self._closed_empty[partition]
+        elif not receipt.gaps:
+            self._closed_empty[partition] += 1
+        if self._closed_empty[partition] > EMPTY_IN_A_ROW:
+            raise closed_in_vain(f"{self.where()}, partition {partition.key}")
 
     def _confirm(self, partitions: set[Partition]) -> None:
         """What the source is told is for its own tools; the ledger is what counts, so a failure is only said."""

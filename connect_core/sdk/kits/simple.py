@@ -41,7 +41,7 @@ class SimpleSink(OneTarget, ABC):
         """Worker: opens the target for one range. Raises Unreachable when it does not answer."""
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
-        return {item.id: ScanResult(complete=True) for item in wanted.ranges}
+        return {item.id: ScanResult({self.target: settled(item, self.target)}, complete=True) for item in wanted.ranges}
 
     @contextmanager
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:

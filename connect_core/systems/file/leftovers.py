@@ -36,13 +36,14 @@ def left_behind(path: str, place: TargetPlace) -> Leftover | None:
         try:
             with OpenFile(name) as file:
                 if name != path and not place.lost_in(file) and file.size() > place.offset:
-                    return Leftover(name, file.size() - place.offset, _lines(file, place.offset))
+                    return Leftover(name, file.size() - place.offset, lines_behind(file, place.offset))
         except WaybillError:
             continue  # gone since, or not to be read: nobody can tell what it holds
     return None
 
 
-def _lines(file: OpenFile, begin: int) -> int:
+def lines_behind(file: OpenFile, begin: int) -> int:
+    """At most so many lines stand there."""
     size = file.size()
     counted = min(size, begin + _COUNTED)
     lines = sum(file.bytes_at(at, min(_BLOCK, counted - at)).count(b"\n") for at in range(begin, counted, _BLOCK))

@@ -19,7 +19,7 @@ from connect_core.sdk.sink import Scan, Targets, Writer
 from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
 from connect_core.systems.file.failures import require_folder, telling
 from connect_core.systems.file.identity import open_if_there
-from connect_core.systems.file.leftovers import left_behind
+from connect_core.systems.file.leftovers import left_behind, lines_behind
 from connect_core.systems.file.names import Settled, settled
 from connect_core.systems.file.options import FileSinkOptions, path_of_task
 from connect_core.systems.file.target import Beside, Target, TargetPlace, check
@@ -82,8 +82,9 @@ class FileSink:
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         """Nothing to look for: what is settled is known by its length, anything else is written again. How much that
-        is matters where the source cannot give it again."""
-        return {item.id: ScanResult(complete=True, unplaced=self._unsettled_bytes(item)) for item in wanted.ranges}
+        is matters where the source cannot give it again, and where nobody writes the file any more."""
+        counted: dict[tuple[str, int], tuple[int, int]] = {}
+        return {item.id: self._looked(item, counted) for item in wanted.ranges}
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         values = records.column("value")
@@ -137,15 +138,27 @@ class FileSink:
             check(place, path, file)
         return place
 
-    def _unsettled_bytes(self, item: OpenRange) -> int:
-        """How many bytes stand behind what was settled, in the file that was written."""
+    def _looked(self, item: OpenRange, counted: dict[tuple[str, int], tuple[int, int]]) -> ScanResult:
+        """`counted`: what stands behind a place of a file, which many ranges have in common."""
         pins = item.range.pins.target
+        scanned = {floor.target: floor.position for floor in item.floors if self.reaches(pins, floor.target)}
         known = self._settled(pins["target"], pins["path"], item.floors)
-        file = open_if_there(pins["path"])
-        with file or nullcontext():
-            if file is None or known is None or known.place.lost_in(file):
-                return 0
-            return max(file.size() - known.place.offset, 0)
+        if known is None:
+            return ScanResult(scanned, complete=True)
+        key = pins["path"], known.place.offset
+        if key not in counted:
+            counted[key] = _unsettled(pins["path"], known.place)
+        size, lines = counted[key]
+        return ScanResult(scanned, complete=True, unplaced=size, unplaced_records=lines)
+
+
+def _unsettled(path: str, place: TargetPlace) -> tuple[int, int]:
+    """How many bytes stand behind what was settled, in the file that was written, and at most how many lines."""
+    file = open_if_there(path)
+    with file or nullcontext():
+        if file is None or place.lost_in(file) or file.size() <= place.offset:
+            return 0, 0
+        return file.size() - place.offset, lines_behind(file, place.offset)
 
 
 def _check_line_end(path: str, now: TargetPlace) -> None:

@@ -39,7 +39,7 @@ class MemoryPushSource(MemorySource):
         (one,) = wanted
         assert one.live
         self.lost = False
-        self.acknowledged = max(self.acknowledged, one.begin)  # what was settled is recognised when it comes again
+        self.acknowledged = max(self.acknowledged, one.begin + self._ahead)  # what was settled is recognised
         clock.sleep(self.connecting_s)
         sent, place, came = self.acknowledged, one.begin, clock.monotonic()
         self._ahead = sent - place
