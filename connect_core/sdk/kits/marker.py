@@ -16,7 +16,8 @@ class Marker:
     """Every record of `incarnation` with an offset in [since, position) is in the target, but for those that a receipt
     says are not; `count` rows of the partition in all. `owner` is the attempt that may go on (`Attempt.id`); `origin`
     names what was read as this incarnation (`sdk.values.ORIGIN`). The range that was begun last began at `begin`, with
-    `settled` rows settled: the others stand behind that.
+    `settled` rows settled: the others stand behind that. `highest` is how far the partition had come before: further
+    than `position` where a person has set the offset back.
 
     Rows are told by `count`, not by position alone: positions go back when a person sets them back, and begin anew
     with an incarnation. The count of the ledger (a floor's position) and this one differ by what is there and not
@@ -31,6 +32,7 @@ class Marker:
     origin: str = ""
     begin: int = 0
     settled: int = 0
+    highest: int = 0
 
     def encode(self) -> str:
         return json.dumps({"version": 1, **asdict(self)})
@@ -40,7 +42,7 @@ class Marker:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
             given = json.loads(text)
-            former = {"begin": 0, "settled": 0}  # missing where a former version wrote it
+            former = {"begin": 0, "settled": 0, "highest": 0}  # missing where a former version wrote it
             return cls(**{name: (former | given)[name] for name in cls.__dataclass_fields__})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
@@ -118,6 +120,7 @@ def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt
         origin=wanted.origin,
         begin=wanted.begin,
         settled=settled,
+        highest=max(marker.highest, marker.position) if marker is not None and _is_of(marker, wanted) else 0,
     )
 
 
@@ -146,10 +149,17 @@ def check_owner(marker: Marker | None, attempt: Attempt, wanted: Range) -> None:
 
 def _reaches(marker: Marker, wanted: Range, settled: int) -> bool:
     """Whether what was written without a hole begins at or before the range. What is not settled does not where a
-    person has set the offset back: then all between was settled, and is wanted again."""
-    other = marker.origin and wanted.origin and marker.origin != wanted.origin
+    person has set the offset back: then all between was settled, and is wanted again. Nor where a ledger that was
+    restored has forgotten that: what was written before it stands behind the hole."""
     set_back = wanted.begin < marker.begin and settled >= marker.settled
-    return not other and not set_back and marker.incarnation == wanted.incarnation and marker.since <= wanted.begin
+    forgotten = marker.position < marker.highest and settled < marker.settled
+    return _is_of(marker, wanted) and not set_back and not forgotten and marker.since <= wanted.begin
+
+
+def _is_of(marker: Marker, wanted: Range) -> bool:
+    """Whether both count the same records by the same positions."""
+    other = marker.origin and wanted.origin and marker.origin != wanted.origin
+    return not other and marker.incarnation == wanted.incarnation
 
 
 def _adjoins(marker: Marker, wanted: Range, settled: int) -> bool:

@@ -28,7 +28,9 @@ class MqttProgress:
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
     since the last settle. `epoch` is that of the lease it was written under, for people. `origin` names what was read
     as this incarnation (`sdk.values.ORIGIN`): a ledger that was restored may count otherwise. The range that was begun
-    last began at `begin`, with `settled` records settled: the others stand behind that."""
+    last began at `begin`, with `settled` records settled: the others stand behind that. `highest` is how far the
+    partition had come before that: further than `position` while it is delivered again, since a person has set it
+    back."""
 
     incarnation: int
     since: int
@@ -41,6 +43,7 @@ class MqttProgress:
     origin: str = ""
     begin: int = 0
     settled: int = 0
+    highest: int = 0
 
     def encode(self) -> bytes:
         return json.dumps({"version": 1, **asdict(self)}).encode()
@@ -69,7 +72,7 @@ class MqttProgress:
         )
 
 
-_FORMER = {"origin": "", "begin": 0, "settled": 0}
+_FORMER = {"origin": "", "begin": 0, "settled": 0, "highest": 0}
 """What is missing where a former version wrote it."""
 
 
@@ -124,6 +127,7 @@ def begun(
         origin=wanted.origin,
         begin=wanted.begin,
         settled=settled,
+        highest=max(kept.highest, kept.position) if kept is not None and _is_of(kept, wanted) else 0,
     )
 
 
@@ -147,10 +151,17 @@ def _check_seen(kept: MqttProgress | None, item: OpenRange, settled: int) -> Non
 
 def _reaches(kept: MqttProgress, wanted: Range, settled: int) -> bool:
     """Whether what was delivered without a hole begins at or before the range. What is not settled does not where a
-    person has set the offset back: then all between was settled, and is wanted again."""
-    other = kept.origin and wanted.origin and kept.origin != wanted.origin
+    person has set the offset back: then all between was settled, and is wanted again. Nor where a ledger that was
+    restored has forgotten that: what was delivered before it stands behind the hole."""
     set_back = wanted.begin < kept.begin and settled >= kept.settled
-    return not other and not set_back and kept.incarnation == wanted.incarnation and kept.since <= wanted.begin
+    forgotten = kept.position < kept.highest and settled < kept.settled
+    return _is_of(kept, wanted) and not set_back and not forgotten and kept.since <= wanted.begin
+
+
+def _is_of(kept: MqttProgress, wanted: Range) -> bool:
+    """Whether both count the same records by the same positions."""
+    other = kept.origin and wanted.origin and kept.origin != wanted.origin
+    return not other and kept.incarnation == wanted.incarnation
 
 
 def _unknown_records(wanted: Range, count: int) -> TargetChanged:

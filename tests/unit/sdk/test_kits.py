@@ -52,7 +52,7 @@ def test_rows_of_another_file_say_nothing_of_this_one_and_are_counted(other: Ran
 def test_a_range_that_goes_on_keeps_where_its_rows_begin() -> None:
     assert begun(KEPT, 120, 100).since == 0
     mine = replace(KEPT, owner=attempt(2).id)
-    assert begun(mine, 80, 80, found=ScanResult(complete=True)) == replace(mine, begin=80, settled=80)
+    assert begun(mine, 80, 80, found=ScanResult(complete=True)) == replace(mine, begin=80, settled=80, highest=100)
 
 
 def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
@@ -74,8 +74,18 @@ def test_rows_of_a_range_that_was_given_up_are_not_those_of_an_offset_that_was_s
     assert markers.there(given_up, wanted(50), 50) == Prefix(130, 80), "a ledger that was restored settles less"
 
 
+def test_rows_from_before_an_offset_was_set_back_are_counted_when_the_ledger_has_forgotten_that() -> None:
+    again = begun(KEPT, 20, 100)
+    dead = again.advanced(30, 50)
+    assert markers.there(dead, wanted(40), 40) == NO_PREFIX, "rows from 50 to 100 would be taken for new ones"
+    assert markers.elsewhere(dead, wanted(40), 40) == 90
+    assert markers.there(again.advanced(80, 100), wanted(40), 40) == Prefix(100, 140), "all are there again"
+    assert markers.there(dead, wanted(20), 100) == Prefix(50, 30), "a ledger that knows of it goes on"
+
+
 def test_a_marker_of_a_former_version_is_read() -> None:
-    former = {name: value for name, value in json.loads(KEPT.encode()).items() if name not in ("begin", "settled")}
+    since = ("begin", "settled", "highest")
+    former = {name: value for name, value in json.loads(KEPT.encode()).items() if name not in since}
     assert Marker.decode(json.dumps(former), "here") == KEPT
 
 

@@ -185,6 +185,36 @@ def test_records_of_a_range_that_was_given_up_are_not_those_of_an_offset_that_wa
     assert progress.covered(given_up, planned(10), 10, 10) == Prefix(70, 60, 10), "a ledger that was restored"
 
 
+@pytest.mark.parametrize("back_to", [5, 25])
+@pytest.mark.parametrize("sent", [0, 12, 30, 48])
+def test_a_ledger_of_before_an_offset_was_set_back_counts_what_was_there_before(back_to: int, sent: int) -> None:
+    """How far the partition had come is kept, also while it is delivered again from further back."""
+    world = World(10, kept=MqttProgress(0, 0, 0, group=10))
+    world.attempt(20, sent=0, settles=True)
+    floor, settled = world.floor, world.settled
+    world.attempt(40, sent=0, settles=True)
+    world.settled = back_to
+    world.attempt(sent, sent=3, settles=False)
+    world.floor, world.settled, world.open = floor._replace(ahead=True), settled, None
+    before, told = world.repeats(), world.told
+    world.attempt(40, sent=0, settles=True)
+    assert set(range(60)) <= world.delivered.keys()
+    assert world.repeats() - before <= world.told - told
+
+
+def test_a_ledger_of_before_an_offset_was_set_back_finds_what_was_delivered_again_to_the_end() -> None:
+    world = World(10, kept=MqttProgress(0, 0, 0, group=10))
+    world.attempt(20, sent=0, settles=True)
+    floor, settled = world.floor, world.settled
+    world.attempt(40, sent=0, settles=True)
+    world.settled = 5
+    world.attempt(55, sent=0, settles=True)
+    world.floor, world.settled = floor._replace(ahead=True), settled
+    before = world.repeats()
+    world.attempt(40, sent=0, settles=True)
+    assert world.repeats() == before
+
+
 def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() -> None:
     """A ledger that was restored may count the files of a log otherwise."""
     kept = MqttProgress(0, 0, 70, count=70, group=10, origin="uIRDT3zr")
@@ -197,7 +227,7 @@ def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() 
 
 def test_progress_of_before_there_were_names_is_read() -> None:
     given = json.loads(MqttProgress(0, 0, 7, count=7).encode())
-    for name in ("origin", "begin", "settled"):
+    for name in ("origin", "begin", "settled", "highest"):
         del given[name]
     assert MqttProgress.decode(json.dumps(given).encode(), "topic") == MqttProgress(0, 0, 7, count=7)
 
