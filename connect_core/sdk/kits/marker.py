@@ -15,9 +15,9 @@ from connect_core.sdk.values import LIVE, Attempt, OpenRange, Range
 class Marker:
     """Every record of `incarnation` with an offset in [since, position) is in the target, but for those that a receipt
     says are not; `count` rows of the partition in all. `owner` is the attempt that may go on (`Attempt.id`); `origin`
-    names what was read as this incarnation (`sdk.values.ORIGIN`). The range that was begun last began at `begin`, with
-    `settled` rows settled: the others stand behind that. `highest` is how far the partition had come before: further
-    than `position` where a person has set the offset back.
+    names what was read as this incarnation (`sdk.values.ORIGIN`). The range that was begun last began with `settled`
+    rows settled, and at `begin`, or the first one did that began with so many: the others stand behind that. `highest`
+    is how far the partition had come before: further than `position` where a person has set the offset back.
 
     Rows are told by `count`, not by position alone: positions go back when a person sets them back, and begin anew
     with an incarnation. The count of the ledger (a floor's position) and this one differ by what is there and not
@@ -118,10 +118,17 @@ def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt
         position=max(seen.through, wanted.begin),
         count=marker.count if marker is not None else settled,
         origin=wanted.origin,
-        begin=wanted.begin,
+        begin=_first_begin(marker, wanted, settled),
         settled=settled,
         highest=max(marker.highest, marker.position) if marker is not None and _is_of(marker, wanted) else 0,
     )
+
+
+def _first_begin(marker: Marker | None, wanted: Range, settled: int) -> int:
+    """Where the ranges begin that have settled no row since: a ledger may be restored to any of them."""
+    if marker is None or not _is_of(marker, wanted) or not marker.count == marker.settled == settled:
+        return wanted.begin
+    return min(marker.begin, wanted.begin)
 
 
 def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:

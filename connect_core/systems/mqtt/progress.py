@@ -28,9 +28,9 @@ class MqttProgress:
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
     since the last settle. `epoch` is that of the lease it was written under, for people. `origin` names what was read
     as this incarnation (`sdk.values.ORIGIN`): a ledger that was restored may count otherwise. The range that was begun
-    last began at `begin`, with `settled` records settled: the others stand behind that. `highest` is how far the
-    partition had come before that: further than `position` while it is delivered again, since a person has set it
-    back."""
+    last began with `settled` records settled, and at `begin`, or the first one did that began with so many: the others
+    stand behind that. `highest` is how far the partition had come before that: further than `position` while it is
+    delivered again, since a person has set it back."""
 
     incarnation: int
     since: int
@@ -125,10 +125,17 @@ def begun(
         group=group,
         epoch=epoch,
         origin=wanted.origin,
-        begin=wanted.begin,
+        begin=_first_begin(kept, wanted, settled),
         settled=settled,
         highest=max(kept.highest, kept.position) if kept is not None and _is_of(kept, wanted) else 0,
     )
+
+
+def _first_begin(kept: MqttProgress | None, wanted: Range, settled: int) -> int:
+    """Where the ranges begin that have settled no record since: a ledger may be restored to any of them."""
+    if kept is None or not _is_of(kept, wanted) or not kept.count == kept.settled == settled:
+        return wanted.begin
+    return min(kept.begin, wanted.begin)
 
 
 def _check_seen(kept: MqttProgress | None, item: OpenRange, settled: int) -> None:

@@ -55,6 +55,15 @@ def test_a_range_that_goes_on_keeps_where_its_rows_begin() -> None:
     assert begun(mine, 80, 80, found=ScanResult(complete=True)) == replace(mine, begin=80, settled=80, highest=100)
 
 
+def test_a_ledger_of_before_ranges_that_came_to_nothing_finds_what_was_written_behind_them() -> None:
+    """As where rules leave most records out: nobody has set anything back."""
+    first = begun(Marker("1", 0, 0, 0), 0, 0).advanced(10, 100)
+    kept = begun(begun(first, 100, 10), 200, 10).advanced(5, 300)
+    for begin in (100, 200):
+        assert markers.there(kept, wanted(begin), 10) == Prefix(300, 5)
+    assert markers.there(kept, wanted(50), 10) == NO_PREFIX, "a person has"
+
+
 def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
     now = begun(KEPT, 50, 100)
     assert (now.since, now.position, now.count) == (50, 50, 100)

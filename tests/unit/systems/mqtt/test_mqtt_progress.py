@@ -185,6 +185,19 @@ def test_records_of_a_range_that_was_given_up_are_not_those_of_an_offset_that_wa
     assert progress.covered(given_up, planned(10), 10, 10) == Prefix(70, 60, 10), "a ledger that was restored"
 
 
+def test_a_ledger_of_before_ranges_that_came_to_nothing_finds_what_was_delivered_behind_them() -> None:
+    """As where rules leave most records out: nobody has set anything back."""
+
+    def moved(kept: MqttProgress | None, begin: int, settled: int, records: int) -> MqttProgress:
+        item = OpenRange(1, planned(begin), (Floor(PARTITION.id, BROKER, settled),))
+        return progress.begun(kept, item, settled, 10, 2).advanced(records, begin + 100)
+
+    kept = moved(moved(moved(None, 0, 0, 10), 100, 10, 0), 200, 10, 5)
+    for begin in (100, 200):
+        assert progress.covered(kept, planned(begin), 10, 10) == Prefix(300, 5, 10)
+    assert progress.covered(kept, planned(50), 10, 10) == Prefix(50, 0, 10), "a person has"
+
+
 @pytest.mark.parametrize("back_to", [5, 25])
 @pytest.mark.parametrize("sent", [0, 12, 30, 48])
 def test_a_ledger_of_before_an_offset_was_set_back_counts_what_was_there_before(back_to: int, sent: int) -> None:
