@@ -27,13 +27,15 @@ _BYTES_THROUGH = ("StringConverter", "ByteArrayConverter")
 
 @dataclass
 class TranslatedDocument:
-    """`origins` says from which flat key a native place came. Faults carry the flat key as their path."""
+    """`origins` says from which flat key a native place came. Faults carry the flat key as their path. `given` are the
+    flat keys."""
 
     name: str
     data: Json = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     origins: dict[Place, str] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def put(self, key: str, place: tuple[str, ...], value: Any) -> None:
         *outer, last = place
@@ -66,6 +68,10 @@ class _End:
     def options(self) -> Mapping[str, Any]:
         options: Mapping[str, Any] = self.into.data.get(self.role, {}).get(self.system, {})
         return options
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        return self.into.given
 
     def put(self, key: str, option: str, value: Any) -> None:
         self.into.put(key, (self.role, self.system, option), value)
@@ -100,6 +106,7 @@ def name_for(written: Written) -> str:
 def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
     """The native document of a flat one. Values may be text, as in properties files."""
     into = TranslatedDocument(str(flat.get("name") or name))
+    into.given = {**flat, "name": into.name}
     into.put("name", ("version",), 1)
     into.put("name", ("name",), into.name)
     found = _kind(flat, into)

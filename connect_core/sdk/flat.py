@@ -20,6 +20,10 @@ class FlatWriter(Protocol):
     def options(self) -> Mapping[str, Any]:
         """What was put so far."""
 
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """Every flat key of the document. `name` is always there: a document without one has that of its file."""
+
     def put(self, key: str, option: str, value: Any) -> None:
         """`key` is where it comes from."""
 

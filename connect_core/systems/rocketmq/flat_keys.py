@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from connect_core.sdk.flat import FlatEnd, FlatHub, FlatWriter, ignored
+from connect_core.sdk.flat import FlatEnd, FlatHub, FlatWriter
+from connect_core.systems.rocketmq.options import GROUP, OTHERWISE, check_group
 
 _STARTS = {"CONSUME_FROM_LAST_OFFSET": "latest", "CONSUME_FROM_FIRST_OFFSET": "earliest"}
+_GROUP_KEY = "task.group.id"
 
 
 def _topic(into: FlatWriter, key: str, value: Any) -> None:
@@ -25,8 +27,8 @@ def _topics(into: FlatWriter, key: str, value: Any) -> None:
 
 
 def _start(into: FlatWriter, key: str, value: Any) -> None:
-    if value in _STARTS:
-        into.put(key, "start", _STARTS[value])
+    if start := _STARTS.get(str(value)):
+        into.put(key, "start", start)
     else:
         into.refuse(key, f"{value!r} is not one of {', '.join(_STARTS)}")
 
@@ -35,17 +37,35 @@ def _to_main(into: FlatWriter) -> None:
     into.put("name", "connection", "main")
 
 
+def _group(into: FlatWriter, key: str, value: Any) -> None:
+    """It is only where this connector begins: see `_from_main`."""
+
+
 def _from_main(into: FlatWriter) -> None:
+    """RocketMQ Connect goes on from the offsets of the connector's group, and asks `consume.from.where` only where it
+    has none. Without the group, what was sent while a connector moved here would be left out."""
     _to_main(into)
-    if "start" not in into.options:
-        into.put("name", "start", "latest")
+    given = str(into.given.get(_GROUP_KEY) or "").strip()
+    group = given or f"connect-{into.given['name']}"
+    try:
+        check_group(group)
+    except ValueError as error:
+        into.refuse(_GROUP_KEY, f"the consumer group {group} {error}; name the one that the connector has there")
+        return
+    otherwise = into.options.get("start", "latest")
+    into.put(_GROUP_KEY if given else "name", "start", f"{GROUP}{group}{OTHERWISE}{otherwise}")
+    into.notice(
+        f"{_GROUP_KEY}: queues that were never read begin at the offset of the consumer group {group}, which RocketMQ "
+        f"Connect keeps for a connector of this name, and at {otherwise} where it has none. Stop the connector there "
+        f"before the first run here; if it has another name or group, say so: {_GROUP_KEY}=GROUP"
+    )
 
 
 HUB = FlatHub(
     source=FlatEnd(
         {
             "connect.topicnames": _topics,
-            "task.group.id": ignored("offsets are kept in the ledger; each connector has a group of its own"),
+            _GROUP_KEY: _group,
             "consume.from.where": _start,
         },
         {"connect.topicnames": "the topics to read, separated by ;"},

@@ -42,6 +42,8 @@ DEFAULT = "default"
 """Where queues begin that `start` gives no offset for."""
 GROUP = "group:"
 """What stands before the name of a consumer group in `start`."""
+OTHERWISE = " or "
+"""What stands behind it, before where queues begin of which the group has no offset."""
 
 
 def _topic(name: str) -> str:
@@ -79,7 +81,8 @@ def _target_topic(name: str) -> str:
     return _topic(name)
 
 
-def _group(name: str) -> str:
+def check_group(name: str) -> str:
+    """The name itself when a consumer group can have it, or when it is empty. Raises ValueError."""
     if name and (not _NAME.fullmatch(name) or len(name) > _MAX_GROUP_CHARACTERS):
         raise ValueError(f"must be 1 to {_MAX_GROUP_CHARACTERS} of the characters A-Z a-z 0-9 _ - % |")
     return name
@@ -122,13 +125,21 @@ def _check_offsets(topic: str, offsets: object) -> None:
             raise ValueError(f"{topic}: {name} must begin at an offset, 0 or more, not at {offset}")
 
 
+def start_of_group(text: str) -> tuple[str, str]:
+    """The group that a `start` with one names, and where queues begin of which it has no offset."""
+    group, either, otherwise = text.removeprefix(GROUP).partition(OTHERWISE)
+    return group, otherwise if either else "earliest"
+
+
 def _start_of_all(text: str) -> str:
     if text in ("earliest", "latest"):
         return text
     if text.startswith(GROUP):
-        if text == GROUP:
+        group, otherwise = start_of_group(text)
+        if not group:
             raise ValueError("names no consumer group")
-        _group(text.removeprefix(GROUP))
+        check_group(group)
+        _start_of_all(otherwise)
         return text
     try:
         aware = datetime.fromisoformat(text).tzinfo is not None
@@ -165,16 +176,22 @@ class RocketMQSourceOptions(ClusterOptions):
         default="earliest",
         description="Where a queue that was never read begins: `earliest`, its oldest message; `latest`, behind the "
         "newest; a time with its zone, the first message stored since; `group:NAME`, the offset of that consumer group "
-        "(earliest in queues of which it has no offset). What has expired behind that offset is a gap, and so is an "
-        "offset beyond the queue's end, which is of a former topic: all that there is is read then. What the first "
-        "look has seen counts: the ledger keeps it when that is a run, our own group when it is `plan` or `lag`. With "
-        "`earliest` it is what is left when the first range is planned: what expires before that is not reported. A "
-        "queue that its topic gets later begins at its "
-        "first message where the same task has looked at others of the topic. A topic that a pattern means later "
-        "begins like all others: take `earliest` where none of its messages may be left out. "
+        "(earliest in queues of which it has no offset; `group:NAME or latest`, or a time, says otherwise). What has "
+        "expired behind that offset is a gap, and so is an offset beyond the queue's end, which is of a former topic: "
+        "all that there is is read then. What the first look has seen counts: the ledger keeps it when that is a run, "
+        "our own group when it is `plan` or `lag`. With `earliest` it is what is left when the first range is "
+        "planned: what expires before that is not reported. A queue that its topic gets later begins at its first "
+        "message where the same task has looked at others of the topic. A topic that a pattern means later begins "
+        "like all others: take `earliest` where none of its messages may be left out. "
         "Or offsets by topic and queue; `default` says where the queues begin that have none there, `earliest` when it "
         "is left out",
-        examples=["latest", "2026-11-01T00:00:00Z", "group:billing", '{orders: {"broker-a/0": 1200}, default: latest}'],
+        examples=[
+            "latest",
+            "2026-11-01T00:00:00Z",
+            "group:billing",
+            "group:billing or latest",
+            '{orders: {"broker-a/0": 1200}, default: latest}',
+        ],
     )
     copies: Literal["keep", "leave_out"] = Field(
         default="keep",
@@ -182,7 +199,7 @@ class RocketMQSourceOptions(ClusterOptions):
         "counted as filtered), so that two clusters can be replicated both ways",
         examples=["leave_out"],
     )
-    group: Annotated[str, AfterValidator(_group)] = Field(
+    group: Annotated[str, AfterValidator(check_group)] = Field(
         default="",
         description="Consumer group that gets the settled offsets, so that lag tools show them; never one that real "
         "consumers use. Empty: `WAYBILL-` and the connector's uid",

@@ -44,7 +44,7 @@ from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
-from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceOptions
+from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceOptions, start_of_group
 from connect_core.systems.rocketmq.presence import Presence, awaited, missing
 from connect_core.systems.rocketmq.reach import Reach
 from connect_core.systems.rocketmq.times import first_stored_at
@@ -191,7 +191,8 @@ class RocketMQSource:
         kept = client.groups.committed(group, queue) if group else None
         if kept is not None:
             return kept
-        begin = seen.begin if queue.topic in self._begun else self._started_from(client, queue, seen)
+        start = "earliest" if queue.topic in self._begun else self._options.start_of_others()
+        begin = self._started_from(client, queue, seen, start)
         if group:
             client.groups.create(group, [queue.broker])
             client.groups.commit(group, queue, begin)
@@ -200,13 +201,13 @@ class RocketMQSource:
     def _named_offset(self, queue: Queue) -> int | None:
         return self._options.start_offsets().get(queue.topic, {}).get(f"{queue.broker}/{queue.queue_id}")
 
-    def _started_from(self, client: Client, queue: Queue, seen: QueueBounds) -> int:
-        start = self._options.start_of_others()
-        if start == "latest":
-            return seen.end
+    def _started_from(self, client: Client, queue: Queue, seen: QueueBounds, start: str) -> int:
+        if start in ("earliest", "latest"):
+            return seen.begin if start == "earliest" else seen.end
         if start.startswith(GROUP):
-            committed = client.groups.committed(start.removeprefix(GROUP), queue)
-            return seen.begin if committed is None else committed
+            group, otherwise = start_of_group(start)
+            committed = client.groups.committed(group, queue)
+            return self._started_from(client, queue, seen, otherwise) if committed is None else committed
         moment_ms = math.ceil(datetime.fromisoformat(start).timestamp() * 1000)
         return first_stored_at(client, queue, seen.begin, seen.end, moment_ms)
 

@@ -296,7 +296,10 @@ def test_start_offsets(start: str, faults: Faults) -> None:
     assert faults(_with(f"source: {{rocketmq: {{connection: main, topics: [a], start: {start}}}}}")) == []
 
 
-@pytest.mark.parametrize("start", ["latest", "2026-11-01T00:00:00Z", "'2026-11-01 00:00:00+01:00'", "group:billing"])
+@pytest.mark.parametrize(
+    "start",
+    ["latest", "2026-11-01T00:00:00Z", "'2026-11-01 00:00:00+01:00'", "group:billing", "group:billing or latest"],
+)
 def test_starts(start: str, faults: Faults) -> None:
     assert faults(_with(f"source: {{rocketmq: {{connection: main, topics: [a], start: {start}}}}}")) == []
 

@@ -44,12 +44,28 @@ def test_a_file_source(read: Read, home: Path) -> None:
     assert checked.notices == ()
 
 
-def test_a_file_sink_begins_where_rocketmq_connect_does(read: Read, home: Path) -> None:
-    checked = read(SINK)
-    assert checked.data["source"] == {"rocketmq": {"connection": "main", "topics": ["a", "b", "c"], "start": "latest"}}
+@pytest.mark.parametrize(
+    ("given", "start"),
+    [
+        ({}, "group:connect-given or latest"),
+        ({"name": "own"}, "group:connect-own or latest"),
+        ({"consume.from.where": "CONSUME_FROM_LAST_OFFSET"}, "group:connect-given or latest"),
+        ({"consume.from.where": "CONSUME_FROM_FIRST_OFFSET"}, "group:connect-given or earliest"),
+        ({"task.group.id": "g"}, "group:g or latest"),
+        ({"task.group.id": "g", "consume.from.where": "CONSUME_FROM_FIRST_OFFSET"}, "group:g or earliest"),
+        ({"consume.from.where": "CONSUME_FROM_FIRST_OFFSET", "task.group.id": ""}, "group:connect-given or earliest"),
+    ],
+)
+def test_a_sink_goes_on_where_rocketmq_connect_would(read: Read, home: Path, given: dict[str, Any], start: str) -> None:
+    """Its group has the offsets; `consume.from.where` is asked where that has none. What was sent while a connector
+    moves here is not left out."""
+    checked = read({**SINK, **given})
+    assert checked.data["source"] == {"rocketmq": {"connection": "main", "topics": ["a", "b", "c"], "start": start}}
     assert checked.data["sink"] == {"file": {"path": str(home.parent / "out.txt")}}
-    first = read({**SINK, "consume.from.where": "CONSUME_FROM_FIRST_OFFSET"})
-    assert first.data["source"]["rocketmq"]["start"] == "earliest"
+    group, otherwise = start.removeprefix("group:").split(" or ")
+    (notice,) = checked.notices
+    assert f"the offset of the consumer group {group}, " in notice
+    assert f"and at {otherwise} where it has none" in notice
 
 
 @pytest.mark.parametrize(
@@ -105,12 +121,11 @@ def test_keys_without_effect_are_told(key: str, read: Read) -> None:
     assert notice.startswith(f"{key}: accepted without effect: ")
 
 
-def test_more_tasks_and_groups_are_told(read: Read) -> None:
-    notices = read({**SINK, "max.tasks": 4, "task.group.id": "g", "file": "other.txt", "filename": "out.txt"}).notices
+def test_more_tasks_and_the_other_file_are_told(read: Read) -> None:
+    notices = read({**SINK, "max.tasks": 4, "file": "other.txt", "filename": "out.txt"}).notices
     assert any(
         notice.startswith("max.tasks: accepted without effect: a file connector has one task") for notice in notices
     )
-    assert any(notice.startswith("task.group.id: accepted without effect") for notice in notices)
     assert "file: taken as filename, which is RocketMQ Connect's name for it" in notices
 
 
@@ -127,6 +142,8 @@ def test_more_tasks_and_groups_are_told(read: Read) -> None:
         ({k: v for k, v in SOURCE.items() if k != "connect.topicname"}, "connect.topicname: line 1: is missing"),
         ({k: v for k, v in SINK.items() if k != "connect.topicnames"}, "connect.topicnames: line 1: is missing"),
         ({**SINK, "consume.from.where": "CONSUME_FROM_TIMESTAMP"}, "is not one of CONSUME_FROM_LAST_OFFSET, "),
+        ({**SINK, "consume.from.where": ["x"]}, "['x'] is not one of CONSUME_FROM_LAST_OFFSET, "),
+        ({**SINK, "name": "a.b"}, "task.group.id: line 1: the consumer group connect-a.b must be 1 to 120"),
         ({**SOURCE, "max.tasks": "zero"}, "max.tasks: line 1: 'zero' is not a number of tasks"),
         ({**SOURCE, "errors.tolerance": "some"}, "errors.tolerance: line 1: 'some' is neither none nor all"),
         ({**SOURCE, "value.converter": "a.b.JsonConverter"}, "records pass as bytes: StringConverter or ByteArray"),
@@ -157,6 +174,7 @@ MQTT_SOURCE = {
     "connect.topicname": "devices",
     "max.tasks": "1",
 }
+START = "group:connect-given or latest"
 MQTT_SINK = {
     "connector.class": "MqttSinkConnector",
     "mqttBrokerUrl": "ssl://mqtt.internal",
@@ -180,7 +198,7 @@ def test_an_mqtt_source(read: Read) -> None:
 
 def test_an_mqtt_sink(read: Read) -> None:
     checked = read(MQTT_SINK)
-    assert checked.data["source"] == {"rocketmq": {"connection": "main", "topics": ["commands"], "start": "latest"}}
+    assert checked.data["source"] == {"rocketmq": {"connection": "main", "topics": ["commands"], "start": START}}
     assert checked.data["sink"] == {"mqtt": {"host": "mqtt.internal", "tls": True, "topic": "plant/commands"}}
 
 
