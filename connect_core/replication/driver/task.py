@@ -147,20 +147,20 @@ class TaskRun(TaskContext):
         if seen and self.stream == LIVE:
             self.ledger.keep_seen(self.held.leases, self.uid, self.stream, seen)
 
-    def ends_here(self, *, staying: bool = False) -> bool:
-        """Whether this run ends at this range boundary though there may be more to move; says why. One that is
-        `staying` ends when its document has changed: the next one follows the new one."""
-        why = self._halted(staying)
+    def ends_here(self) -> bool:
+        """Whether this run ends at this range boundary though there may be more to move; says why."""
+        why = self._halted()
         if why:
             self.context.listener.log(f"{why}: ends at a range boundary")
         return bool(why)
 
-    def _halted(self, staying: bool) -> str:
+    def _halted(self) -> str:
+        """Why, or nothing. A backfill keeps to the revision that it began with."""
         standing = self.ledger.standing(self.uid)
         if standing.deleted:
             return "deleted"
-        if staying and standing.revision != self.revision:
-            return "its document has changed"
+        if self.stream == LIVE and standing.revision != self.revision:
+            return "its document has changed, and the next run moves the rest as it says now"
         if standing.version > self.assignment.version:
             return "its partitions were rebalanced"
         if standing.target_state == "stopped" or (self.stream == LIVE and standing.target_state != "running"):

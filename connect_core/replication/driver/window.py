@@ -44,7 +44,7 @@ class Moving(Protocol):
     quantum_s: float
     first_record_timeout_s: float
 
-    def ends_here(self, *, staying: bool = False) -> bool: ...
+    def ends_here(self) -> bool: ...
 
     def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]: ...
 
@@ -63,7 +63,7 @@ class Window:
     def stay(self) -> None:
         """Raises what stopped the run; live ranges that are open then are looked for by the next attempt."""
         run, task, pending = self._run, self._task, list[OpenRange]()
-        while (left_s := self._ends_at - clock.monotonic()) > 0 and not run.ends_here(staying=True):
+        while (left_s := self._ends_at - clock.monotonic()) > 0 and not run.ends_here():
             self._follow_new_partitions()
             bounds = available.bounds(task)
             pending = self._still_as_planned(pending, bounds)

@@ -207,6 +207,16 @@ def test_a_stopped_connector_stops_its_backfills(world: World) -> None:
         run_task(stopped, 0)
 
 
+def test_a_backfill_keeps_to_the_document_that_it_began_with(world: World) -> None:
+    again = begin(world, (0, 20), (40, 60))
+
+    def then(progress: Progress) -> None:
+        world.ledger.apply("orders", {"name": "orders", "more": progress.done}, who="ann")
+
+    again.run(listener=RunListener(world.said.append, then))
+    assert (again.offsets(), again.state()) == ([*range(20), *range(40, 60)], "done")
+
+
 def test_a_part_whose_end_the_source_has_lost_says_so(world: World) -> None:
     again = begin(world, (100, 200))
     del world.source.bodies[150:]

@@ -236,7 +236,11 @@ def _deleted(world: World) -> None:
     world.ledger.delete(world.connector.uid, who="tests")
 
 
-@pytest.mark.parametrize("happens", [_paused, _shared_out_anew, _deleted])
+def _document_changed(world: World) -> None:
+    world.ledger.apply("orders", {"name": "orders", "more": 1}, who="tests")
+
+
+@pytest.mark.parametrize("happens", [_paused, _shared_out_anew, _deleted, _document_changed])
 def test_what_happens_to_a_connector_in_mid_run_ends_the_run_at_a_range_boundary(
     world: World, happens: Callable[[World], None]
 ) -> None:
