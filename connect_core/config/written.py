@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from connect_core.config.java_properties import pairs
 from connect_core.errors import ConfigError, Fault
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -211,33 +212,13 @@ def _lines_of_json(text: str) -> dict[Place, int]:
 
 
 def _properties(text: str, where: str, file: Path | None) -> Written:
-    """`key=value` or `key: value` a line; `#` and `!` begin comments; after a backslash the next line goes on."""
     data: dict[str, str] = {}
     lines: dict[Place, int] = {}
-    for number, line in _logical_lines(text):
-        found = re.match(r"([^=:\s]+)\s*[=:\s]\s*(.*)", line)
-        if not found:
-            raise _Broken(f"line {number}: not of the form key=value")
-        key, value = found.groups()
-        if key in data:
-            raise _Broken(f'line {number}: the key "{key}" appears twice (first in line {lines[(key,)]})')
-        data[key], lines[(key,)] = value.strip(), number
+    try:
+        for number, key, value in pairs(text):
+            if key in data:
+                raise _Broken(f'line {number}: the key "{key}" appears twice (first in line {lines[(key,)]})')
+            data[key], lines[(key,)] = value, number
+    except ValueError as error:
+        raise _Broken(str(error)) from None
     return Written(data, where, lines, file)
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    begun, number = "", 0
-    for current, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if not begun:
-            number = current
-            if not stripped or stripped[0] in "#!":
-                continue
-        begun += stripped
-        if begun.endswith("\\"):
-            begun = begun[:-1]
-            continue
-        yield number, begun
-        begun = ""
-    if begun:
-        yield number, begun

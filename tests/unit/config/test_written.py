@@ -82,6 +82,45 @@ def test_properties() -> None:
     assert written.line(("long",)) == 7
 
 
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        (r"url=tcp\://localhost\:1883", {"url": "tcp://localhost:1883"}),
+        (r"secret = abc\=\=", {"secret": "abc=="}),
+        (r"secret=abc==", {"secret": "abc=="}),
+        (r"topic=caf\u00e9\uD83D\uDE00", {"topic": "caf\u00e9\U0001f600"}),
+        (r"file=/data/a\ b.log", {"file": "/data/a b.log"}),
+        (r"a\ b\=c\:d e", {"a b=c:d": "e"}),
+        ("a=C\\:\\\\x\\\\\nb=2", {"a": "C:\\x\\", "b": "2"}),
+        ("a=1\\\\\\\n  2\nb=3", {"a": "1\\2", "b": "3"}),
+        ("a=1\\\n# 2\r\nb=3\\", {"a": "1# 2", "b": "3"}),
+        (r"a=\t\n\r\f\x\$", {"a": "\t\n\r\fx$"}),
+        ("a=1 \t\rb=\\   \nc=", {"a": "1", "b": " ", "c": ""}),
+        ("a=x\u0085y\u2028z\x0bq", {"a": "x\u0085y\u2028z\x0bq"}),
+        ("a   :   = b", {"a": "= b"}),
+        ("a\tb # c", {"a": "b # c"}),
+        ("\f # no=comment of ours\n  ! another\\\na=1", {"a": "1"}),
+    ],
+)
+def test_properties_are_read_as_java_does(text: str, data: dict[str, str]) -> None:
+    (written,) = read_text(text, where="x", suffix=".properties")
+    assert written.data == data
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (r"secret=\u12", "line 1: \\u is followed by four hexadecimal digits"),
+        (r"secret=\uD83Dhush", "line 1: half of a character"),
+        ("a=1\n=hush", "line 2: not of the form key=value"),
+    ],
+)
+def test_what_java_refuses_in_properties_is_told_without_its_words(text: str, fault: str) -> None:
+    told = _error(text, ".properties")
+    assert fault in told
+    assert "hush" not in told
+
+
 def test_broken_properties_are_told() -> None:
     assert "line 2: not of the form key=value" in _error("a=1\nnothing\n", ".properties")
     assert 'line 2: the key "a" appears twice (first in line 1)' in _error("a=1\na=2\n", ".properties")
