@@ -9,7 +9,7 @@
 Sees the option models of systems, never their drivers.
 """
 
-from connect_core.config.checking import Checked, check, check_paths, load_document
+from connect_core.config.checking import Checked, check, check_beside, check_paths, load_document
 from connect_core.config.differences import difference
 from connect_core.config.diverting import diverted, sink_changes
 from connect_core.config.document import ALL, ConnectorDocument
@@ -30,6 +30,7 @@ __all__ = [
     "Settings",
     "Written",
     "check",
+    "check_beside",
     "check_paths",
     "create_home",
     "database_url",

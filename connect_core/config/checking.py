@@ -94,6 +94,15 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
     return _examined(written, home, settings, name).checked()
 
 
+def check_beside(written: Written, home: Path | None, settings: Settings, standing: Mapping[str, Json]) -> Checked:
+    """The same, beside the documents of the connectors that there are, by name."""
+    examined = _examined(written, home, settings)
+    checked = examined.checked()
+    if faults := tuple(_between([examined], standing, home, settings)):
+        raise ConfigError("The document does not fit the other connectors", faults=faults)
+    return checked
+
+
 def _examined(written: Written, home: Path | None, settings: Settings, name: str | None = None) -> _Examined:
     if not isinstance(written.data, dict):
         return _Examined(written, {}, faults=(Fault("", "a document is a mapping of keys to values"),))

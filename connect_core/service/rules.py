@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from connect_core.config import Written, check, difference
+from connect_core.config import Written, check_beside, difference
 from connect_core.errors import ConfigError
 from connect_core.sdk.values import Json
 from connect_core.service.opened import Opened
@@ -114,7 +114,9 @@ def _applied(opened: Opened, name: str, change: _Change, why: str, dry_run: bool
     rules = change(list(old.document.get("rules") or []))
     kept = {key: value for key, value in old.document.items() if key != "rules"}
     document = kept | ({"rules": rules} if rules else {})
-    checked = check(Written(document, f"connector {name}"), opened.home, opened.settings)
+    written = Written(document, f"connector {name}")
+    standing = {one.name: one.document for one in opened.ledger.connectors()}
+    checked = check_beside(written, opened.home, opened.settings, standing)
     told: Json = {"connector": name, "applied": not dry_run, "revision": old.revision, "rules": rules}
     told |= {"difference": difference(old.document, checked.data), "notices": list(checked.notices)}
     if old.document.get("rules") and not rules:

@@ -89,6 +89,27 @@ def test_nothing_is_written_by_a_dry_run(waybill: Waybill, applied: Path) -> Non
     assert rules(waybill) == []
 
 
+CIRCLE = """\
+version: 1
+name: {name}
+source: {{rocketmq: {{name_servers: ['nowhere.invalid:9876'], topics: [{source}]}}}}
+sink: {{rocketmq: {{name_servers: ['nowhere.invalid:9876'], topic: {sink}}}}}
+"""
+
+
+def test_a_change_of_rules_makes_no_circle_that_apply_refuses(waybill: Waybill, applied: Path) -> None:
+    there, back = applied / "there.yaml", applied / "back.yaml"
+    there.write_text(CIRCLE.format(name="there", source="east", sink="west"))
+    back.write_text(
+        CIRCLE.format(name="back", source="west", sink="east") + "rules: [{name: hot, when: '$.temp > 30'}]\n"
+    )
+    done(waybill("apply", str(there), str(back)))
+    refused = waybill("rules", "delete", "back", "hot")
+    assert refused.code == 2
+    assert "what it writes is read by connector there, which writes what back reads" in refused.err
+    assert rules(waybill, "back") == [{"name": "hot", "when": "$.temp > 30"}]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
