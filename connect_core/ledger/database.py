@@ -108,7 +108,7 @@ def engine_for(url: URL) -> Engine:
 
 def _leave_read_only(context: sa.ExceptionContext) -> None:
     """The next transaction connects anew: after a switch-over the primary is another server."""
-    if _pgcode(context.original_exception) == _READ_ONLY:
+    if pgcode(context.original_exception) == _READ_ONLY:
         context.is_disconnect = True
 
 
@@ -172,16 +172,17 @@ def _told(engine: Engine) -> Iterator[None]:
 
 
 def _failure(failed: DBAPIError, url: URL) -> Retriable:
-    if _pgcode(failed.orig) in _PASSING or "database is locked" in str(failed.orig):
+    if pgcode(failed.orig) in _PASSING or "database is locked" in str(failed.orig):
         return Retriable(f"The ledger was busy: {_words(failed)}", where=shown(url), next_step="Try again")
-    if _pgcode(failed.orig) == _READ_ONLY:
+    if pgcode(failed.orig) == _READ_ONLY:
         advice = "Point WAYBILL_DATABASE_URL at the primary, or check why the server is read-only (a full disk?)"
         return Unreachable(f"The ledger accepts no writes: {_words(failed)}", where=shown(url), next_step=advice)
     advice = "Check that the database runs: waybill status"
     return Unreachable(f"The ledger does not answer: {_words(failed)}", where=shown(url), next_step=advice)
 
 
-def _pgcode(error: BaseException | None) -> str:
+def pgcode(error: BaseException | None) -> str:
+    """PostgreSQL's code of an error; empty when it has none."""
     return str(getattr(error, "pgcode", None) or "")
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.exc import DBAPIError, ProgrammingError
 
 from connect_core.ledger.auditing import CREATED, note
-from connect_core.ledger.database import Transactions, now
+from connect_core.ledger.database import Transactions, now, pgcode
 from connect_core.ledger.tables import AUDIT, FLOORS, LEASES, LEDGER
 
 RESTORED, SERVED = "restored", "served"
@@ -27,6 +27,7 @@ _LIFT = 1_000_000
 _POSTGRESQL_SERVER = sa.text(
     "SELECT system_identifier || ':' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system()"
 )
+_NOT_SUPPORTED, _NOT_IN_THIS_STATE = "0A000", "55000"
 _LAST_DEED = (
     sa.select(AUDIT.c.detail, AUDIT.c.done_at).where(AUDIT.c.uid.is_(None)).order_by(AUDIT.c.id.desc()).limit(1)
 )
@@ -99,8 +100,18 @@ class Identity(Transactions):
         """Empty for SQLite, and where the server does not say who it is."""
         if self._engine.dialect.name != "postgresql":
             return ""
-        try:
-            with self._read() as connection:
+        with self._read() as connection:
+            try:
                 return str(connection.scalar(_POSTGRESQL_SERVER))
-        except ProgrammingError:  # this user may not ask
-            return ""
+            except DBAPIError as error:
+                if not _cannot_be_asked(error):
+                    raise
+        return ""
+
+
+def _cannot_be_asked(error: DBAPIError) -> bool:
+    """This user may not ask, or, as on Amazon Aurora, the server has no such functions or no write-ahead log of its
+    own. One that is in recovery has the code of the last, too, and is none to go on with."""
+    code = pgcode(error.orig)
+    no_log = code == _NOT_IN_THIS_STATE and "wal_level" in str(error.orig)
+    return isinstance(error, ProgrammingError) or code == _NOT_SUPPORTED or no_log
