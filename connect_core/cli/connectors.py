@@ -40,7 +40,14 @@ def list_(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
         Column("REVISION", 4),
     )
     nothing = "no connectors; see waybill apply"
-    output.emit(as_json, {"connectors": connectors}, lambda: output.table(columns, rows, nothing, wide=wide))
+
+    def for_people() -> None:
+        output.table(columns, rows, nothing, wide=wide)
+        for one in connectors:
+            if "problem" in one:
+                output.notice(f"{one['name']}: {one['problem']}")
+
+    output.emit(as_json, {"connectors": connectors}, for_people)
 
 
 @app.command()

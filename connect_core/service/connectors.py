@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Literal
 
-from connect_core.config import load_document, masked
-from connect_core.errors import WaybillError
+from connect_core.config import ConnectorDocument, load_document, masked
+from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector
 from connect_core.orchestration import control
 from connect_core.orchestration.rest import Airflow
@@ -29,7 +29,8 @@ _LEFT_BEHIND = {
 
 
 def listed(opened: Opened, say: Say) -> list[Json]:
-    """All of them. `say` is told when nobody knows what is paused."""
+    """All of them. `say` is told when nobody knows what is paused. One whose document this version does not take has a
+    `problem`, and does not hide the others."""
     now = states(opened, say)
     return [_outline(connector, now[connector.name]) for connector in opened.ledger.connectors()]
 
@@ -142,8 +143,8 @@ def _wish(connector: Connector, switches: Mapping[str, Switch] | None) -> str:
 
 
 def _outline(connector: Connector, now: Status) -> Json:
-    document = load_document(connector.document, f"connector {connector.name}")
-    return {
+    """Of a document that this version does not take, a `problem` in place of what it says."""
+    told: Json = {
         "name": connector.name,
         "uid": connector.uid,
         "state": now.state,
@@ -152,9 +153,16 @@ def _outline(connector: Connector, now: Status) -> Json:
         "next_step": now.next_step,
         "switch": now.switch,
         "revision": connector.revision,
-        "source": document.source.system,
-        "sink": document.sink.system,
-        "tasks": document.tasks,
-        "schedule": document.schedule.words(),
-        "description": document.description,
     }
+    try:
+        return told | _what_it_says(load_document(connector.document, f"connector {connector.name}"))
+    except ConfigError as error:
+        return told | dict.fromkeys(_SAID) | {"problem": str(error)}
+
+
+_SAID = ("source", "sink", "tasks", "schedule", "description")
+
+
+def _what_it_says(document: ConnectorDocument) -> Json:
+    said = (document.source.system, document.sink.system, document.tasks, document.schedule.words())
+    return dict(zip(_SAID, (*said, document.description), strict=True))

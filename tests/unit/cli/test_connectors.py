@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,19 @@ def test_list_and_show(waybill: Waybill, applied: Path) -> None:
     assert "copy" in waybill("connectors", "list").out
     shown = waybill("connectors", "show", "copy")
     assert f"path: {applied}/logs/*.log" in shown.out
+
+
+def test_a_document_that_this_version_refuses_does_not_hide_the_others(waybill: Waybill, applied: Path) -> None:
+    with closing(Ledger.open(f"sqlite:///{applied}/.waybill/ledger.db")) as ledger:
+        document = ledger.connector("copy").document
+        ledger.apply("strange", {**document, "name": "strange", "of_another_version": 1}, who="tests")
+    told = {one["name"]: one for one in waybill("connectors", "list", "--json").json["connectors"]}
+    assert told["copy"]["source"] == "file"
+    assert told["strange"]["source"] is None
+    assert 'unknown key "of_another_version"' in told["strange"]["problem"]
+    listed = waybill("connectors", "list")
+    assert (listed.code, "copy" in listed.out, "strange" in listed.out) == (0, True, True)
+    assert "strange: The document is not valid" in listed.err
 
 
 @pytest.mark.parametrize(
