@@ -57,7 +57,8 @@ def _from_main(into: FlatWriter) -> None:
     into.notice(
         f"{_GROUP_KEY}: queues that were never read begin at the offset of the consumer group {group}, which RocketMQ "
         f"Connect keeps for a connector of this name, and at {otherwise} where it has none. Stop the connector there "
-        f"before the first run here; if it has another name or group, say so: {_GROUP_KEY}=GROUP"
+        "before the first plan, lag or run here, which fixes these offsets; if it has another name or group, say so: "
+        f"{_GROUP_KEY}=GROUP"
     )
 
 
