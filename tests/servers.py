@@ -194,7 +194,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     # What tests sync to a disk waits for it, thousands of times. The whole fault matrix stays there: no file system in
     # memory gives inode numbers out again.
-    if (memory := _in_memory()) and config.getoption("--faults") == "one":
+    if (memory := _in_memory()) and config.getoption("--faults", "one") == "one":
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     root = Path(tempfile.mkdtemp(prefix="waybill-tests-", dir=_in_memory()))
     root.chmod(0o711)
