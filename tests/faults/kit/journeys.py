@@ -7,6 +7,7 @@ is passed more than once.
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ SHORT_LEASES = {
 }
 TRY_AGAIN = (1, 3, 4)
 """Exit codes after which a scheduler runs a connector again: failed, something away, somebody else at work."""
+_SHOWN_S = 0.2
+"""A broker shows what it has stored a moment later, those of tests up to 20 ms (`servers.coarse_timers`)."""
 
 
 def numbered(partition: int, begin: int, end: int, record_bytes: int = 50) -> list[bytes]:
@@ -236,6 +239,7 @@ def lines_of(path: Path) -> list[bytes]:
 
 def arrived(site: Site, reader: JavaReader) -> dict[str, list[bytes]]:
     """The records of the site's topic by RocketMQ's own client, which has to agree with ours."""
+    time.sleep(_SHOWN_S)
     theirs = reader.records(site.topic)
     assert records_of(site.name_servers, site.topic) == theirs
     return theirs
