@@ -15,7 +15,6 @@ from connect_core.planning.backfill_plan import BackfillPlan, within
 from connect_core.replication.driver.errors import records_gone
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Source
 from connect_core.sdk.values import Bounds, Gap, Position
 
 _LOOKS = 10
@@ -81,21 +80,22 @@ def _bounds_on(task: TaskContext, plan: BackfillPlan) -> dict[Partition, Bounds]
         task.ledger.import_offsets(task.held.leases, task.uid, task.stream, jumps, who=who, why=why)
         positions |= jumps
     parts = plan.ahead(positions)
-    bounds = _looked_at(task.source, {partition: positions[partition] for partition in parts})
+    bounds = _looked_at(task, {partition: positions[partition] for partition in parts})
     left = {partition: within(part, bounds[partition]) for partition, part in parts.items()}
     task.end_offsets.aims_at({one: Goal(left[one].incarnation, part.end) for one, part in parts.items()})
     return left
 
 
-def _looked_at(source: Source, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+def _looked_at(task: TaskContext, asked: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
     """What there is of parts that were there when they were chosen: as long as a look only passes what holds nothing,
     the next one continues there."""
-    seen = source.available_offsets(asked)
+    seen = task.source.available_offsets(asked)
     for _ in range(_LOOKS):
         passed = {one: _place(there) for one, there in seen.items() if there.chosen and there.end == there.begin}
         if not passed:
             break
-        seen |= source.available_offsets(passed)
+        task.held.renew_in_time()
+        seen |= task.source.available_offsets(passed)
     return seen
 
 
