@@ -13,6 +13,7 @@ from connect_core import masking
 gc.disable()
 
 pytest_plugins = (
+    "tests.distribution",
     "tests.stages",
     "tests.statements",
     "tests.servers",

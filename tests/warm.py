@@ -28,6 +28,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import socket
 import subprocess
 import sys
@@ -47,7 +48,7 @@ _LOADED = (
     "connect_core.observe.metrics",
     "connect_core.orchestration.control",
     "connect_core.replication.worker.lane",
-    "connect_core.service.run_report",
+    "connect_core.stack",
     "connect_core.systems.file.sink",
     "connect_core.systems.file.source",
     "connect_core.systems.rocketmq.sink",
@@ -57,6 +58,8 @@ _LOADED = (
     "sqlalchemy.dialects.postgresql",
     "sqlalchemy.dialects.sqlite",
 )
+_ROOMS = ("connect_core.replication.backfill", "connect_core.replication.driver", "connect_core.service")
+"""Of these all modules: a command loads those that it needs."""
 _MOST_BYTES = 1 << 20
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -213,9 +216,24 @@ def _become(
     sys.modules["__main__"].__package__ = None  # else usage lines would name this program
 
 
-def main(descriptor: int) -> None:
+def _load() -> None:
     for name in _LOADED:
         importlib.import_module(name)
+    for name in _ROOMS:
+        for found in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
+            importlib.import_module(found.name)
+
+
+def _put_commands_together() -> None:
+    """Once: Typer does it from the signatures of all commands each time that one of them is called."""
+    typer = importlib.import_module("typer.main")
+    commands = typer.get_command(importlib.import_module("connect_core.cli.app").app)
+    typer.__dict__["get_command"] = lambda _: commands
+
+
+def main(descriptor: int) -> None:
+    _load()
+    _put_commands_together()
     gc.freeze()  # what is there stays: nobody looks for garbage in it, which would copy its pages
     serve(socket.socket(fileno=descriptor))
     if _LANE not in sys.argv and "inline" in (*sys.argv, os.environ.get("WAYBILL_ENGINE")):
