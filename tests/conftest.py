@@ -25,9 +25,10 @@ pytest_plugins = (
 )
 
 # Time is no criterion here: other processes share the machine.
-settings.register_profile(
-    "waybill", deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+for _profile, _examples in {"waybill": 60, "daily": 15}.items():
+    settings.register_profile(
+        _profile, deadline=None, max_examples=_examples, database=None, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("waybill")
 
 _LONGEST = "test_readme.py"
