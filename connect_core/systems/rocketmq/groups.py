@@ -17,7 +17,7 @@ from connect_core.sdk.groups import (
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Json
 from connect_core.systems.rocketmq import translating
-from connect_core.systems.rocketmq.connecting import queue_of
+from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 from connect_core.systems.rocketmq.routing import queues_for
 from connect_core.systems.rocketmq.translating import Copied, GroupOffset, Stretch, Translator
 
@@ -81,5 +81,8 @@ def _copied(partition: Partition, committed: int, replicated_at: ReplicatedAt) -
 
 
 def _stretch(one: SettledStretch) -> Stretch:
-    where = {queue_of(name): [(begin, end) for begin, end in spans] for name, spans in one.where.items()}
+    """A receipt also tells where batches stand that a broker has stored, and could not flush or copy in time: `where`
+    has them again, by queue and answer."""
+    queues = {queue_of(name): spans for name, spans in one.where.items() if is_queue(name)}
+    where = {queue: [(begin, end) for begin, end in spans] for queue, spans in queues.items()}
     return Stretch(one.begin, one.end, where)

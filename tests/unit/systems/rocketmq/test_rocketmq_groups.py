@@ -49,7 +49,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
 
 def _known(order: str) -> Replicated:
     target = {"topic": "out", "queues": [["b", 0], ["b", 1]], "order": order}
-    return Replicated(MINE, 0, target, [SettledStretch(0, 5, {"out/b/0": [[3, 8]]})], 5)
+    where = {"out/b/0": [[3, 8]], "out/b/0 SLAVE_NOT_AVAILABLE": [[3, 5]]}  # as a broker without its replica answers
+    return Replicated(MINE, 0, target, [SettledStretch(0, 5, where)], 5)
 
 
 @pytest.mark.parametrize(("order", "queues"), [("partition", [OUT]), ("key", [OUT, OTHER])])
