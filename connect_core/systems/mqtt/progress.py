@@ -6,54 +6,43 @@ publishes, and when it is flushed. So an attempt that dies has sent at most one 
 kept: those records may be there, and are sent again. How often each of them may be there is kept as well, so that
 attempts that die one after the other are all counted.
 
-Records are told by `count`, not by position alone: positions go back when a person sets them back, and begin anew with
-an incarnation. The count of the ledger (a floor's position) and the one that is kept differ by what was delivered and
-not settled.
+What a sink of rows keeps in a transaction follows from the same rules: `sdk.kits.progress`.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from typing import Self
 
 from connect_core.errors import Retriable, TargetChanged
+from connect_core.sdk.kits import progress
+from connect_core.sdk.kits.progress import ADDED, TargetProgress
 from connect_core.sdk.scan import Prefix
 from connect_core.sdk.values import LIVE, OpenRange, Range
 
 
 @dataclass(frozen=True)
-class MqttProgress:
-    """Every record of `incarnation` with an offset in [since, position) is delivered, so far `count` of the partition
-    in all. `unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
+class MqttProgress(TargetProgress):
+    """`unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
-    since the last settle. `epoch` is that of the lease it was written under, for people. `origin` names what was read
-    as this incarnation (`sdk.values.ORIGIN`): a ledger that was restored may count otherwise. The range that was begun
-    last began with `settled` records settled, and at `begin`, or the first one did that began with so many: the others
-    stand behind that. `highest` is how far the partition had come before that: further than `position` while it is
-    delivered again, since a person has set it back."""
+    since the last settle. `epoch` is that of the lease it was written under, for people."""
 
-    incarnation: int
-    since: int
-    position: int
-    count: int = 0
     unsure: tuple[int, ...] = ()
     repeats: int = 0
     group: int = 0
     epoch: int = 0
-    origin: str = ""
-    begin: int = 0
-    settled: int = 0
-    highest: int = 0
 
     def encode(self) -> bytes:
-        return json.dumps({"version": 1, **asdict(self)}).encode()
+        fields = asdict(self)
+        return json.dumps({"version": 1, **{name: fields[name] for name in _STORED}}).encode()
 
     @classmethod
     def decode(cls, payload: bytes, topic: str) -> MqttProgress:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
-            given = {**_FORMER, **json.loads(payload)}
-            fields = {name: given[name] for name in cls.__dataclass_fields__}
+            given = {"origin": "", **ADDED, **json.loads(payload)}
+            fields = {name: given[name] for name in _STORED}
             return cls(**{**fields, "unsure": tuple(map(int, fields["unsure"]))})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
@@ -63,17 +52,17 @@ class MqttProgress:
                 "attempt left open is then delivered again, and counted",
             ) from None
 
-    def advanced(self, records: int, position: int) -> MqttProgress:
-        """Behind so many records more, which end at `position`."""
+    def advanced(self, records: int, position: int) -> Self:
         doubtful = sum(min(one, records) for one in self.unsure)
         left = tuple(one - records for one in self.unsure if one > records)
-        return replace(
-            self, position=position, count=self.count + records, unsure=left, repeats=self.repeats + doubtful
-        )
+        return replace(super().advanced(records, position), unsure=left, repeats=self.repeats + doubtful)
 
 
-_FORMER = {"origin": "", "begin": 0, "settled": 0, "highest": 0}
-"""What is missing where a former version wrote it."""
+_STORED = (
+    *("incarnation", "since", "position", "count", "unsure", "repeats", "group", "epoch"),
+    *("origin", "begin", "settled", "highest"),
+)
+"""In this order."""
 
 
 def topic_of(prefix: str, uid: str, stream: str, partition_id: str) -> str:
@@ -86,17 +75,15 @@ def covered(kept: MqttProgress | None, wanted: Range, settled: int, group: int) 
     count of the ledger. Of a progress that is lost, or older than what was settled, nothing follows."""
     if kept is None or kept.count < settled:
         return Prefix(wanted.begin, 0, wanted.max_records)
-    unsure = max((*kept.unsure, kept.group, group))
-    if kept.count > settled and _reaches(kept, wanted, settled):
-        return Prefix(max(kept.position, wanted.begin), kept.count - settled, unsure)
-    return Prefix(wanted.begin, 0, unsure)
+    there = progress.covered(kept, wanted, settled)
+    return Prefix(max(there.through, wanted.begin), there.records, max((*kept.unsure, kept.group, group)))
 
 
 def repeated(kept: MqttProgress | None, wanted: Range, settled: int) -> int:
     """How many records may have been delivered twice since the last settle, by what is kept."""
     if kept is None or kept.count <= settled:
         return 0
-    again = 0 if _reaches(kept, wanted, settled) or kept.incarnation < wanted.incarnation else kept.count - settled
+    again = progress.elsewhere(kept, wanted, settled) if kept.incarnation >= wanted.incarnation else 0
     return kept.repeats + again
 
 
@@ -113,29 +100,13 @@ def begun(
         unsure = (*left, wanted.max_records)
     else:
         unsure = (*kept.unsure, max(kept.group, group))
-    prefix = covered(kept, wanted, settled, group)
-    goes_on = kept is not None and not lost and _reaches(kept, wanted, settled) and kept.position <= prefix.through
     return MqttProgress(
-        incarnation=wanted.incarnation,
-        since=kept.since if kept is not None and goes_on else wanted.begin,
-        position=prefix.through,
-        count=max(kept.count, settled) if kept is not None else settled,
+        **asdict(progress.begun(kept, wanted, settled)),
         unsure=tuple(one for one in unsure if one > 0),
         repeats=repeated(kept, wanted, settled),
         group=group,
         epoch=epoch,
-        origin=wanted.origin,
-        begin=_first_begin(kept, wanted, settled),
-        settled=settled,
-        highest=max(kept.highest, kept.position) if kept is not None and _is_of(kept, wanted) else 0,
     )
-
-
-def _first_begin(kept: MqttProgress | None, wanted: Range, settled: int) -> int:
-    """Where the ranges begin that have settled no record since: a ledger may be restored to any of them."""
-    if kept is None or not _is_of(kept, wanted) or not kept.count == kept.settled == settled:
-        return wanted.begin
-    return min(kept.begin, wanted.begin)
 
 
 def _check_seen(kept: MqttProgress | None, item: OpenRange, settled: int) -> None:
@@ -154,21 +125,6 @@ def _check_seen(kept: MqttProgress | None, item: OpenRange, settled: int) -> Non
         )
     if not item.inherited:
         raise _unknown_records(item.range, kept.count - settled)
-
-
-def _reaches(kept: MqttProgress, wanted: Range, settled: int) -> bool:
-    """Whether what was delivered without a hole begins at or before the range. What is not settled does not where a
-    person has set the offset back: then all between was settled, and is wanted again. Nor where a ledger that was
-    restored has forgotten that: what was delivered before it stands behind the hole."""
-    set_back = wanted.begin < kept.begin and settled >= kept.settled
-    forgotten = kept.position < kept.highest and settled < kept.settled
-    return _is_of(kept, wanted) and not set_back and not forgotten and kept.since <= wanted.begin
-
-
-def _is_of(kept: MqttProgress, wanted: Range) -> bool:
-    """Whether both count the same records by the same positions."""
-    other = kept.origin and wanted.origin and kept.origin != wanted.origin
-    return not other and kept.incarnation == wanted.incarnation
 
 
 def _unknown_records(wanted: Range, count: int) -> TargetChanged:

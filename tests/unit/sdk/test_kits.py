@@ -33,63 +33,24 @@ def begun(marker: Marker | None, begin: int, settled: int, found: ScanResult | N
     return markers.begun(marker, OpenRange(1, wanted(begin), (), found=found), settled, attempt(2))
 
 
-KEPT = Marker("1", incarnation=0, since=0, position=100, count=100)
-
-
-def test_rows_behind_the_settled_ones_are_there() -> None:
-    assert markers.there(KEPT, wanted(80), 80) == Prefix(100, 20)
-    assert markers.there(KEPT, wanted(100), 100) == NO_PREFIX
-    assert markers.there(None, wanted(0), 0) == NO_PREFIX
+KEPT = Marker(incarnation=0, since=0, position=100, count=100, owner="1")
 
 
 @pytest.mark.parametrize("other", [wanted(80, incarnation=1), wanted(80, origin="b")])
-def test_rows_of_another_file_say_nothing_of_this_one_and_are_counted(other: Range) -> None:
+def test_a_look_finds_rows_that_are_not_settled_and_counts_those_of_another_file(other: Range) -> None:
     kept = replace(KEPT, origin="a")
-    assert markers.there(kept, other, 80) == NO_PREFIX
-    assert markers.elsewhere(kept, other, 80) == 20
+    seen = markers.found(kept, wanted(80), 80, "here")
+    assert (seen.scanned, seen.complete) == ({"here": 100}, True)
+    assert (seen.prefix, seen.possible_duplicates) == (Prefix(100, 20), 0)
+    seen = markers.found(kept, other, 80, "here")
+    assert (seen.prefix, seen.possible_duplicates) == (NO_PREFIX, 20)
+    assert markers.found(None, wanted(0), 0, "here").prefix == NO_PREFIX
 
 
 def test_a_range_that_goes_on_keeps_where_its_rows_begin() -> None:
     assert begun(KEPT, 120, 100).since == 0
     mine = replace(KEPT, owner=attempt(2).id)
     assert begun(mine, 80, 80, found=ScanResult(complete=True)) == replace(mine, begin=80, settled=80, highest=100)
-
-
-def test_a_ledger_of_before_ranges_that_came_to_nothing_finds_what_was_written_behind_them() -> None:
-    """As where rules leave most records out: nobody has set anything back."""
-    first = begun(Marker("1", 0, 0, 0), 0, 0).advanced(10, 100)
-    kept = begun(begun(first, 100, 10), 200, 10).advanced(5, 300)
-    for begin in (100, 200):
-        assert markers.there(kept, wanted(begin), 10) == Prefix(300, 5)
-    assert markers.there(kept, wanted(50), 10) == NO_PREFIX, "a person has"
-
-
-def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
-    now = begun(KEPT, 50, 100)
-    assert (now.since, now.position, now.count) == (50, 50, 100)
-    dead = now.advanced(10, 60)
-    assert markers.there(dead, wanted(50), 100) == Prefix(60, 10)
-
-
-def test_rows_of_a_range_that_was_given_up_are_not_those_of_an_offset_that_was_set_back() -> None:
-    """All before that range was settled, and is wanted again: also what stands behind it is written again, and told."""
-    given_up = begun(KEPT, 100, 100).advanced(30, 130)
-    assert given_up.since == 0
-    assert markers.there(given_up, wanted(100), 100) == Prefix(130, 30), "it is gone on with"
-    assert markers.there(given_up, wanted(50), 100) == NO_PREFIX
-    assert markers.elsewhere(given_up, wanted(50), 100) == 30
-    now = begun(given_up, 50, 100, found=ScanResult(complete=True))
-    assert (now.since, now.position, now.count) == (50, 50, 130)
-    assert markers.there(given_up, wanted(50), 50) == Prefix(130, 80), "a ledger that was restored settles less"
-
-
-def test_rows_from_before_an_offset_was_set_back_are_counted_when_the_ledger_has_forgotten_that() -> None:
-    again = begun(KEPT, 20, 100)
-    dead = again.advanced(30, 50)
-    assert markers.there(dead, wanted(40), 40) == NO_PREFIX, "rows from 50 to 100 would be taken for new ones"
-    assert markers.elsewhere(dead, wanted(40), 40) == 90
-    assert markers.there(again.advanced(80, 100), wanted(40), 40) == Prefix(100, 140), "all are there again"
-    assert markers.there(dead, wanted(20), 100) == Prefix(50, 30), "a ledger that knows of it goes on"
 
 
 def test_a_marker_of_a_former_version_is_read() -> None:
@@ -112,8 +73,17 @@ def test_who_has_looked_does_not_begin_when_another_attempt_has_the_marker(marke
         begun(marker, 0, 0, found=ScanResult(complete=True))
 
 
+def test_what_is_stored_of_a_marker() -> None:
+    """In tables of others: word for word."""
+    kept = Marker(1, 2, 3, 4, "o", 5, 6, 7, owner="host epoch 8")
+    assert kept.encode() == (
+        '{"version": 1, "owner": "host epoch 8", "incarnation": 1, "since": 2, "position": 3, "count": 4, '
+        '"origin": "o", "begin": 5, "settled": 6, "highest": 7}'
+    )
+    assert Marker.decode(kept.encode(), "here") == kept
+
+
 def test_a_marker_that_is_none_is_refused() -> None:
-    assert Marker.decode(KEPT.encode(), "here") == KEPT
     with pytest.raises(TargetChanged, match="not the marker of a connector"):
         Marker.decode("{}", "here")
 

@@ -250,8 +250,13 @@ def test_each_dead_attempt_is_counted() -> None:
     assert at.advanced(4, 104) == MqttProgress(0, 0, 104, count=104, unsure=(1,), repeats=7)
 
 
-def test_what_is_kept_comes_back() -> None:
-    at = MqttProgress(1, 2, 3, 4, (5, 6), 7, 8, 9)
+def test_what_is_kept_at_the_broker() -> None:
+    """Word for word."""
+    at = MqttProgress(1, 2, 3, 4, "o", 5, 6, 7, (8, 9), 10, 11, 12)
+    assert at.encode() == (
+        b'{"version": 1, "incarnation": 1, "since": 2, "position": 3, "count": 4, "unsure": [8, 9], "repeats": 10, '
+        b'"group": 11, "epoch": 12, "origin": "o", "begin": 5, "settled": 6, "highest": 7}'
+    )
     assert MqttProgress.decode(at.encode(), "t") == at
 
 
