@@ -9,13 +9,14 @@ from connect_core.sdk.values import Delivered, Floor, FloorMove, OpenRange
 def next_floors(item: OpenRange, delivered: Delivered, end: int, deduplicated: int = 0) -> tuple[FloorMove, ...]:
     """Delivery rule 6: for each target that was looked through or written the lowest position of a record of ours at or
     behind `end` that stands there already; where there is none, behind everything that was scanned and written. Targets
-    that keep progress count records: of one that is ahead of `end` the `deduplicated` ones before it are settled. Of a
-    target that was neither nothing is known that the ledger does not know."""
+    that keep progress count records: of one that is ahead of `end` the `deduplicated` ones before it are settled, and
+    what it has from elsewhere, which this receipt counts. Of a target that was neither nothing is known that the ledger
+    does not know."""
     found = item.found or ScanResult()
     known = {floor.target: floor for floor in item.floors}
     ahead = found.lowest_from(end)
     if found.prefix.through > end:
-        ahead = {name: floor.position + deduplicated for name, floor in known.items()}
+        ahead = {name: count - found.prefix.records + deduplicated for name, count in found.scanned.items()}
     moves = []
     for target in sorted((known.keys() & found.scanned.keys()) | delivered.behind.keys()):
         floor = known.get(target, Floor(item.range.partition.id, target, 0))

@@ -18,7 +18,7 @@ from typing import Self
 from connect_core.sdk.scan import NO_PREFIX, Prefix
 from connect_core.sdk.values import Range
 
-ADDED = {"begin": 0, "settled": 0, "highest": 0}
+ADDED = {"begin": 0, "settled": 0, "highest": 0, "elsewhere": 0}
 """What is missing where a former version stored it."""
 
 
@@ -29,7 +29,8 @@ class TargetProgress:
     (`sdk.values.ORIGIN`): a ledger that was restored may count otherwise. The range that was begun last began with
     `settled` records settled, and at `begin`, or the first one did that began with so many: the others stand behind
     that. `highest` is how far the partition had come before that: further than `position` while it is delivered again,
-    since a person has set it back."""
+    since a person has set it back. `elsewhere` of the records behind `settled` were read from another place than that
+    range, which counts them as possible duplicates when it is settled, whichever attempt does that."""
 
     incarnation: int
     since: int
@@ -39,6 +40,7 @@ class TargetProgress:
     begin: int = 0
     settled: int = 0
     highest: int = 0
+    elsewhere: int = 0
 
     def advanced(self, records: int, position: int) -> Self:
         """After so many records more, which end at `position`."""
@@ -49,15 +51,16 @@ def covered(kept: TargetProgress | None, wanted: Range, settled: int) -> Prefix:
     """What of a range is in the target behind the `settled` records."""
     if kept is None or kept.count <= settled or not _reaches(kept, wanted, settled):
         return NO_PREFIX
-    return Prefix(max(kept.position, wanted.begin), kept.count - settled)
+    return Prefix(max(kept.position, wanted.begin), kept.count - settled - _not_counted(kept, settled))
 
 
 def elsewhere(kept: TargetProgress | None, wanted: Range, settled: int) -> int:
     """How many records that are not settled are in the target and were read from another place than this range: a
-    person has set the offset since, or the ledger was restored and counts the files of a log otherwise."""
-    if kept is None or kept.count <= settled or _reaches(kept, wanted, settled):
+    person has set the offset since, or the ledger was restored and counts the files of a log otherwise. An attempt at
+    this range that died may have seen that before."""
+    if kept is None or kept.count <= settled:
         return 0
-    return kept.count - settled
+    return _not_counted(kept, settled) if _reaches(kept, wanted, settled) else kept.count - settled
 
 
 def begun(kept: TargetProgress | None, wanted: Range, settled: int) -> TargetProgress:
@@ -72,7 +75,13 @@ def begun(kept: TargetProgress | None, wanted: Range, settled: int) -> TargetPro
         begin=_first_begin(kept, wanted, settled),
         settled=settled,
         highest=max(kept.highest, kept.position) if kept is not None and _is_of(kept, wanted) else 0,
+        elsewhere=elsewhere(kept, wanted, settled),
     )
+
+
+def _not_counted(kept: TargetProgress, settled: int) -> int:
+    """Of `elsewhere`: no receipt of the range has told of it. A receipt settles these records, too."""
+    return kept.elsewhere if settled <= kept.settled else 0
 
 
 def _first_begin(kept: TargetProgress | None, wanted: Range, settled: int) -> int:

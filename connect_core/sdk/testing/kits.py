@@ -258,6 +258,22 @@ class TransactionContract(RefusingContract):
         assert [floor.ahead for floor in floors] == [True]
         assert self._scan(target, OpenRange(1, wanted, floors), ledger).there() == 30
 
+    def test_rows_that_come_again_are_counted_once_whichever_attempt_settles(self, target: ContentCase) -> None:
+        """The ledger was restored and knows the file that it reads by another name: what it has forgotten is written
+        again. Attempts that have seen that die, and the range is settled in two parts."""
+        forgotten = SettledState(target, origin="then")
+        for end in (10, 30):
+            forgotten.attempt(end, settle_at=end)
+        (name, floor) = next(iter(forgotten.floors.items()))
+        known = {name: floor._replace(position=10, ahead=True)}
+        ledger = replace(forgotten, settled=10, floors=known, origin="now")
+        for flushed in (False, True):
+            ledger.attempt(25, settle_at=None, flushed=flushed)
+        for end in (15, 25, 35):
+            ledger.attempt(max(end, 25), settle_at=end)
+        assert in_order(target.content()) == in_order([*numbers(30), *numbers(35)[10:]])
+        assert ledger.possible_duplicates == 20
+
     def _overtaken(self, target: ContentCase, ledger: SettledState, place: str, *, armed: bool = False) -> None:
         """An attempt writes five rows and stands still before `place`, where it is `armed` also before it has begun;
         the next one begins, and may get through."""

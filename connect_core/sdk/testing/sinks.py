@@ -105,6 +105,8 @@ class SettledState:
     incarnation: int = 0
     origin: str = ""
     first: int = 0
+    possible_duplicates: int = 0
+    """As the receipts count them."""
 
     def attempt(self, end: int, *, settle_at: int | None, flushed: bool = True) -> None:
         """Delivers values up to `end` and settles at `settle_at`, or dies before that."""
@@ -170,6 +172,8 @@ class SettledState:
         for begin, floor in next_floors(item, delivered, self.first + end, already):
             assert begin == self.floors[floor.target].position
             self.floors[floor.target] = floor
+        found = item.found or ScanResult()
+        self.possible_duplicates += delivered.possible_duplicates + found.possible_duplicates
         self.settled, self.open = end, None
 
 

@@ -60,7 +60,7 @@ class MqttProgress(TargetProgress):
 
 _STORED = (
     *("incarnation", "since", "position", "count", "unsure", "repeats", "group", "epoch"),
-    *("origin", "begin", "settled", "highest"),
+    *("origin", "begin", "settled", "highest", "elsewhere"),
 )
 """In this order."""
 
@@ -83,8 +83,7 @@ def repeated(kept: MqttProgress | None, wanted: Range, settled: int) -> int:
     """How many records may have been delivered twice since the last settle, by what is kept."""
     if kept is None or kept.count <= settled:
         return 0
-    again = progress.elsewhere(kept, wanted, settled) if kept.incarnation >= wanted.incarnation else 0
-    return kept.repeats + again
+    return kept.repeats + progress.elsewhere(kept, wanted, settled)
 
 
 def begun(
@@ -103,7 +102,7 @@ def begun(
     return MqttProgress(
         **asdict(progress.begun(kept, wanted, settled)),
         unsure=tuple(one for one in unsure if one > 0),
-        repeats=repeated(kept, wanted, settled),
+        repeats=kept.repeats if kept is not None and kept.count > settled else 0,
         group=group,
         epoch=epoch,
     )

@@ -54,7 +54,7 @@ def test_a_range_that_goes_on_keeps_where_its_rows_begin() -> None:
 
 
 def test_a_marker_of_a_former_version_is_read() -> None:
-    since = ("begin", "settled", "highest")
+    since = ("begin", "settled", "highest", "elsewhere")
     former = {name: value for name, value in json.loads(KEPT.encode()).items() if name not in since}
     assert Marker.decode(json.dumps(former), "here") == KEPT
 
@@ -75,10 +75,10 @@ def test_who_has_looked_does_not_begin_when_another_attempt_has_the_marker(marke
 
 def test_what_is_stored_of_a_marker() -> None:
     """In tables of others: word for word."""
-    kept = Marker(1, 2, 3, 4, "o", 5, 6, 7, owner="host epoch 8")
+    kept = Marker(1, 2, 3, 4, "o", 5, 6, 7, 8, owner="host epoch 8")
     assert kept.encode() == (
         '{"version": 1, "owner": "host epoch 8", "incarnation": 1, "since": 2, "position": 3, "count": 4, '
-        '"origin": "o", "begin": 5, "settled": 6, "highest": 7}'
+        '"origin": "o", "begin": 5, "settled": 6, "highest": 7, "elsewhere": 8}'
     )
     assert Marker.decode(kept.encode(), "here") == kept
 

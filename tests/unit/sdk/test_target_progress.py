@@ -70,7 +70,7 @@ def test_records_of_a_range_that_was_given_up_are_not_those_of_an_offset_that_wa
     assert covered(given_up, wanted(50), 100) == NO_PREFIX
     assert elsewhere(given_up, wanted(50), 100) == 30
     now = begun(given_up, wanted(50), 100)
-    assert (now.since, now.position, now.count) == (50, 50, 130)
+    assert (now.since, now.position, now.count, now.elsewhere) == (50, 50, 130, 30)
     assert covered(given_up, wanted(50), 50) == Prefix(130, 80), "a ledger that was restored settles less"
 
 
@@ -81,3 +81,15 @@ def test_records_from_before_an_offset_was_set_back_are_counted_when_the_ledger_
     assert elsewhere(dead, wanted(40), 40) == 90
     assert covered(again.advanced(80, 100), wanted(40), 40) == Prefix(100, 140), "all are there again"
     assert covered(dead, wanted(20), 100) == Prefix(50, 30), "a ledger that knows of it goes on"
+
+
+def test_what_comes_again_is_counted_until_a_receipt_has_counted_it() -> None:
+    """An attempt that has seen it may have died. The receipt settles it, too, also one of a part of the range."""
+    dead = begun(replace(KEPT, origin="a"), wanted(80, origin="b"), 80).advanced(15, 95)
+    for kept in (dead, begun(dead, wanted(80, origin="b"), 80)):
+        assert covered(kept, wanted(80, origin="b"), 80) == Prefix(95, 15)
+        assert elsewhere(kept, wanted(80, origin="b"), 80) == 20
+    assert covered(dead, wanted(85, origin="b"), 105) == Prefix(95, 10), "settled: 80, 20 and 5"
+    assert elsewhere(dead, wanted(85, origin="b"), 105) == 0
+    assert begun(dead, wanted(85, origin="b"), 105).elsewhere == 0
+    assert elsewhere(dead, wanted(80, origin="a"), 80) == 35, "none of it is of the former file"

@@ -23,8 +23,9 @@ BROKER = "h:1883"
 FIRST = Floor(PARTITION.id, BROKER, 0)
 
 
-def planned(begin: int, end: int = 10**6) -> Range:
-    return range_of(PARTITION, Bounds(0, begin, 0, end), max_records=1000, pins={"broker": BROKER})
+def planned(begin: int, end: int = 10**6, origin: str = "") -> Range:
+    bounds = Bounds(0, begin, 0, end, {ORIGIN: origin})
+    return range_of(PARTITION, bounds, max_records=1000, pins={"broker": BROKER})
 
 
 @dataclass
@@ -238,9 +239,22 @@ def test_progress_of_another_file_under_the_same_number_says_nothing_about_it() 
     assert progress.covered(replace(kept, origin=""), item, 20, 10) == Prefix(70, 50, 10), "before there were names"
 
 
+def test_records_that_come_again_are_counted_once_whichever_attempt_settles() -> None:
+    """The ledger was restored and knows the file that it reads by another name. An attempt that has seen that dies."""
+    kept = MqttProgress(0, 0, 100, count=100, group=10, origin="then")
+    seen = ScanResult({BROKER: 100}, True)
+    item = OpenRange(1, planned(80, origin="now"), (FIRST._replace(position=80),), inherited=True, found=seen)
+    assert progress.repeated(kept, item.range, 80) == 20
+    dead = progress.begun(kept, item, 80, 10, 2).advanced(15, 95)
+    unsure = 10
+    assert progress.repeated(dead, item.range, 80) == 20 + unsure
+    assert progress.covered(dead, item.range, 80, 10) == Prefix(95, 15, 10), "the others are not of this range"
+    assert progress.repeated(dead, planned(85, origin="now"), 105) == unsure, "a receipt has counted them"
+
+
 def test_progress_of_before_there_were_names_is_read() -> None:
     given = json.loads(MqttProgress(0, 0, 7, count=7).encode())
-    for name in ("origin", "begin", "settled", "highest"):
+    for name in ("origin", "begin", "settled", "highest", "elsewhere"):
         del given[name]
     assert MqttProgress.decode(json.dumps(given).encode(), "topic") == MqttProgress(0, 0, 7, count=7)
 
@@ -252,10 +266,10 @@ def test_each_dead_attempt_is_counted() -> None:
 
 def test_what_is_kept_at_the_broker() -> None:
     """Word for word."""
-    at = MqttProgress(1, 2, 3, 4, "o", 5, 6, 7, (8, 9), 10, 11, 12)
+    at = MqttProgress(1, 2, 3, 4, "o", 5, 6, 7, 8, (9, 10), 11, 12, 13)
     assert at.encode() == (
-        b'{"version": 1, "incarnation": 1, "since": 2, "position": 3, "count": 4, "unsure": [8, 9], "repeats": 10, '
-        b'"group": 11, "epoch": 12, "origin": "o", "begin": 5, "settled": 6, "highest": 7}'
+        b'{"version": 1, "incarnation": 1, "since": 2, "position": 3, "count": 4, "unsure": [9, 10], "repeats": 11, '
+        b'"group": 12, "epoch": 13, "origin": "o", "begin": 5, "settled": 6, "highest": 7, "elsewhere": 8}'
     )
     assert MqttProgress.decode(at.encode(), "t") == at
 
