@@ -17,7 +17,7 @@ from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import PushSource
-from connect_core.sdk.values import Bounds, Delivered, Gap, Json, OpenRange
+from connect_core.sdk.values import Bounds, Delivered, Gap, Json, OpenRange, Range
 from connect_core.work import Outcome, Receipt
 
 
@@ -30,7 +30,7 @@ class LostRange:
 
     def gaps(self) -> tuple[Gap, ...]:
         """The records that neither the source nor the target has; none when every one is there."""
-        return (*self._within(), *([behind] if (behind := self._behind()) else []))
+        return (*self._within(), *([behind] if (behind := self._behind()) else []), *self._cut_off())
 
     def _behind(self) -> Gap | None:
         """What is behind everything that the target has; the next plan tells of it."""
@@ -40,6 +40,14 @@ class LostRange:
         if self.seen.begin <= covered:
             return None
         return Gap(self.seen.incarnation, covered, self.seen.begin, self._reason())
+
+    def _cut_off(self) -> tuple[Gap, ...]:
+        """What the source has lost behind everything that the target has, when it ends before the range by now. The
+        next plan cannot tell of that: it sees a source that has not got further."""
+        wanted, covered = self.item.range, self._covered()
+        if not _ends_before(wanted, self.seen) or covered == wanted.end:
+            return ()
+        return (Gap(wanted.incarnation, covered, wanted.end, "rewound"),)
 
     def _within(self) -> tuple[Gap, ...]:
         """Between records that are there, what may be lost of a range that is spread over several targets."""
@@ -56,7 +64,8 @@ class LostRange:
     def _closes_at(self) -> int:
         """Where the receipt ends."""
         wanted, seen = self.item.range, self.seen.begin
-        return self._covered() if self._behind() else max(seen, self._found().prefix.within(wanted.begin, wanted.end))
+        all_lost = self._behind() or _ends_before(wanted, self.seen)
+        return self._covered() if all_lost else max(seen, self._found().prefix.within(wanted.begin, wanted.end))
 
     def unplaced(self) -> int:
         """Bytes in the target of which nobody can say whether they are of this range."""
@@ -65,10 +74,11 @@ class LostRange:
     def receipt(self) -> Receipt:
         """Closes the range behind what is accounted for: what the source lost and the target has."""
         wanted, end = self.item.range, self._closes_at()
+        gaps = (*wanted.gaps, *self._within(), *self._cut_off())
         if end == wanted.begin:
-            return empty_receipt(self.item)
+            return replace(empty_receipt(self.item), gaps=gaps)
         told = reconstructed(self.item, end, wanted.evidence, self._found().possible_duplicates)
-        return replace(told, gaps=(*wanted.gaps, *self._within()))
+        return replace(told, gaps=gaps)
 
     def _covered(self) -> int:
         """Behind the highest record of the range that the target has."""
@@ -170,4 +180,12 @@ def _end(item: OpenRange, seen: Bounds) -> int:
 def _is_lost(item: OpenRange, seen: Bounds) -> bool:
     if item.range.live and not seen.gaps:  # the source went on behind it: nothing had come into it
         return False
-    return seen.incarnation != item.range.incarnation or seen.begin > item.range.begin
+    gone = seen.incarnation != item.range.incarnation or seen.begin > item.range.begin
+    return gone or _ends_before(item.range, seen)
+
+
+def _ends_before(wanted: Range, seen: Bounds) -> bool:
+    """Whether a source that had all of a range when it was planned ends by now where that begins, and appends there
+    what comes next. A broker may have lost what it had not stored yet."""
+    same = seen.incarnation == wanted.incarnation and seen.grows and not (wanted.live or seen.pushes)
+    return same and seen.begin == seen.end == wanted.begin < wanted.end

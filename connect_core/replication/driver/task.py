@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from connect_core import clock
 from connect_core.config import with_policies
-from connect_core.errors import ConfigError, Failure
+from connect_core.errors import ConfigError, Failure, OffsetGone
 from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Step
 from connect_core.planning import Assignment, split_lanes
@@ -131,12 +131,14 @@ class TaskRun(TaskContext):
 
     def _put_aside(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
         """The partitions that stopped by themselves. A range of which this run has written nothing is taken back, so
-        that a document that is mended counts for it."""
+        that a document that is mended counts for it; but not one that the source has lost: by that alone the next run
+        sees how much was there."""
         by_id = {item.id: item for item in items}
         apart = [(by_id[outcome.range_id], outcome) for outcome in outcomes if outcome.failure and outcome.apart]
         self.lifecycle.put_aside({item.range.partition: one.failure for item, one in apart if one.failure})
         left = [item for item, one in apart if one.receipt is None and one.clean]
-        unwritten = [item for item in left if not item.inherited and not item.found]
+        gone = {item.id for item, one in apart if one.failure and one.failure.family == OffsetGone.__name__}
+        unwritten = [item for item in left if not (item.inherited or item.found or item.id in gone)]
         if unwritten:
             self._keep_seen([item.range for item in unwritten])
             self.take_back([item.id for item in unwritten])

@@ -27,6 +27,8 @@ _ENDED = "ended"
 since."""
 _WAS = "was"
 """Beside that: where the queue was read to, and the evidence of that position."""
+_PASSED_OVER = (PullStatus.FILTERED, PullStatus.REMOVED, PullStatus.INDEX_GONE)
+"""Answers of a broker that has no message to give at an offset that it had given out, and says where there is one."""
 _BACK = "the queue is there again that had ended; reading continues where it was"
 
 
@@ -112,19 +114,22 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
     """A queue that was read up to `position`. Every way to lose messages becomes a gap."""
     if (back := _is_back(client, queue, position, seen)) is not None:
         return back
-    was_shrunk = _SHRUNK_FROM in position.evidence
+    place, known = position.offset, position.evidence.get("offset", -1)
+    was_shrunk = _SHRUNK_FROM in position.evidence or place > seen.end
     position = replace(position, evidence=_of_message(position.evidence))
-    if position.offset > seen.end:
-        return _anew(position, seen, "rewound")
-    begin = position.offset
-    if position.evidence.get("offset", -1) >= seen.begin:
-        before = client.pull(queue, position.evidence["offset"], max_messages=2)
+    if place > seen.end:
+        if not seen.begin <= known < seen.end:
+            return _anew(position, seen, "rewound")
+        place = known + 1  # so far it is the same queue: not all of it is read again
+    given: Sequence[StoredMessage] = ()
+    if known >= seen.begin:
+        before = client.pull(queue, known, max_messages=2)
         if before.status is PullStatus.TOO_LARGE:
             return _anew(position, seen, "rewound")
         if not _is_what_stood_there(before.messages, position.evidence):
             return _anew(position, seen, "recreated")
-        begin = _next_there(before.messages, position)
-    begin = max(begin, seen.begin)
+        given = before.messages
+    begin = _first_given(client, queue, max(place, seen.begin), seen.end, given)
     if was_shrunk:  # what has these offsets now is read
         return replace(_anew(position, seen, "rewound"), begin=begin, evidence=position.evidence)
     if begin == position.offset:
@@ -201,11 +206,17 @@ def _is_what_stood_there(messages: Sequence[StoredMessage], evidence: Json) -> b
     return evidence_of(messages[0]) == evidence
 
 
-def _next_there(messages: Sequence[StoredMessage], position: Position) -> int:
-    """The position, or the first message behind it when the ones in between are not there."""
-    if len(messages) < 2 or messages[0].queue_offset != position.offset - 1:
-        return position.offset
-    return messages[1].queue_offset
+def _first_given(client: Client, queue: Queue, begin: int, end: int, given: Sequence[StoredMessage]) -> int:
+    """`begin`, or the first place behind it from which the broker gives a message. It is asked where what it has
+    `given` does not tell: what it passes over would end each attempt to read it, and no plan would see why."""
+    ahead = [message.queue_offset for message in given if message.queue_offset >= begin]
+    while not ahead and begin < end:
+        answer = client.pull(queue, begin, max_messages=1)
+        ahead = [message.queue_offset for message in answer.messages if message.queue_offset >= begin]
+        if not ahead and (answer.status not in _PASSED_OVER or answer.next_offset <= begin):
+            break
+        begin = max(begin, min(answer.next_offset, end))
+    return ahead[0] if ahead else begin
 
 
 def _anew(position: Position, seen: QueueBounds, reason: str) -> Bounds:

@@ -1,8 +1,9 @@
 """Pull answers of one queue on their way to becoming one batch of records, and what the range may still hold.
 
 Answers hold few messages (32 by default), so several make one batch, but not for longer than `MAX_WAIT_S`. Every offset
-is accounted for: it has a message, or was filtered out by the broker, or the range ends before it (`hole`). The first
-message is always taken, so that every range makes progress.
+is accounted for: it has a message, or the range ends before it (`hole`). That is so too when the broker says that it
+has filtered something out, for it was not asked to: nobody knows then what was there. The first message is always
+taken, so that every range makes progress.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from connect_core import clock
 from connect_core.errors import WireFormatError
-from connect_core.rocketmq import MissingRange, PullStatus, StoredSlice
+from connect_core.rocketmq import MissingRange, StoredSlice
 from connect_core.rocketmq.reading import HOLE
 from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.values import Range, Reject, SourceBatch
@@ -44,8 +45,6 @@ class Gathering:
         self._begin = self._end = wanted.begin
         self._records_left, self._bytes_left = wanted.max_records, wanted.max_bytes
         self._parts: list[StoredSlice] = []
-        self._left_out: list[tuple[int, int]] = []
-        """From where to where the broker has filtered everything out."""
         self._bytes = 0
         self._since = 0.0
         self._taken = False
@@ -56,12 +55,9 @@ class Gathering:
         if part.data:
             self._parts.append(part)
             self._bytes += len(part.data)
-        elif part.cause != PullStatus.FILTERED.value:
-            self.hole = MissingRange(part.begin, part.end, part.cause)
-            return
+            self._end = part.end
         else:
-            self._left_out.append((part.begin, part.end))
-        self._end = part.end
+            self.hole = MissingRange(part.begin, part.end, part.cause)
 
     def pending(self) -> bool:
         """Whether anything was gathered that was not handed over."""
@@ -89,13 +85,12 @@ class Gathering:
         end = int(gathered.offsets[fitting]) if left_over else self._end
         own, copies = without_copies(messages) if self._leave_out_copies else (messages, ())
         records, rejects = self._decode(own, self._topic)
-        holes = tuple((first, min(last, end)) for first, last in self._left_out if first < end)
-        batch = SourceBatch(records, end, holes, rejects, copies)
+        batch = SourceBatch(records, end, rejects=rejects, filtered=copies)
         self._records_left = 0 if left_over else self._records_left - len(messages)
         self._bytes_left -= int(lengths[:fitting].sum())
         self._taken = self._taken or len(messages) > 0
         self._begin = self._end = end
-        self._parts, self._left_out, self._bytes = [], [], 0
+        self._parts, self._bytes = [], 0
         return messages, batch
 
     def _decoded(self) -> Columns:
@@ -103,7 +98,7 @@ class Gathering:
         stored = columns_of(b"".join(part.data for part in self._parts))
         decoded = stored.before(self._end)
         decoded = decoded.between(int(np.searchsorted(decoded.offsets, self._begin)), len(decoded))
-        expected = np.concatenate([np.arange(part.begin, part.end) for part in self._parts] or [decoded.offsets])
+        expected = np.arange(self._begin, self._end)
         if np.array_equal(decoded.offsets, expected):
             return decoded
         if len(stored) and stored.offsets[-1] < self._begin:
@@ -128,7 +123,7 @@ class Gathering:
             where=f"{self._where}, offset {offset}",
             next_step="Nothing from there on was read. RocketMQ 5.3.3 shifts a queue so after a message with more than "
             f"32,767 bytes of properties. To leave out that message and continue at {offset + 1}: waybill offsets "
-            "set (the history keeps it)",
+            "set; waybill gaps shows it afterwards",
         )
 
     def _fitting(self, lengths: NDArray[np.int64]) -> int:

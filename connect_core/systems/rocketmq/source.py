@@ -398,5 +398,6 @@ def _gone(wanted: Range, hole: MissingRange) -> OffsetGone:
     return OffsetGone(
         f"Messages {hole.begin} to {hole.end} cannot be read: {hole.cause}",
         where=f"{wanted.partition.key}, offset {hole.begin}",
-        next_step="Find out what happened to them; the next run continues after them if errors.on_data_loss is skip",
+        next_step="Find out what happened to them. With --accept-gaps, or errors.on_data_loss: skip, the next run "
+        "records the gap and continues after them",
     )

@@ -80,7 +80,7 @@ class MemorySource:
         return offset
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
-        if wanted.begin < self.oldest:
+        if wanted.begin < self.oldest or wanted.begin == len(self.bodies) < wanted.end:
             raise OffsetGone("expired", where=f"offset {wanted.begin}")
         yield from self._between(wanted, wanted.begin, min(wanted.end, wanted.begin + wanted.max_records))
 

@@ -163,6 +163,42 @@ def test_a_killed_driver_leaves_a_reconstructed_receipt_to_be_gone_on_from(world
     assert told(world) == []
 
 
+@pytest.mark.parametrize("delivered", [0, 60])
+def test_a_range_of_which_a_source_that_ends_before_it_has_nothing_left_is_a_gap(world: World, delivered: int) -> None:
+    """A broker was restarted without what it had not stored yet. What comes next at these offsets is read."""
+    left_open(world, delivered=delivered, oldest=0)
+    world.source.bodies = []
+    with pytest.raises(OffsetGone, match=rf"rewound: from {delivered} to 200.*--accept-gaps"):
+        world.run()
+    assert told(world) == []
+    world.accept_gaps = True
+    world.run()
+    assert (world.committed(), told(world)) == (delivered, [Gap(0, delivered, 200, "rewound")])
+    world.accept_gaps = False
+    assert world.run().receipts == []
+    world.source.bodies = list(BODIES[:100])
+    world.run()
+    assert offsets(world) == list(range(100))
+
+
+def test_what_a_source_has_lost_while_it_was_read_is_a_gap_in_the_next_run(world: World) -> None:
+    """A range that was taken back would leave nobody who knows what had been there."""
+    world.source.gone = 0
+    with pytest.raises(OffsetGone):
+        world.run()
+    world.source.bodies = []
+    world.accept_gaps = True
+    world.run()
+    assert told(world) == [Gap(0, 0, 200, "rewound")]
+
+
+def test_what_a_target_has_to_the_end_is_no_gap_though_the_source_has_lost_it(world: World) -> None:
+    left_open(world, delivered=200, oldest=0)
+    world.source.bodies = []
+    world.run()
+    assert (world.committed(), told(world)) == (200, [])
+
+
 def spread(world: World, there: dict[str, list[int]], oldest: int) -> World:
     """An attempt died that had delivered these to several targets; then the source lost what is before `oldest`."""
     left_open(world, delivered=0, oldest=oldest)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from connect_core.errors import ConfigError
-from connect_core.rocketmq import Queue, QueueBounds, StoredMessage
+from connect_core.rocketmq import PullResult, PullStatus, Queue, QueueBounds, StoredMessage
 from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.systems.rocketmq.continuity import (
     at_end,
@@ -135,9 +137,41 @@ def test_a_queue_that_ends_before_the_position_was_rewound() -> None:
     assert bounds == Bounds(1, 0, 0, 5, gaps=(Gap(0, 10, None, "rewound"),))
 
 
+def test_a_queue_that_has_lost_its_end_is_read_on_behind_what_is_known_of_it() -> None:
+    """The range that was read there was settled from the target, behind more than the queue has now."""
+    known = evidence_of(MESSAGES[5])
+    assert go_on(MemoryQueue(MESSAGES[:6]), 8, seen=5) == Bounds(1, 6, 0, 6, known, gaps=(Gap(0, 8, None, "rewound"),))
+    others = [stored(offset, b"other body %d" % offset) for offset in range(6)]
+    assert go_on(MemoryQueue(others), 8, seen=5) == Bounds(1, 0, 0, 6, gaps=(Gap(0, 8, None, "recreated"),))
+
+
 def test_a_hole_behind_the_position_is_a_gap() -> None:
     bounds = go_on(MemoryQueue([*MESSAGES[:10], *MESSAGES[14:]]), 10, seen=9)
     assert (bounds.begin, bounds.gaps) == (14, (Gap(0, 10, 14, "missing"),))
+
+
+class Passing(MemoryCluster):
+    """A broker that gives no message from 10 to 14, in two answers, and says this of them."""
+
+    status: PullStatus
+
+    def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
+        if not 10 <= offset < 14:
+            found = super().pull(queue, offset, max_messages=max_messages)
+            return replace(found, messages=[one for one in found.messages if not 10 <= one.queue_offset < 14][:1])
+        return PullResult(queue, offset, self.status, 12 if offset < 12 else 14, 0, 20, [])
+
+
+@pytest.mark.parametrize("status", [PullStatus.FILTERED, PullStatus.REMOVED, PullStatus.INDEX_GONE])
+@pytest.mark.parametrize("seen", [9, None])
+def test_what_a_broker_passes_over_behind_the_position_is_a_gap(status: PullStatus, seen: int | None) -> None:
+    """Else each attempt would end there, and no run could be told to continue."""
+    queue = MemoryQueue(MESSAGES)
+    cluster = Passing({QUEUE: queue})
+    cluster.status = status
+    position = Position(0, 10, evidence_of(MESSAGES[seen]) if seen is not None else {})
+    bounds = next_bounds(cluster.client, QUEUE, position, queue.bounds())
+    assert (bounds.begin, bounds.end, bounds.gaps) == (14, 20, (Gap(0, 10, 14, "missing"),))
 
 
 # ---------------------------------------------------------------------------------------------- topics that are deleted
