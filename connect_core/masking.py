@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from threading import Lock
 from urllib.parse import quote, quote_plus
 
 MASKED = "***"
@@ -22,6 +23,9 @@ LEAST_CHARACTERS = 4
 
 _QUOTED_BY_PYDANTIC = re.compile(r"(?<=input_value=).*?(?=, input_type=)", re.DOTALL)
 """In the text of a `ValidationError`. Pydantic cuts long values in the middle, and a part is not recognised."""
+
+
+_remembering = Lock()
 
 
 class _Known:
@@ -36,8 +40,9 @@ def remember(value: str, *, secret: bool) -> None:
     """`value` is masked in texts from now on. `secret`: nothing may be named with it either (`names_secret`)."""
     global _known
     found = frozenset(one for one in (value, value.strip()) if len(one) >= LEAST_CHARACTERS)
-    if not found <= (_known.secrets if secret else _known.values):
-        _known = _Known(_known.values | found, _known.secrets | found if secret else _known.secrets)
+    with _remembering:  # what two threads remember at once is known afterwards, both of it
+        if not found <= (_known.secrets if secret else _known.values):
+            _known = _Known(_known.values | found, _known.secrets | found if secret else _known.secrets)
 
 
 def mask_secrets(text: str) -> str:

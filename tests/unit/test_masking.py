@@ -8,13 +8,14 @@ import pickle
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 from urllib.parse import quote, quote_plus
 from xml.sax import saxutils
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from connect_core import errors
+from connect_core import errors, masking
 from connect_core.config import reveal
 from connect_core.engine.failures import kept
 from connect_core.errors import ConfigError, EngineFailed, Failure, Fault, WaybillError
@@ -29,6 +30,24 @@ def _all(root: type[WaybillError]) -> Iterator[type[WaybillError]]:
     for child in root.__subclasses__():
         if child.__module__ == errors.__name__:
             yield from _all(child)
+
+
+def test_what_two_threads_remember_at_once_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set that is replaced as a whole is replaced by one thread after the other."""
+    begun, other = Event(), Thread(target=remember, args=("the second secret",), kwargs={"secret": True})
+    forms_of = masking._forms_of
+
+    def slow(values: frozenset[str]) -> list[str]:
+        if not begun.is_set():
+            begun.set()
+            other.start()
+            other.join(0.2)  # it has to wait; without a lock it is done by now, and forgotten
+        return forms_of(values)
+
+    monkeypatch.setattr(masking, "_forms_of", slow)
+    remember("the first secret", secret=True)
+    other.join()
+    assert mask_secrets("the first secret, the second secret") == "***, ***"
 
 
 @pytest.fixture
