@@ -155,7 +155,8 @@ def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = Fal
 
 
 def gaps(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """List gaps, newest first: records that were gone before they could be read, by exact range where it is known."""
+    """List gaps, newest first: records that were gone before they could be read, or that `offsets set` left out, by
+    exact range where it is known."""
     from connect_core.service import reports
 
     with reading() as opened:

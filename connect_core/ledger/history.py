@@ -16,6 +16,7 @@ from connect_core.errors import ConfigError, Failure
 from connect_core.ledger.auditing import note
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.rows import position_of, receipt_of
+from connect_core.ledger.skips import HandMove, Skip, skips_of
 from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Gap, Json, Pins, Position
@@ -89,10 +90,12 @@ class OffsetStep:
 
 @dataclass(frozen=True)
 class StoredGap:
+    """`run_id` is that of the run that settled it; None when a person moved the offset past it."""
+
     stream: str
     partition: Partition
     gap: Gap
-    run_id: str
+    run_id: str | None
     stored_at: datetime
 
 
@@ -232,6 +235,13 @@ class History(Transactions):
         with self._read() as connection:
             return [_gap_of(row) for row in connection.execute(sa.select(GAPS).where(GAPS.c.uid == uid).order_by("id"))]
 
+    def left_out(self, uid: str) -> list[StoredGap]:
+        """What people left out when they set an offset, oldest first; not what was read after all."""
+        by_hand = OFFSET_CHANGES.c.kind.in_(("set", "undo"))
+        moves = sa.select(OFFSET_CHANGES).where(OFFSET_CHANGES.c.uid == uid, by_hand).order_by("id")
+        with self._read() as connection:
+            return [_gap_by_hand(skip) for skip in skips_of(map(_hand_move, connection.execute(moves)))]
+
     def dead_letters(self, uid: str, limit: int = 50) -> list[DeadLetter]:
         """Newest first, with the original bytes."""
         query = sa.select(DEAD_LETTERS).where(DEAD_LETTERS.c.uid == uid).order_by(DEAD_LETTERS.c.id.desc())
@@ -338,6 +348,15 @@ def _changed_step(row: Any) -> OffsetStep:
 def _gap_of(row: Any) -> StoredGap:
     gap = Gap(row.incarnation, row.begin_offset, row.end_offset, row.reason)
     return StoredGap(row.stream, Partition(row.partition_key), gap, row.run_id, row.stored_at)
+
+
+def _gap_by_hand(skip: Skip) -> StoredGap:
+    return StoredGap(skip.move.stream, skip.move.partition, skip.gap, None, skip.move.at)
+
+
+def _hand_move(row: Any) -> HandMove:
+    step = _changed_step(row)
+    return HandMove(step.stream, step.partition, step.before, step.after, row.who, row.why, step.at)
 
 
 def _dead_letter_of(row: Any) -> DeadLetter:

@@ -59,6 +59,7 @@ def _ledger_facts(say: Say) -> Json:
     from connect_core.config.ledger_url import shown
     from connect_core.sdk.values import LIVE
     from connect_core.service.connectors import states
+    from connect_core.service.reports import gaps_of
 
     with reading() as opened:
         facts: Json = {"ledger": shown(database_url(opened.home)), "connectors": []}
@@ -72,7 +73,7 @@ def _ledger_facts(say: Say) -> Json:
                     "quarantined": [fields_of(partition) for partition in one["quarantined"]],
                     "name": connector.name,
                     "last_settled": receipt.settled_at if receipt else None,
-                    "gaps": len(opened.ledger.gaps(connector.uid)),
+                    "gaps": len(gaps_of(opened.ledger, connector)),
                 }
             )
     return facts

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from connect_core.config import database_url, find_home
-from connect_core.ledger import Connector, Ledger, Run, SettledRange
+from connect_core.config import database_url, find_home, load_document
+from connect_core.errors import WaybillError
+from connect_core.ledger import Connector, Ledger, Run, SettledRange, StoredGap
 from connect_core.replication.driver.set_aside import sentence, set_aside
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Opened
 from connect_core.service.streams import ALL, of_stream
+from connect_core.systems import SYSTEMS
 from connect_core.work import COUNTS
 
 
@@ -61,7 +63,8 @@ def set_aside_lines(receipt: Json) -> list[str]:
 
 
 def gaps(opened: Opened, name: str = "") -> list[Json]:
-    """Records that were gone when they were to be read, of a connector or of all, the newest first."""
+    """Records that were gone when they were to be read, or that a person left out, of a connector or of all, the newest
+    first."""
     found = [
         {
             "connector": connector.name,
@@ -72,9 +75,23 @@ def gaps(opened: Opened, name: str = "") -> list[Json]:
             "stored_at": stored.stored_at,
         }
         for connector in _chosen(opened, name)
-        for stored in reversed(opened.ledger.gaps(connector.uid))
+        for stored in reversed(gaps_of(opened.ledger, connector))
     ]
     return sorted(found, key=lambda gap: gap["stored_at"], reverse=True)
+
+
+def gaps_of(ledger: Ledger, connector: Connector) -> list[StoredGap]:
+    """Those that were settled, and what people left out."""
+    return [*ledger.gaps(connector.uid), *(() if _pushes(connector) else ledger.left_out(connector.uid))]
+
+
+def _pushes(connector: Connector) -> bool:
+    """Whether offsets are our own numbers of what arrives: a higher one leaves nothing out."""
+    try:
+        document = load_document(connector.document, f"connector {connector.name}")
+    except WaybillError:  # of a system that is not installed any more
+        return False
+    return "pushes" in SYSTEMS[document.source.system].abilities
 
 
 def _chosen(opened: Opened, name: str) -> list[Connector]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from connect_core.errors import ConfigError, DataError
-from connect_core.sdk.values import LIVE, Floor, Position
+from connect_core.sdk.values import LIVE, Floor, Gap, Position
 from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
@@ -90,6 +90,16 @@ def test_undo_puts_back_position_and_evidence(worker: Worker) -> None:
     put(worker, 40)
     assert undo(worker) == Position(0, 100, {"last": 99})
     assert worker.position() == Position(0, 100, {"last": 99})
+
+
+def test_what_an_offset_that_is_set_forward_leaves_out_is_known(worker: Worker) -> None:
+    worker.move(Q0, 0, 100)
+    put(worker, 101)
+    [told] = worker.ledger.left_out(worker.uid)
+    assert (told.partition, told.stream, told.run_id) == (Q0, LIVE, None)
+    assert told.gap == Gap(0, 100, 101, "left out by ann, who set the offset: because")
+    undo(worker)
+    assert worker.ledger.left_out(worker.uid) == []
 
 
 def test_undo_of_the_first_change_forgets_the_partition(worker: Worker) -> None:
