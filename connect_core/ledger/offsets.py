@@ -99,6 +99,15 @@ class Offsets(Transactions):
             _move(connection, uid, stream, partition, "undo", before, after, who, "")
             return after
 
+    def forgotten(self, uid: str, stream: str) -> dict[Partition, Position]:
+        """By partition that counts as never read, since a person took back the first change of its offset: where it
+        stood then."""
+        table = OFFSET_CHANGES
+        query = sa.select(table).where(table.c.uid == uid, table.c.stream == stream).order_by(table.c.id)
+        with self._read() as connection:
+            last = {row.partition_key: row for row in connection.execute(query)}
+        return {Partition(key): Position(**row.before) for key, row in last.items() if row.after is None and row.before}
+
     def import_offsets(
         self,
         leases: Sequence[Lease],

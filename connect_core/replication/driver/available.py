@@ -36,7 +36,7 @@ def _bounds_from(task: TaskContext, asked: Mapping[Partition, Position | None]) 
     """What the source has chosen is kept at once: where an unread partition begins, or what was seen where it
     stands."""
     task.beginnings.look(asked)
-    seen = task.source.available_offsets(asked)
+    seen = _with_left_out(task, asked, task.source.available_offsets(asked))
     first = {
         one: _place(there)
         for one, there in seen.items()
@@ -45,8 +45,26 @@ def _bounds_from(task: TaskContext, asked: Mapping[Partition, Position | None]) 
     if first:
         task.require_no_secret("source", "a position", first.values())
         task.ledger.keep_seen(task.held.leases, task.uid, task.stream, first)
-        seen = task.source.available_offsets({**asked, **first})
+        seen = _with_left_out(task, asked, task.source.available_offsets({**asked, **first}))
     return {one: _with_doubt(task, there) if asked[one] is None else there for one, there in seen.items()}
+
+
+def _with_left_out(
+    task: TaskContext, asked: Mapping[Partition, Position | None], seen: Mapping[Partition, Bounds]
+) -> dict[Partition, Bounds]:
+    """With a gap where a partition counts as never read since an offset was undone, and begins further on than it stood
+    then: `start` may be `latest`. A place that is kept at once would hide that."""
+    unread = {one for one, at in asked.items() if at is None}
+    stood = task.ledger.forgotten(task.uid, task.stream) if unread else {}
+    begun_behind = [one for one in unread & stood.keys() if stood[one].offset < seen[one].begin]
+    told = {one: _left_out(stood[one].offset, seen[one]) for one in begun_behind if not seen[one].failure}
+    return {**seen, **told}
+
+
+def _left_out(stood: int, there: Bounds) -> Bounds:
+    reason = "left out: the offset was undone to where nothing had been read, and reading began where the document says"
+    gap = Gap(there.incarnation, stood, there.begin, reason, warns=True)
+    return replace(there, gaps=(gap, *there.gaps), chosen=False)
 
 
 def _with_doubt(task: TaskContext, there: Bounds) -> Bounds:

@@ -102,6 +102,16 @@ def test_what_an_offset_that_is_set_forward_leaves_out_is_known(worker: Worker) 
     assert worker.ledger.left_out(worker.uid) == []
 
 
+def test_where_a_partition_stood_that_counts_as_never_read_is_known(worker: Worker) -> None:
+    put(worker, 40)
+    worker.move(Q0, 40, 100)
+    assert worker.ledger.forgotten(worker.uid, LIVE) == {}
+    undo(worker)
+    assert worker.ledger.forgotten(worker.uid, LIVE) == {Q0: Position(0, 100, {"last": 99})}
+    put(worker, 7)
+    assert worker.ledger.forgotten(worker.uid, LIVE) == {}
+
+
 def test_undo_of_the_first_change_forgets_the_partition(worker: Worker) -> None:
     put(worker, 40)
     assert undo(worker) is None

@@ -254,3 +254,33 @@ def test_the_attempt_that_left_a_range_open_may_have_seen_more_than_its_plan() -
     ended = Bounds(1, 0, 0, 0, gaps=(Gap(0, 50, 50, "ended"),))
     [loss] = lost_ranges([left], {Partition("p"): ended})
     assert loss.gaps() == (Gap(0, 50, None, "deleted"),)
+
+
+class Latest(MemorySource):
+    """Begins behind what it has; who looks keeps that."""
+
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        if known[MEMORY] is not None:
+            return super().available_offsets(known)
+        return {MEMORY: Bounds(0, len(self.bodies), 0, len(self.bodies), chosen=True)}
+
+
+@pytest.mark.parametrize("came", [0, 50])
+def test_what_an_undo_to_never_read_passes_over_is_told(world: World, came: int) -> None:
+    """The partition begins at the newest record again: nobody reads what came since it was read last."""
+    world.source = world.engine.source = Latest(BODIES[:100])
+    lease = world.ledger.take("a person's", None, "tests", uid=world.connector.uid)
+    hand = ([lease], world.connector.uid, "live", MEMORY)
+    world.ledger.set_offset(*hand, Position(0, 40), who="ann", why="")
+    world.run()
+    world.ledger.undo_offset(*hand, who="ann")
+    world.source.bodies = list(BODIES[: 100 + came])
+    if came:
+        with pytest.raises(Killed):
+            Mortal.run_of(world, Step.BEFORE_PLANNED)
+    world.run()
+    assert [(gap.begin, gap.end) for gap in told(world)] == ([(100, 150)] if came else [])
+    world.source.bodies = list(BODIES)
+    world.run()
+    assert offsets(world) == [*range(40, 100), *range(100 + came, 200)]
+    assert len(told(world)) == (1 if came else 0), "once"
