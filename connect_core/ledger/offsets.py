@@ -14,7 +14,7 @@ The caller holds the lease of the task that has the partition, as a run would.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -28,7 +28,7 @@ from connect_core.ledger.rows import position_row
 from connect_core.ledger.settling import OFFSET_KEY
 from connect_core.ledger.tables import OFFSET_CHANGES, OFFSETS
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Floor, Position
+from connect_core.sdk.values import Floor, Json, Position
 
 
 class Offsets(Transactions):
@@ -83,10 +83,18 @@ class Offsets(Transactions):
             insert_missing(connection, OFFSETS, OFFSET_KEY, rows)
 
     def undo_offset(
-        self, leases: Sequence[Lease], uid: str, stream: str, partition: Partition, *, who: str
+        self,
+        leases: Sequence[Lease],
+        uid: str,
+        stream: str,
+        partition: Partition,
+        *,
+        who: str,
+        session: Json | None = None,
     ) -> Position | None:
         """Puts back the position that stood before the last change made by a person, evidence included; None: as if
-        the partition had never been read. It is a change itself: undone again, it is made again.
+        the partition had never been read. It is a change itself: undone again, it is made again. Of a source that
+        pushes `session` is the evidence of now: what was known of its session then says nothing any more.
 
         What was settled since stays in the target. Raises ConfigError when nobody changed this partition, DataError
         while a range is open.
@@ -95,6 +103,8 @@ class Offsets(Transactions):
             fence(connection, leases)
             _close_open_ranges(connection, uid, stream, partition, who, "", abandon=False)
             after = _before_last_change(connection, uid, stream, partition)
+            if session is not None:
+                after = replace(after or Position(0, 0), evidence=session)
             before = committed(connection, uid, stream, [partition])[partition]
             _move(connection, uid, stream, partition, "undo", before, after, who, "")
             return after

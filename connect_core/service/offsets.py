@@ -19,6 +19,7 @@ from connect_core.replication.driver.leases import LeaseRequest, acquire
 from connect_core.replication.driver.offset_checks import checked_position, floors_left
 from connect_core.replication.driver.prepare import holder, times
 from connect_core.sdk.records import Partition
+from connect_core.sdk.source import PushSource
 from connect_core.sdk.values import LIVE, Floor, Json, Position
 from connect_core.service.opened import AtWork, Opened, Say
 from connect_core.service.streams import of_stream
@@ -124,8 +125,17 @@ def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -
     agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, undone=change))
     with _leases(opened, connector, assignment, part, say) as leases:
         _require_unmoved(opened, connector, part, before)
-        after = opened.ledger.undo_offset(leases, connector.uid, LIVE, part, who=opened.settings.user)
+        after = opened.ledger.undo_offset(
+            leases, connector.uid, LIVE, part, who=opened.settings.user, session=_session(opened, connector, before)
+        )
     return _moved(name, partition, before, after, repeats)
+
+
+def _session(opened: Opened, connector: Connector, before: Position | None) -> Json | None:
+    """What is known of the session of a source that pushes; None for any other. It is as true at any other number."""
+    with ExitStack() as resources:
+        source = systems.source(revealed(opened.resolved(connector).source), resources)
+        return before.evidence if before and isinstance(source, PushSource) else None
 
 
 def _assignment(opened: Opened, connector: Connector) -> Assignment:

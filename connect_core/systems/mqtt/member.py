@@ -34,7 +34,7 @@ class Member:
     ) -> None:
         self._options, self._filters = options, filters
         self._where = f"partition {wanted.partition.key}"
-        self._standing = standing = SessionStanding.of(wanted.evidence)
+        self._standing = standing = SessionStanding.of(wanted.evidence).numbered_below(wanted.begin)
         client_id, witness_id = client_ids
         self.session = Session(options, client_id)
         kept = self.session.kept

@@ -190,7 +190,7 @@ class MqttSource:
     def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
         """What the attempt asked for is in the range: the document may name other filters by now. Where it has left no
         record of a new session, that may never have been made."""
-        before, traced = SessionStanding.of(wanted.evidence), found.traced()
+        before, traced = SessionStanding.of(wanted.evidence).numbered_below(wanted.begin), found.traced()
         asked = before if before.asks else replace(before, asks=self._filters(wanted.partition))  # of an older version
         began = asked.with_what_it_asks() if before.subscribed or len(found.hits) else replace(before, asks=())
         after = replace(began, entries=tuple(left_by(before.entries, traced)))

@@ -64,6 +64,12 @@ class SessionStanding:
         """The part of the evidence that says how the session is subscribed."""
         return {"subscribed": list(self.subscribed), "granted": dict(self.granted)}
 
+    def numbered_below(self, begin: int) -> SessionStanding:
+        """For who gives its next packet the number `begin`. A person may have set that back: the broker sends again
+        what it has to, whatever its number was, and what comes now came later than any of it."""
+        below = (one._replace(arrival=min(one.arrival, begin - 1)) for one in self.entries)
+        return replace(self, entries=tuple(below))
+
     def not_granted(self, filters: Sequence[str], qos: int) -> list[str]:
         """Those of these filters of which it is not known that the broker has granted them with this QoS."""
         return [one for one in filters if (one, qos) not in self.granted]

@@ -92,6 +92,16 @@ def test_undo_puts_back_position_and_evidence(worker: Worker) -> None:
     assert worker.position() == Position(0, 100, {"last": 99})
 
 
+def test_undo_leaves_what_is_known_of_a_session(worker: Worker) -> None:
+    """What was known when the offset was changed is out of date: the session went on."""
+    worker.move(Q0, 0, 100)
+    put(worker, 40)
+    session = {"unconfirmed": "of now"}
+    told = {"who": "bob", "session": session}
+    assert worker.ledger.undo_offset([worker.lease], worker.uid, LIVE, Q0, **told) == Position(0, 100, session)
+    assert worker.position() == Position(0, 100, session)
+
+
 def test_what_an_offset_that_is_set_forward_leaves_out_is_known(worker: Worker) -> None:
     worker.move(Q0, 0, 100)
     put(worker, 101)

@@ -17,6 +17,7 @@ from connect_core.systems.mqtt.facts import BrokerFacts
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.source import MqttSource
 from connect_core.systems.mqtt.standing import SessionStanding
+from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord
 
 SECOND = Partition("session-1")
 ONE = np.ones(1, dtype=np.int64)
@@ -69,6 +70,15 @@ def test_a_session_of_which_nothing_came_may_not_be_there() -> None:
     assert SessionStanding.of(source("a/#", "b/#").recovered(range_, ScanResult()).evidence) == SessionStanding(
         witnessed=True
     )
+
+
+def test_what_a_dead_quantum_wrote_came_later_than_what_had_higher_numbers() -> None:
+    """A person has set the number back in between. Of two records with one id the later one is believed."""
+    before = UnconfirmedRecord(90, (1 << 50) + 1)
+    told = (
+        source("a/#", "b/#").recovered(left_open(SessionStanding(("b/#",), (before,)).evidence()), SOMETHING).evidence
+    )
+    assert [one.trace for one in SessionStanding.of(told).entries] == [before.trace, 1 << 50]
 
 
 def test_a_range_of_an_older_version_has_what_the_document_says() -> None:

@@ -22,6 +22,7 @@ from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet
 from connect_core.systems.mqtt.source import MqttSource
 from connect_core.systems.mqtt.standing import SessionStanding
+from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord, trace_of
 
 
 @dataclass
@@ -125,6 +126,15 @@ def test_what_an_id_shows_is_settled(broker: Broker) -> None:
     there = member(SessionStanding(("a",)), "a")
     there.batch()
     assert SessionStanding.of(there.evidence(6)).counts_up
+
+
+def test_what_is_not_confirmed_is_known_also_when_a_person_has_set_the_number_back(broker: Broker) -> None:
+    """It comes again whatever its number was, and is not delivered then."""
+    entries = tuple(UnconfirmedRecord(number, trace_of(number, b"a", b"x")) for number in (90, 91))
+    broker.packets["s"] = deque([Packet(b"a", b"x", 1, 91, True)])
+    there = member(SessionStanding(("a",), entries), "a")
+    there.batch()
+    assert [one.trace for one in SessionStanding.of(there.evidence(6)).entries] == [one.trace for one in entries]
 
 
 def test_what_takes_the_place_of_a_filter_is_subscribed_before_that_is_unsubscribed(broker: Broker) -> None:
