@@ -70,6 +70,15 @@ def shared_out(filters: Sequence[str], sessions: int) -> list[tuple[str, ...]]:
     return [(*share, *everywhere) for share in shares]
 
 
+def moved_away(subscribed: Sequence[str], session: int, shares: Sequence[Sequence[str]]) -> list[str]:
+    """The plain filters to which a session is subscribed and that it is to leave, though another one now subscribes to
+    topics of theirs. These do it each at its own time."""
+    mine = shares[session] if session < len(shares) else ()
+    others = [one for number, share in enumerate(shares) if number != session for one in share if not is_shared(one)]
+    leaving = (one for one in subscribed if one not in mine and not is_shared(one))
+    return [one for one in leaving if any(overlap(one, other) for other in others)]
+
+
 def _wanted(filters: Sequence[str]) -> list[str]:
     """Without those of which another one has all topics."""
     different = list(dict.fromkeys(filters))

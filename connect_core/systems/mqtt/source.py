@@ -27,6 +27,7 @@ from connect_core.sdk.source import Followed, Recovered
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mqtt.dropping import noticed
 from connect_core.systems.mqtt.facts import BrokerFacts, ask
+from connect_core.systems.mqtt.filters import moved_away
 from connect_core.systems.mqtt.leaving import end_session
 from connect_core.systems.mqtt.looking import is_lost
 from connect_core.systems.mqtt.member import LARGEST_WINDOW, Member
@@ -38,6 +39,10 @@ from connect_core.systems.mqtt.unconfirmed import is_doubtful, left_by
 LOST = "the broker has lost the session, and what it held"
 _LEFT = "left"
 """In the evidence of a position: the filters do not need the session, it is empty and given up, and that was told."""
+_MOVED = (
+    "is subscribed by another session from now on: what was published between that and the end of the subscription here"
+    " may be in the target twice, or not at all"
+)
 _PARTITION = "session-"
 _LOOK_S = 0.1
 _EMPTY_S = 0.5
@@ -128,6 +133,8 @@ class MqttSource:
             standing = standing.without_session()
         elif not pushes and not at.evidence.get(_LEFT):
             gaps.append(Gap(at.incarnation, at.offset, at.offset, _LEFT))
+        elif moved := moved_away(standing.subscribed, _number(partition), self._shares):
+            gaps.append(Gap(at.incarnation, at.offset, None, f"{', '.join(moved)} {_MOVED}", warns=True))
         standing = replace(
             standing,
             counts_up=standing.counts_up or self._shows_counting(),

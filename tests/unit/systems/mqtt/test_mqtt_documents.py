@@ -81,6 +81,21 @@ def test_what_a_dead_quantum_wrote_came_later_than_what_had_higher_numbers() -> 
     assert [one.trace for one in SessionStanding.of(told).entries] == [before.trace, 1 << 50]
 
 
+def test_a_filter_that_moves_to_another_session_is_told_until_this_one_has_left_it() -> None:
+    """Each session does it at its own time: what is published in between comes to both, or to none."""
+    by = source("b/+", "c/#")
+    told = seen_by(by, SessionStanding(("b/1", "c/#")))
+    assert [(gap.warns, gap.loses, gap.reason.split(":")[0]) for gap in told.gaps] == [
+        (True, False, "b/1 is subscribed by another session from now on")
+    ]
+    for standing in (
+        SessionStanding(("c/#",)),
+        SessionStanding(("d/#", "c/#")),
+        SessionStanding(("$share/g/b/+", "c/#")),
+    ):
+        assert seen_by(by, standing).gaps == ()
+
+
 def test_a_range_of_an_older_version_has_what_the_document_says() -> None:
     range_ = left_open(SessionStanding(("b/#",)).evidence())
     told = source("a/#", "c/#").recovered(range_, SOMETHING).evidence
