@@ -3,7 +3,7 @@
     stored = begun(context, settings, Request(begin="2h"), who="ann")
     run_connector(backfill_context(context, stored, settings))
 
-Everything that a person should know first is said, or refused, before anything is stored.
+Everything that a person should know first is said, or refused, before a backfill is stored.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         there = bounds_of(source, positions)
         chosen = _selected(context, source, there, request, now)
         selected = looked_at(source, chosen, request.accept_gaps, connector.name)
+    if selected.parts and not _assign(context, listed, known):
+        return begun(context, settings, request, who=who)
     for notice in (*selected.notices, *_same_target(context, resolved)):
         context.listener.log(notice)
     if not selected.parts:
         return None
-    if not _assign(context, listed, known):
-        return begun(context, settings, request, who=who)
     if isinstance(source, Recognising):
         _keep_first(context, [one for one in there if positions[one.partition] is None])
     return ledger.begin_backfill(replace(draft, parts=selected.parts))

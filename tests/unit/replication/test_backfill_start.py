@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from connect_core.config import load_settings
 from connect_core.replication.backfill.request import Request
 from connect_core.replication.backfill.start import begun
-from connect_core.replication.driver.context import RunContext
+from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.prepare import run_context
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower
@@ -83,8 +84,11 @@ def test_a_file_that_a_run_has_split_meanwhile_is_not_split_again(
         return listed(source, known)
 
     monkeypatch.setattr(FileSource, "partitions", beaten)
-    assert _start(live, "#0-:0-9") == [("0-1503", 0, 9)]
+    said: list[str] = []
+    told = replace(live, listener=RunListener(said.append, lambda progress: None))
+    assert _start(told, "#0-:3-13") == [("0-1503", 9, 18)]
     assert _shared_out(live) == {"0-1503", "1503-"}
+    assert len(said) == 1, "once, of what is moved"
 
 
 @pytest.mark.parametrize(("span", "moved"), [("#1026-:-", (1026, 2052)), ("#1026-:0-1035", (1026, 1035))])
