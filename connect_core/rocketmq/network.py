@@ -1,8 +1,9 @@
 """Finds its way: name servers asked in turn, routes kept for a while, brokers by name. The one object that the parts of
 the client (topics, offsets, groups, readers, senders) share to reach servers. Thread-safe.
 
-A broker that cannot be reached is looked up once more at the name server, since its address may have changed; that is
-the only retry here (`channel` has the other one: a lost connection).
+A broker that cannot be reached is looked up once more at the name server, since its address may have changed; and one
+that says it is busy is asked again for a while. No other request is repeated here (`channel` makes good a lost
+connection).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from connect_core.errors import Unreachable
+from connect_core.rocketmq.backoff import Backoff
 from connect_core.rocketmq.channel import Asked, Channel
 from connect_core.rocketmq.connection import Pending, Purpose
 from connect_core.rocketmq.errors import NoMaster, refusal
@@ -23,6 +25,8 @@ from connect_core.rocketmq.wire.header import Command
 from connect_core.rocketmq.wire.route import BrokerGroup, Cluster, Route, decode_cluster, decode_route
 
 T = TypeVar("T")
+_BUSY = (ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL)
+"""Nothing was done, and the same request may be answered a moment later."""
 
 
 class Network:
@@ -32,6 +36,8 @@ class Network:
         self._channels: dict[tuple[str, Purpose], Channel] = {}
         self._routes: dict[str, tuple[float, Route]] = {}
         self._masters: dict[str, str] = {}
+        self._spells: dict[str, Backoff] = {}
+        """By broker, since when it has said nothing but that it is busy."""
         self._first_name_server = 0
 
     def deadline(self) -> float:
@@ -65,7 +71,15 @@ class Network:
         return [channel.ask(command, self.deadline()).result() for channel in channels]
 
     def ask_broker(self, broker: str, command: Command) -> Command:
-        """The answer, with any code, of the master of that name."""
+        """The answer, with any code, of the master of that name. While it is busy it is asked again, for as long as a
+        request may take: one spell counts for all requests, so that many of them do not wait one after the other."""
+        while (reply := self._ask_master(broker, command)).code in _BUSY:
+            if not self._spells.setdefault(broker, Backoff(self.deadline())).pause():
+                return reply
+        self._spells.pop(broker, None)
+        return reply
+
+    def _ask_master(self, broker: str, command: Command) -> Command:
         try:
             return self.start_asking(broker, command, self.deadline()).result()
         except Unreachable:

@@ -101,11 +101,7 @@ class PullUnderWay:
 
     def answer(self) -> PullAnswer:
         """Raises the error of the answer's code when it is none of the statuses, and what `Asked.result` raises."""
-        reply = self._asked.result()
-        status = _STATUS.get((reply.code, reply.remark)) or _STATUS_BY_CODE.get(reply.code)
-        if status is None:
-            raise refusal(reply.code, reply.remark, where=f"{self.queue} at {self.offset}")
-        return PullAnswer(self.queue, self.offset, status, from_fields(PullResponse, reply.fields), reply)
+        return _answer(self.queue, self.offset, self._asked.result())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +132,23 @@ def start_pull(
 ) -> PullUnderWay:
     """Hands over a pull. With `suspend_s` the broker keeps it at the end of the queue until a message comes or about
     that time (rounded up to 5 s) is over."""
+    patience_s = network.options.request_timeout_s + (suspend_s + SUSPEND_GRANULARITY_S if suspend_s else 0.0)
+    asked = network.start_asking(
+        queue.broker, _request(queue, offset, group, max_messages, suspend_s), time.monotonic() + patience_s
+    )
+    return PullUnderWay(queue, offset, asked, patience_s)
+
+
+def pull(network: Network, queue: Queue, offset: int, *, group: str, max_messages: int) -> PullResult:
+    """One pull and its answer. After an operator has reset the group the first one says only that: it is repeated."""
+    request = _request(queue, offset, group, max_messages)
+    answer = _answer(queue, offset, network.ask_broker(queue.broker, request))
+    if answer.status is PullStatus.RESET:
+        answer = _answer(queue, offset, network.ask_broker(queue.broker, request))
+    return answer.decode()
+
+
+def _request(queue: Queue, offset: int, group: str, max_messages: int, suspend_s: float = 0.0) -> Command:
     request = PullRequest(
         group=group,
         topic=queue.topic,
@@ -145,16 +158,11 @@ def start_pull(
         system_flag=PULL_CARRIES_SUBSCRIPTION | (PULL_SUSPENDS if suspend_s else 0),
         suspend_ms=int(suspend_s * 1000),
     )
-    patience_s = network.options.request_timeout_s + (suspend_s + SUSPEND_GRANULARITY_S if suspend_s else 0.0)
-    asked = network.start_asking(
-        queue.broker, command(RequestCode.PULL_MESSAGE, request), time.monotonic() + patience_s
-    )
-    return PullUnderWay(queue, offset, asked, patience_s)
+    return command(RequestCode.PULL_MESSAGE, request)
 
 
-def pull(network: Network, queue: Queue, offset: int, *, group: str, max_messages: int) -> PullResult:
-    """One pull and its answer. After an operator has reset the group the first one says only that: it is repeated."""
-    answer = start_pull(network, queue, offset, group=group, max_messages=max_messages).answer()
-    if answer.status is PullStatus.RESET:
-        answer = start_pull(network, queue, offset, group=group, max_messages=max_messages).answer()
-    return answer.decode()
+def _answer(queue: Queue, offset: int, reply: Command) -> PullAnswer:
+    status = _STATUS.get((reply.code, reply.remark)) or _STATUS_BY_CODE.get(reply.code)
+    if status is None:
+        raise refusal(reply.code, reply.remark, where=f"{queue} at {offset}")
+    return PullAnswer(queue, offset, status, from_fields(PullResponse, reply.fields), reply)

@@ -4,6 +4,7 @@ accounts for every offset: what was not there is reported as a value, never pass
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Generator
@@ -65,7 +66,8 @@ class QueueReader:
     Ends at `end`, at the deadline, or (unless it follows) at the end of the queue, whichever comes first; `position`
     then says where: it is the next offset to read. `queue_end` is the end of the queue as the last answer told it.
     Raises `OffsetGone` when the queue ends before the position that is to be read: it was truncated or created anew. A
-    busy broker is asked again until the deadline.
+    busy broker is asked again until the deadline; `BrokerBusy` is raised when it was for long then, and nothing had
+    come before.
     """
 
     def __init__(
@@ -83,6 +85,9 @@ class QueueReader:
         self.queue = queue
         self.position = begin
         self.queue_end = -1
+        self.rests_until = -math.inf
+        """When the broker may be asked again (monotonic): it has said that it is busy."""
+        self._begin = begin
         self._network = network
         self._end = end
         self._deadline = deadline
@@ -91,6 +96,8 @@ class QueueReader:
         self._under_way: PullUnderWay | None = None
         self._ahead = False
         self._backoff = Backoff(deadline)
+        self._busy: BrokerBusy | None = None
+        """What the broker said last, when that was that it is busy."""
         self._reset_seen = False
 
     def __iter__(self) -> Generator[QueueSlice, None, None]:
@@ -142,6 +149,8 @@ class QueueReader:
         self._under_way = None
 
     def _arrived_answer(self) -> PullAnswer | None:
+        if time.monotonic() < self.rests_until:
+            return None
         under_way = self.pull()
         return self._take_answer(under_way) if under_way.wait(0.0) else None
 
@@ -153,11 +162,14 @@ class QueueReader:
         self._ahead = False
         answer = None
         while answer is None:
-            if self._under_way is None:
-                self._under_way = self._start(self.position)
-            if not self._under_way.wait(self._wake_up()):
+            wake_up = self._wake_up()
+            if not self._rest(wake_up):
                 return None
-            answer = self._take_answer(self._under_way)
+            under_way = self.pull()
+            if not under_way.wait(wake_up):
+                self._check_gets_somewhere()
+                return None
+            answer = self._take_answer(under_way)
         self._check(answer)
         next_offset = answer.header.next_offset
         if answer.status is PullStatus.FOUND and next_offset < self._end:
@@ -168,17 +180,30 @@ class QueueReader:
     def _wake_up(self) -> float:
         return min(time.monotonic() + self._idle_timeout_s, self._deadline) if self._idle_timeout_s else self._deadline
 
+    def _rest(self, until: float) -> bool:
+        """Leaves a busy broker alone; False when that moment comes before it may be asked again."""
+        time.sleep(max(min(self.rests_until, until) - time.monotonic(), 0.0))
+        return self.rests_until < until
+
     def _take_answer(self, under_way: PullUnderWay) -> PullAnswer | None:
-        """None when the broker was busy and has been given a pause."""
+        """None when the broker is busy, and left alone for a while."""
         self._under_way = None
         try:
             answer = under_way.answer()
-        except BrokerBusy:
-            if self._backoff.pause():
-                return None
-            raise
-        self._backoff = Backoff(self._deadline)
+        except BrokerBusy as busy:
+            self._busy, self.rests_until = busy, self._backoff.again_at()
+            self._check_gets_somewhere()
+            return None
+        self._busy, self._backoff = None, Backoff(self._deadline)
         return answer
+
+    def _check_gets_somewhere(self) -> None:
+        """Raises at the deadline when the broker has said for long that it is busy, and nothing came before. Otherwise
+        a deadline at which it is busy is like any other: it ends what had come."""
+        if self._busy is None or self._backoff.brief or self.position > self._begin:
+            return
+        if max(self.rests_until, time.monotonic()) >= self._deadline:
+            raise self._busy
 
     def _start(self, offset: int) -> PullUnderWay:
         return start_pull(

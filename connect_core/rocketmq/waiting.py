@@ -14,11 +14,15 @@ _TURN_S = 0.002
 
 
 def wait_for_any(readers: Sequence[QueueReader], until: float) -> None:
-    """Returns when one of them has an answer for `arrived` to look at, or something to raise, or at that moment
-    (monotonic)."""
+    """Returns when one of them has an answer for `arrived` to look at, or something to raise, or may ask a broker again
+    that was busy, or at that moment (monotonic)."""
+    now = time.monotonic()
+    resting = [reader.rests_until for reader in readers if reader.rests_until > now]
+    asking = [reader for reader in readers if reader.rests_until <= now]
+    until = min([until, *resting])
     while time.monotonic() < until:
         waiting: dict[BrokerConnection, list[Pending]] = {}
-        for reader in readers:
+        for reader in asking:
             try:
                 under_way = reader.pull()
                 if under_way.wait(0.0):
@@ -27,6 +31,7 @@ def wait_for_any(readers: Sequence[QueueReader], until: float) -> None:
                 return
             waiting.setdefault(under_way.pending.connection, []).append(under_way.pending)
         if not waiting:
+            time.sleep(max(until - time.monotonic(), 0.0) if resting else 0.0)
             return
         turn = until if len(waiting) == 1 else min(until, time.monotonic() + _TURN_S)
         for connection, pending in waiting.items():

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import ConfigError, DataError, Fault, OffsetGone
-from connect_core.rocketmq import Client, Queue, QueueBounds
+from connect_core.rocketmq import Client, NoAnswer, Queue, QueueBounds
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Pins, Range
 from connect_core.spark.options import ReadOptions
@@ -88,6 +88,12 @@ class _PieceReading:
             lost = error.what
         if gathering.pending():
             yield from self._taken(gathering)
+        if not lost and reader.queue_end < 0:
+            raise NoAnswer(
+                f"The broker did not answer in {self._options.busy_s:g} s",
+                where=f"{self._piece.queue}, offset {begin}",
+                next_step="Give it more time: option busy_s",
+            )
         if gathering.hole:
             yield self._lost(gathering.hole.end, gathering.hole.cause)
         elif lost or self._position == begin:

@@ -10,7 +10,7 @@ from connect_core.errors import Unreachable
 from connect_core.rocketmq.errors import NoAnswer, NoMaster, TopicMissing
 from connect_core.rocketmq.network import Network
 from connect_core.rocketmq.options import ClientOptions
-from connect_core.rocketmq.testing import ScriptedServer, reply, silence
+from connect_core.rocketmq.testing import BROKER_NAME, ScriptedServer, reply, silence
 from connect_core.rocketmq.wire.commands import RequestCode
 from connect_core.rocketmq.wire.header import Command
 from tests.unit.rocketmq.conftest import TOPIC
@@ -136,3 +136,22 @@ def test_closing_closes_the_connections(server: ScriptedServer, network: Network
     network.close()
     network.ask_broker("broker-a", Command(30))
     assert server.connections == 2
+
+
+@pytest.mark.parametrize("code", [2, 215])
+def test_a_busy_broker_is_asked_again(server: ScriptedServer, network: Network, code: int) -> None:
+    server.on(30, reply(code, remark="[TIMEOUT_CLEAN_QUEUE]"), reply(code), reply(remark="served"))
+    assert network.ask_broker(BROKER_NAME, Command(30)).remark == "served"
+
+
+def test_requests_to_a_broker_that_stays_busy_do_not_wait_one_after_the_other(
+    server: ScriptedServer, hasty_options: ClientOptions
+) -> None:
+    server.on(30, reply(2))
+    network, started = Network(hasty_options), time.monotonic()
+    assert [network.ask_broker(BROKER_NAME, Command(30)).code for _ in range(10)] == [2] * 10
+    assert time.monotonic() - started < 3 * hasty_options.request_timeout_s
+    server.on(30, reply(), reply(2), reply(remark="served"))
+    assert network.ask_broker(BROKER_NAME, Command(30)).code == 0
+    assert network.ask_broker(BROKER_NAME, Command(30)).remark == "served", "a new spell"
+    network.close()

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from connect_core.errors import OffsetGone, WireFormatError
-from connect_core.rocketmq import Client, MissingRange, Queue
+from connect_core.rocketmq import Client, MissingRange, Queue, backoff, wait_for_any
 from connect_core.rocketmq.errors import BrokerBusy, BrokerFault, NoAnswer, TopicMissing
 from connect_core.rocketmq.reading import HOLE, QueueSlice
 from connect_core.rocketmq.testing import Handler, Link, ScriptedServer, cut, late, reply, silence
@@ -173,12 +173,54 @@ def test_a_busy_broker_is_asked_again(client: Client, server: ScriptedServer, qu
     assert _offsets(list(client.read(QUEUE, 0, 4, deadline=_soon()))) == [0, 1, 2, 3]
 
 
-def test_a_broker_that_stays_busy_is_an_error_at_the_deadline(client: Client, server: ScriptedServer) -> None:
+def test_a_broker_that_stays_busy_is_an_error_at_the_deadline(
+    client: Client, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "LONGEST_S", 0.1)
     server.on(PULL, reply(2, remark="[OVERLOAD]"))
     started = time.monotonic()
     with pytest.raises(BrokerBusy, match="OVERLOAD"):
         list(client.read(QUEUE, 0, 4, deadline=_soon(0.5)))
     assert time.monotonic() - started < 5
+
+
+def test_a_broker_that_is_busy_at_the_deadline_ends_what_has_come(
+    client: Client, server: ScriptedServer, queues: MemoryQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "LONGEST_S", 0.1)
+    server.on(PULL, queues.pull, reply(2, remark="[OVERLOAD]"))
+    reader, deadline = client.read(QUEUE, 0, 10, deadline=_soon(0.5)), _soon(0.5)
+    assert _offsets(list(reader)) == [0, 1, 2, 3]
+    assert reader.position == 4
+    assert time.monotonic() > deadline - 0.1, "it was asked again until then"
+
+
+def test_a_broker_that_is_busy_for_a_moment_before_the_deadline_says_nothing(
+    client: Client, server: ScriptedServer
+) -> None:
+    server.on(PULL, reply(2, remark="[OVERLOAD]"))
+    reader = client.read(QUEUE, 0, 4, deadline=_soon(0.2))
+    assert list(reader) == []
+    assert (reader.position, reader.queue_end) == (0, -1)
+
+
+def test_other_queues_do_not_wait_while_a_busy_broker_is_left_alone(
+    client: Client, server: ScriptedServer, queues: MemoryQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "FIRST_S", 0.6)
+    server.on(PULL, reply(2), queues.pull)
+    reader = client.follow(QUEUE, 8, deadline=_soon())
+    wait_for_any([reader], _soon())
+    started = time.monotonic()
+    assert reader.arrived() is None
+    assert time.monotonic() - started < 0.5
+    wait_for_any([reader], _soon())
+    assert 0.5 < time.monotonic() - started < 4
+    wait_for_any([reader], _soon())
+    part = reader.arrived()
+    assert part is not None
+    assert (part.begin, part.end) == (8, 10)
+    reader.give_up()
 
 
 def test_refusals_are_errors_of_their_class(client: Client, server: ScriptedServer) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from connect_core.errors import DataError, OffsetGone
-from connect_core.rocketmq import Queue
-from connect_core.rocketmq.testing import BROKER_NAME, ScriptedServer, reply
+from connect_core.rocketmq import NoAnswer, Queue
+from connect_core.rocketmq.testing import BROKER_NAME, Handler, ScriptedServer, reply, silence
 from connect_core.rocketmq.testing_queues import MemoryQueues
 from connect_core.rocketmq.wire.commands import OffsetResponse, RequestCode, ResponseCode
 from connect_core.rocketmq.wire.fields import to_fields
@@ -57,6 +57,13 @@ def broker() -> Iterator[Broker]:
 def test_a_piece_is_read_to_its_end_and_no_further(broker: Broker) -> None:
     assert broker.read(3, 40) == [{"offset": number, "value": b"%d" % number} for number in range(3, 40)]
     assert broker.read(100, 100) == []
+
+
+@pytest.mark.parametrize("answer", [silence, reply(ResponseCode.SYSTEM_BUSY)])
+def test_a_broker_that_does_not_answer_in_time_has_lost_nothing(broker: Broker, answer: Handler) -> None:
+    broker.server.on(RequestCode.PULL_MESSAGE, answer)
+    with pytest.raises(NoAnswer, match=r"did not answer in 0\.2 s.*option busy_s"):
+        broker.read(3, 40, "skip", busy_s="0.2")
 
 
 def test_expired_messages_are_refused_or_told(broker: Broker) -> None:
