@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
+from connect_core.errors import Refused
 from connect_core.rocketmq.errors import InvalidRequest, PermissionRefused
 from connect_core.rocketmq.network import Network, accepted, answered, command
+from connect_core.rocketmq.pulling import start_pull
 from connect_core.rocketmq.queues import GroupProgress, Queue
 from connect_core.rocketmq.system_names import RETRY_PREFIX, is_system_group
 from connect_core.rocketmq.topics import TopicConfig, Topics
@@ -95,8 +97,18 @@ class Groups:
     def commit(self, group: str, queue: Queue, offset: int) -> bool:
         """Stores the next offset to consume. The group has to exist. Values may go backwards: the caller sees to that.
 
-        False when the broker dropped it because an operator has reset the group and nobody has pulled since.
+        After an operator has reset the group its broker drops what is committed until somebody has pulled with it: we
+        do, and commit again. False when we are not allowed to, or it is dropped all the same.
         """
+        if self._stored(group, queue, offset):
+            return True
+        try:
+            start_pull(self._network, queue, offset, group=group, max_messages=1).answer()
+        except Refused:
+            return False
+        return self._stored(group, queue, offset)
+
+    def _stored(self, group: str, queue: Queue, offset: int) -> bool:
         request = CommitOffsetRequest(group, queue.topic, queue.queue_id, offset)
         reply = self._network.ask_broker(queue.broker, command(RequestCode.UPDATE_CONSUMER_OFFSET, request))
         return accepted(reply, f"{group} on {queue}").remark != _DROPPED

@@ -124,11 +124,12 @@ class SourceClient:
         self._broker.ask("asks where the group is")
         return self._broker.committed.get((group, queue))
 
-    def commit(self, group: str, queue: Queue, offset: int) -> None:
+    def commit(self, group: str, queue: Queue, offset: int) -> bool:
         self._broker.step("tells the source")
         if self._broker.faults.strikes(CONFIRM_FAILED):
             raise Unreachable("the source cannot be told")
         self._broker.committed[group, queue] = offset
+        return True
 
     def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
         self._broker.ask(f"pulls {queue} at {offset}")

@@ -346,28 +346,38 @@ class RocketMQSource:
         if not group or not positions:
             return
         silent: dict[str, Unreachable] = {}
+        dropped: list[Queue] = []
         with self._connecting.client() as client:
             for queue, offset in ((queue_of(one.key), at.offset) for one, at in positions.items()):
                 if queue.broker in silent:
                     continue
                 try:
                     with suppress(TopicMissing):  # it was deleted: there is nobody to tell
-                        self._tell(client, group, queue, offset)
+                        if not self._tell(client, group, queue, offset):
+                            dropped.append(queue)
                 except Unreachable as error:
                     silent[queue.broker] = error
         for reason in silent.values():
             raise reason
+        if dropped:
+            raise Retriable(
+                "An operator has reset our group, and its broker drops its offsets until a client reads with it",
+                where=f"{group} on {', '.join(map(str, dropped))}",
+                next_step="Only lag tools are affected. Allow the source's user to read the topic with this group",
+            )
 
-    def _tell(self, client: Client, group: str, queue: Queue, offset: int) -> None:
+    def _tell(self, client: Client, group: str, queue: Queue, offset: int) -> bool:
+        """False when the broker has dropped it."""
         if queue.broker not in self._told_group:
             client.groups.create(group, [queue.broker])
             self._told_group.add(queue.broker)
         told = self._told.get(queue)
         if told is None:
             told = client.groups.committed(group, queue) or 0
-        if offset > told:
-            client.groups.commit(group, queue, offset)
+        if offset > told and not client.groups.commit(group, queue, offset):
+            return False
         self._told[queue] = max(told, offset)
+        return True
 
 
 def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) -> None:

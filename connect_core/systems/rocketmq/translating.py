@@ -180,7 +180,13 @@ def written(client: Client, group: str, offsets: Sequence[GroupOffset]) -> None:
     if not client.groups.exists(group):  # one that is there keeps its settings
         client.groups.create(group)
     for one in offsets:
-        client.groups.commit(group, one.target, one.offset)
+        if not client.groups.commit(group, one.target, one.offset):
+            raise Refused(
+                "An operator has reset the group, and its broker drops its offsets until a client reads with it",
+                where=f"{group} on {one.target}",
+                next_step="Allow the target's user to read the topic with this group, or start one of its consumers "
+                "for a moment and stop it; then try again",
+            )
         if (seen := client.groups.committed(group, one.target)) != one.offset:
             raise Refused(
                 f"The group is at {seen}, not at {one.offset}",

@@ -7,10 +7,12 @@ import pytest
 from connect_core.rocketmq import Client, GroupProgress, Queue
 from connect_core.rocketmq.errors import GroupMissing, InvalidRequest, PermissionRefused
 from connect_core.rocketmq.testing import ScriptedServer, reply
-from connect_core.rocketmq.wire.commands import RequestCode
+from connect_core.rocketmq.wire.commands import PullResponse, RequestCode
+from connect_core.rocketmq.wire.fields import to_fields
 from tests.unit.rocketmq.conftest import TOPIC
 
 QUEUE = Queue(TOPIC, "broker-a", 1)
+COMMIT = RequestCode.UPDATE_CONSUMER_OFFSET
 CREATE = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
 
@@ -86,6 +88,21 @@ def test_commit(client: Client, server: ScriptedServer) -> None:
     with pytest.raises(GroupMissing, match="g on orders/broker-a/1"):
         client.groups.commit("g", QUEUE, 7)
     assert server.requests(RequestCode.UPDATE_CONSUMER_OFFSET)[0].fields["commitOffset"] == "7"
+
+
+def test_a_reset_is_taken_so_that_a_commit_is_stored(client: Client, server: ScriptedServer) -> None:
+    server.on(COMMIT, reply(remark="Offset has been previously reset"), reply())
+    server.on(RequestCode.PULL_MESSAGE, reply(21, remark="OFFSET_RESET", fields=to_fields(PullResponse(3, 0, 10))))
+    assert client.groups.commit("g", QUEUE, 7)
+    (pulled,) = server.requests(RequestCode.PULL_MESSAGE)
+    assert pulled.fields.items() >= {"consumerGroup": "g", "topic": TOPIC, "queueId": "1"}.items()
+    assert [request.fields["commitOffset"] for request in server.requests(COMMIT)] == ["7", "7"]
+
+
+def test_a_reset_that_we_may_not_take_is_told(client: Client, server: ScriptedServer) -> None:
+    server.on(COMMIT, reply(remark="Offset has been previously reset"))
+    server.on(RequestCode.PULL_MESSAGE, reply(16, remark="no permission"))
+    assert not client.groups.commit("g", QUEUE, 7)
 
 
 def test_progress(client: Client, server: ScriptedServer) -> None:

@@ -45,9 +45,11 @@ def test_messages_that_are_not_there_yet_come_again() -> None:
 
 @dataclass
 class Groups:
-    """The groups of a cluster that keeps only what is below `limit`; give `client` where a `Client` is wanted."""
+    """The groups of a cluster that keeps only what is below `limit`, and nothing when it `drops` it; give
+    `client` where a `Client` is wanted."""
 
     limit: int = 1 << 60
+    drops: bool = False
     created: list[str] = field(default_factory=list)
     stored: dict[Queue, int] = field(default_factory=dict)
 
@@ -65,8 +67,10 @@ class Groups:
     def create(self, group: str) -> None:
         self.created.append(group)
 
-    def commit(self, group: str, queue: Queue, offset: int) -> None:
-        self.stored[queue] = min(offset, self.limit)
+    def commit(self, group: str, queue: Queue, offset: int) -> bool:
+        if not self.drops:
+            self.stored[queue] = min(offset, self.limit)
+        return not self.drops
 
     def committed(self, group: str, queue: Queue) -> int | None:
         return self.stored.get(queue)
@@ -75,6 +79,11 @@ class Groups:
 def test_an_offset_that_is_not_there_after_it_was_written_is_told() -> None:
     with pytest.raises(Refused, match="The group is at 10, not at 17"):
         written(Groups(limit=10).client, "billing", [GroupOffset(A, 17, 0)])
+
+
+def test_a_reset_that_is_in_the_way_is_told() -> None:
+    with pytest.raises(Refused, match=r"An operator has reset the group.*billing on out/b/0.*Allow the target's user"):
+        written(Groups(drops=True).client, "billing", [GroupOffset(A, 17, 0)])
 
 
 def test_a_group_that_is_there_keeps_its_settings() -> None:
