@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from connect_core.errors import Retriable
+from connect_core.errors import WaybillError
 from connect_core.rocketmq.errors import TopicMissing
 from connect_core.rocketmq.network import Network, accepted, answered, command
 from connect_core.rocketmq.queues import Queue, QueueBounds
@@ -53,21 +53,24 @@ class QueueOffsets:
 
     def reachable_bounds(
         self, topic: str, without: Collection[str] = ()
-    ) -> tuple[dict[Queue, QueueBounds], dict[str, Retriable]]:
-        """As `bounds`, of the brokers that answer; and by name of the others why they do not. The brokers `without` are
-        not asked. Raises `TopicMissing`."""
-        readable = self._readable(topic, without)
+    ) -> tuple[dict[Queue, QueueBounds], dict[str, WaybillError]]:
+        """As `bounds`, of the brokers that say it; and by name of the others why they do not: `Unreachable` is of the
+        broker, anything else of this topic. The brokers `without` are not asked. Raises `TopicMissing`."""
+        named = self._readable(topic, without)
         found: dict[Queue, QueueBounds] = {}
-        failed: dict[str, Retriable] = {}
-        for broker in sorted({queue.broker for queue in readable}):
+        failed: dict[str, WaybillError] = {}
+        for broker in sorted({queue.broker for queue in named}):
             try:
                 found |= self._bounds_on(topic, broker)
-            except Retriable as error:
+            except TopicMissing:
+                raise
+            except WaybillError as error:
                 failed[broker] = error
         silent = {*without, *failed}
-        if not {queue for queue in readable if queue.broker not in silent} <= found.keys():
+        if not {queue for queue in named if queue.broker not in silent} <= found.keys():
             self._network.forget_route(topic)  # the topic may have fewer queues since that route was fetched
-        readable = self._readable(topic, silent)
+        # What only the newer route names was not asked for.
+        readable = [queue for queue in self._readable(topic, silent) if queue in named]
         missing = [str(queue) for queue in readable if queue not in found]
         if missing:
             raise TopicMissing("The broker does not know a queue of the route", where=", ".join(missing))

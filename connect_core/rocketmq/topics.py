@@ -145,8 +145,11 @@ class Topics:
 
     def read_queues(self, topic: str) -> list[Queue]:
         """Queues that can be read, sorted. Raises `TopicMissing`."""
-        route = self._ordinary_route(topic)
-        return sorted(Queue(topic, part.broker, number) for part in route.queues for number in part.readable)
+        return _read_queues(topic, self._ordinary_route(topic))
+
+    def listed_queues(self, topic: str) -> list[Queue]:
+        """As `read_queues`, also of a topic that cannot be read since it is static. Raises `TopicMissing`."""
+        return _read_queues(topic, self._network.route(topic))
 
     def write_queues(self, topic: str) -> list[Queue]:
         """Queues that may be written, sorted: on masters, where the topic's permission allows it (brokers do not
@@ -173,6 +176,10 @@ class Topics:
             where=topic,
             next_step="Check that the brokers register with this name server, and that the topic is writable",
         )
+
+
+def _read_queues(topic: str, route: Route) -> list[Queue]:
+    return sorted(Queue(topic, part.broker, number) for part in route.queues for number in part.readable)
 
 
 def _write_queues(topic: str, route: Route) -> list[Queue]:

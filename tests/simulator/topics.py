@@ -88,7 +88,7 @@ class SourceClient:
     def names(self) -> list[str]:
         return [TOPIC_NAME]
 
-    def read_queues(self, topic: str) -> list[Queue]:
+    def listed_queues(self, topic: str) -> list[Queue]:
         self._broker.ask(f"asks for the queues of {topic}")
         if topic != TOPIC_NAME:
             raise TopicMissing("there is no such topic", where=topic)

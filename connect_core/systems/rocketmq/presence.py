@@ -6,9 +6,9 @@ on the queue's own broker: a name server forgets what a broker that is away has,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from connect_core.errors import PartitionUnreachable, Retriable, Unreachable
+from connect_core.errors import PartitionUnreachable, Refused, Unreachable, WaybillError
 from connect_core.rocketmq import Client, Queue, QueueBounds, TopicMissing
 from connect_core.systems.rocketmq.connecting import check_route
 from connect_core.systems.rocketmq.reach import Reach
@@ -23,11 +23,11 @@ class Presence:
         self._is_named = is_named
         self._reach = reach
         self._deleted: set[tuple[str, str]] = set()
-        self._hidden: dict[str, Unreachable] = {}
-        """By topic, why the name server does not know it: a broker that had it is away."""
+        self._hidden: dict[tuple[str, str], WaybillError] = {}
+        """By topic and broker, why the last look has not seen it, though the broker may answer for other topics."""
 
     def bounds(self, client: Client, queues: Iterable[Queue]) -> dict[Queue, QueueBounds]:
-        """Of all queues there are of the topics of these, on brokers that answer. Raises TopicMissing for a topic that
+        """Of all queues there are of the topics of these, on brokers that say so. Raises TopicMissing for a topic that
         is named and is not there, though all brokers are there that had it."""
         seen: dict[Queue, QueueBounds] = {}
         self._hidden = {}
@@ -52,25 +52,36 @@ class Presence:
             try:
                 check_route(client, topic, brokers)
             except Unreachable as away:
-                self._hidden[topic] = away
+                self._hide(topic, dict.fromkeys(brokers, away))
                 return {}
             raise missing(error) from None
+        except Refused as error:
+            self._hide(topic, dict.fromkeys(brokers, error))
+            return {}
         for broker, why in failed.items():
-            self._reach.lost(broker, why)
+            if isinstance(why, Unreachable):
+                self._reach.lost(broker, why)
+            else:
+                self._hide(topic, {broker: why})
         return seen
 
-    def why_not(self, queue: Queue) -> Retriable | None:
+    def _hide(self, topic: str, reasons: Mapping[str, WaybillError]) -> None:
+        """By broker, why nothing was seen of a topic there. It concerns no other topic."""
+        for broker, why in reasons.items():
+            self._hidden[topic, broker] = why if self._is_named(topic) else left_out(why)
+
+    def why_not(self, queue: Queue) -> WaybillError | None:
         """Why nobody can look at a queue for now; None when nothing is known to be in the way."""
-        return self._reach.why(queue.broker) or self._hidden.get(queue.topic)
+        return self._reach.why(queue.broker) or self._hidden.get((queue.topic, queue.broker))
 
     def is_deleted(self, client: Client, queue: Queue) -> bool:
         """Whether the topic of a queue that `bounds` did not see is gone from its broker. False when the topic has
-        fewer queues now. Raises Unreachable when there is another reason: what it is in may come back."""
+        fewer queues now. Raises why it was not seen when there is another reason: what it is in may come back."""
         place = (queue.topic, queue.broker)
         if place in self._deleted:
             return True
-        if (hidden := self._hidden.get(queue.topic)) is not None:
-            raise PartitionUnreachable.of(hidden)
+        if (hidden := self._hidden.get(place)) is not None:
+            raise PartitionUnreachable.of(hidden) if isinstance(hidden, Unreachable) else hidden
         config = client.topics.config_on(*place)
         if config is None:
             self._deleted.add(place)
@@ -90,6 +101,17 @@ def awaited(error: TopicMissing) -> Unreachable:
         "The topic is not there yet",
         where=error.where,
         next_step="Each attempt looks again. Create it, let the connector that fills it run once, or correct the name",
+    )
+
+
+def left_out(error: WaybillError) -> WaybillError:
+    """What else to do about a topic that a pattern means, and that is refused: others may have made it."""
+    if not isinstance(error, Refused):
+        return error
+    return type(error)(
+        error.what,
+        where=error.where,
+        next_step=f"{error.next_step}; or name the topic in the source's `exclude`, when it shall not be read",
     )
 
 

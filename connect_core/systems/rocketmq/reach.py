@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from connect_core.errors import PartitionUnreachable, Retriable, Unreachable
+from connect_core.errors import PartitionUnreachable, Unreachable
 
 
 class Reach:
@@ -14,16 +14,16 @@ class Reach:
     asked again by the next one."""
 
     def __init__(self) -> None:
-        self._away: dict[str, Retriable] = {}
+        self._away: dict[str, Unreachable] = {}
 
-    def lost(self, broker: str, error: Retriable) -> None:
+    def lost(self, broker: str, error: Unreachable) -> None:
         """The first reason counts."""
         self._away.setdefault(broker, error)
 
     def away(self) -> frozenset[str]:
         return frozenset(self._away)
 
-    def why(self, broker: str) -> Retriable | None:
+    def why(self, broker: str) -> Unreachable | None:
         return self._away.get(broker)
 
     @contextmanager
@@ -31,17 +31,11 @@ class Reach:
         """Raises, for one queue of it, why a broker cannot be asked: at once when that is known. Unreachable becomes
         PartitionUnreachable, for queues of other brokers may be there."""
         if (known := self.why(broker)) is not None:
-            raise of_one_queue(known)
+            raise PartitionUnreachable.of(known)
         try:
             yield
         except PartitionUnreachable:
             raise
         except Unreachable as error:
             self.lost(broker, error)
-            raise of_one_queue(error) from error
-
-
-def of_one_queue(error: Retriable) -> Retriable:
-    if isinstance(error, Unreachable):
-        return PartitionUnreachable.of(error)
-    return Retriable(error.what, where=error.where, next_step=error.next_step)
+            raise PartitionUnreachable.of(error) from error

@@ -102,10 +102,11 @@ class RocketMQSource:
 
     def _queues(self, client: Client, topic: str, known: Collection[Queue]) -> list[Queue]:
         """None of a topic that a pattern means and that was deleted a moment ago, and of one whose broker is away: the
-        name server has forgotten it, `bounds` says so of its queues. Raises Unreachable for one that is named and was
-        never there, as far as this connector knows, TopicMissing for one that was."""
+        name server has forgotten it. What else is in the way, as with a static topic, the look at its queues says.
+        Raises Unreachable for one that is named and was never there, as far as this connector knows, TopicMissing for
+        one that was."""
         try:
-            return client.topics.read_queues(topic)
+            return client.topics.listed_queues(topic)
         except TopicMissing as error:
             if not self._options.names(topic):
                 return []

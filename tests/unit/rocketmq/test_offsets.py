@@ -4,7 +4,7 @@ import pytest
 
 from connect_core.errors import WireFormatError
 from connect_core.rocketmq import Client, Queue, QueueBounds
-from connect_core.rocketmq.errors import TopicMissing
+from connect_core.rocketmq.errors import BrokerFault, PermissionRefused, TopicMissing
 from connect_core.rocketmq.testing import ScriptedServer, reply
 from connect_core.rocketmq.wire.commands import RequestCode
 from tests.unit.rocketmq.conftest import TOPIC
@@ -51,6 +51,26 @@ def test_a_queue_the_broker_does_not_know(client: Client, server: ScriptedServer
     server.on(STATS, reply(body=_table((0, 0, 0, 0))))
     with pytest.raises(TopicMissing, match="orders/broker-a/1"):
         client.offsets.bounds(TOPIC)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(1, BrokerFault), (16, PermissionRefused)])
+def test_what_a_broker_says_of_one_topic_is_told_of_that_broker(
+    client: Client, server: ScriptedServer, code: int, kind: type[Exception]
+) -> None:
+    server.on(STATS, reply(code, remark="no"))
+    found, failed = client.offsets.reachable_bounds(TOPIC)
+    assert (found, {broker: type(error) for broker, error in failed.items()}) == ({}, {"broker-a": kind})
+    with pytest.raises(kind, match="orders on broker-a"):
+        client.offsets.bounds(TOPIC)
+
+
+def test_a_queue_that_the_route_names_only_afterwards_is_not_missed(client: Client, server: ScriptedServer) -> None:
+    """The route that was kept may grow old between two questions, and the next one name a broker that was not asked."""
+    server.on(STATS, reply(body=_table((0, 0, 0, 0), (1, 77, 8, 3))))
+    before = client.topics.read_queues(TOPIC)
+    routes = iter([before, [*before, Queue(TOPIC, "broker-b", 0)]])
+    vars(client.topics)["read_queues"] = lambda topic: next(routes)
+    assert list(client.offsets.bounds(TOPIC)) == before
 
 
 def test_a_topic_deleted_behind_our_back(client: Client, server: ScriptedServer) -> None:

@@ -158,3 +158,12 @@ def test_static_topics_are_refused_rather_than_misread(client: Client, server: S
     server.on(RequestCode.GET_ROUTEINFO_BY_TOPIC, reply(body=json.dumps(route).encode()))
     with pytest.raises(NotSupported, match="Static topics"):
         client.topics.read_queues(TOPIC)
+
+
+def test_the_queues_that_a_route_names_are_those_of_a_static_topic_too(client: Client, server: ScriptedServer) -> None:
+    route = {
+        "topicQueueMappingByBroker": {BROKER: {"topic": TOPIC}},
+        "queueDatas": [{"brokerName": BROKER, "perm": 6, "readQueueNums": 2, "writeQueueNums": 2}],
+    }
+    server.on(RequestCode.GET_ROUTEINFO_BY_TOPIC, reply(body=json.dumps(route).encode()))
+    assert client.topics.listed_queues(TOPIC) == [Queue(TOPIC, BROKER, 0), Queue(TOPIC, BROKER, 1)]

@@ -30,7 +30,7 @@ class TwoBrokers:
     def __post_init__(self) -> None:
         self.topics = self.offsets = self.brokers = self.groups = self
 
-    def read_queues(self, topic: str) -> list[Queue]:
+    def listed_queues(self, topic: str) -> list[Queue]:
         there = [queue for queue in (HERE, AWAY) if queue.broker not in self.forgotten]
         if not there:
             raise TopicMissing("no route", where=topic)
@@ -40,7 +40,7 @@ class TwoBrokers:
         return {queue.broker: "127.0.0.1:1" for queue in (HERE, AWAY) if queue.broker not in self.forgotten}
 
     def reachable_bounds(self, topic: str, without: Collection[str] = ()) -> Any:
-        queues = [queue for queue in self.read_queues(topic) if queue.broker not in without]
+        queues = [queue for queue in self.listed_queues(topic) if queue.broker not in without]
         self.asked += [queue.broker for queue in queues]
         failed = {queue.broker: NoAnswer("no answer in time") for queue in queues if queue.broker in self.silent}
         return {queue: QueueBounds(0, 5, 0) for queue in queues if queue.broker not in failed}, failed

@@ -9,8 +9,19 @@ from typing import Any, cast
 
 import pytest
 
-from connect_core.errors import PartitionUnreachable, Retriable, Unreachable
-from connect_core.rocketmq import Client, NoAnswer, Queue, QueueBounds, TopicConfig, TopicMissing
+from connect_core.errors import PartitionUnreachable, Unreachable, WaybillError
+from connect_core.rocketmq import (
+    BrokerBusy,
+    BrokerFault,
+    Client,
+    NoAnswer,
+    NotSupported,
+    PermissionRefused,
+    Queue,
+    QueueBounds,
+    TopicConfig,
+    TopicMissing,
+)
 from connect_core.systems.rocketmq.presence import Presence
 from connect_core.systems.rocketmq.reach import Reach
 
@@ -25,6 +36,10 @@ class Names:
     configs: dict[tuple[str, str], TopicConfig]
     asked: Counter[str] = field(default_factory=Counter)
     silent: set[str] = field(default_factory=set)
+    refused: dict[str, Exception] = field(default_factory=dict)
+    """By topic, what is raised instead of an answer."""
+    failing: dict[str, WaybillError] = field(default_factory=dict)
+    """By topic, what broker-a says of it."""
 
     @property
     def client(self) -> Client:
@@ -47,13 +62,17 @@ class Names:
 
     def reachable_bounds(
         self, topic: str, without: Collection[str] = ()
-    ) -> tuple[dict[Queue, QueueBounds], dict[str, Retriable]]:
+    ) -> tuple[dict[Queue, QueueBounds], dict[str, WaybillError]]:
         self.asked["bounds"] += 1
         if topic not in self.routes:
             raise TopicMissing("No topic route info", where=topic)
+        if topic in self.refused:
+            raise self.refused[topic]
+        if topic in self.failing:
+            return {}, {"broker-a": self.failing[topic]}
         seen = {Queue(topic, broker, 0): QueueBounds(0, 5, 0) for broker in ("broker-a",) if broker not in without}
         silent = {broker: NoAnswer(f"{broker} does not answer") for broker in self.silent - set(without)}
-        return seen, dict(silent)
+        return seen, {**silent}
 
     def all_names(self) -> Sequence[str]:
         self.asked["names"] += 1
@@ -139,3 +158,35 @@ def test_a_topic_that_the_name_server_forgot_with_its_broker_stops_no_other(pres
     assert "A broker is away: broker-b" in str(presence.why_not(gone))
     with pytest.raises(PartitionUnreachable, match="broker-b"):
         presence.is_deleted(names.client, gone)
+
+
+@pytest.mark.parametrize("kind", [BrokerBusy, BrokerFault])
+def test_a_broker_that_says_of_one_topic_that_it_cannot_answer_is_not_away(
+    presence: Presence, kind: type[WaybillError]
+) -> None:
+    """It is asked for its other topics, and for this one at the next look."""
+    names = there(ORDERS, PAY)
+    names.failing = {"orders": kind("[TIMEOUT_CLEAN_QUEUE]")}
+    assert list(presence.bounds(names.client, [ORDERS, PAY])) == [PAY]
+    with pytest.raises(kind, match="TIMEOUT_CLEAN_QUEUE"):
+        presence.is_deleted(names.client, ORDERS)
+    names.failing.clear()
+    assert list(presence.bounds(names.client, [ORDERS, PAY])) == [ORDERS, PAY]
+
+
+@pytest.mark.parametrize("kind", [PermissionRefused, NotSupported])
+@pytest.mark.parametrize("by_one_broker", [True, False])
+def test_a_topic_that_is_refused_stops_no_other(
+    presence: Presence, kind: type[WaybillError], by_one_broker: bool
+) -> None:
+    """What a pattern means may be made by anybody, and who reads the others cannot know of it."""
+    names = there(ORDERS, PAY)
+    for queue in (PAY, ORDERS):
+        (names.failing if by_one_broker else names.refused)[queue.topic] = kind("no", next_step="Ask for the right")
+        assert set(presence.bounds(names.client, [ORDERS, PAY])) == {ORDERS, PAY} - {queue}
+        with pytest.raises(kind) as refused:
+            presence.is_deleted(names.client, queue)
+        assert refused.value.next_step.startswith("Ask for the right")
+        assert ("exclude" in refused.value.next_step) == (queue == PAY), "a topic that is named is not left out so"
+        names.failing.clear()
+        names.refused.clear()
