@@ -8,15 +8,17 @@ has grown past the offset, is told by it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from connect_core.errors import ConfigError, OffsetGone
+from connect_core import clock
+from connect_core.errors import ConfigError, OffsetGone, Retriable
 from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, QueueReader, StoredMessage, StoredSlice
 from connect_core.sdk.values import Bounds, Gap, Json, Position
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 
+GRACE_S = 2.0
+"""For the last look of a quantum: what a lane still has to do then needs the rest of its time."""
 _MESSAGE = ("offset", "stored_ms", "crc")
 _AT_END = "at_end"
 """In the evidence of a position: the queue ended there when it was read."""
@@ -45,22 +47,32 @@ class SecondLook:
     """Whether a queue is still the one of which `evidence` was read: asked at once, and answered while the caller works
     on what came behind it. Without evidence there was nothing before, and any queue is the right one."""
 
-    def __init__(self, client: Client, queue: Queue, evidence: Json) -> None:
+    def __init__(self, client: Client, queue: Queue, evidence: Json, until: float) -> None:
+        """A busy broker is asked again until that moment, at which the lane comes to its end, and a little longer: a
+        look that begins right before it has its time, too."""
         self._evidence = _of_message(evidence)
         self._reader: QueueReader | None = None
+        self._until = max(until, clock.monotonic()) + GRACE_S
         if self._evidence:
             offset = self._evidence["offset"]
-            self._reader = client.read(queue, offset, offset + 1, deadline=math.inf)
+            self._reader = client.read(queue, offset, offset + 1, deadline=self._until)
             self._reader.pull()
 
     def holds(self) -> bool:
-        """True as well when the message is gone: that alone says nothing about the others. Raises what pulls raise."""
+        """True as well when the message is gone: that alone says nothing about the others. Raises what pulls raise, and
+        Retriable when the broker did not say it in time."""
         if self._reader is None:
             return True
         try:
             parts = list(self._reader.stored())
         except OffsetGone:
             return False
+        if not parts and clock.monotonic() >= self._until:
+            raise Retriable(
+                "The broker did not say in time whether the queue is still the one that was read before",
+                where=f"{self._reader.queue}, offset {self._reader.position}",
+                next_step="The next run asks again. Look whether the broker is overloaded",
+            )
         return bool(parts) and not any(part.data and self._differs(part) for part in parts)
 
     def _differs(self, part: StoredSlice) -> bool:

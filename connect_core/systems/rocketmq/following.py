@@ -84,7 +84,8 @@ def following(queues: Sequence[FollowedQueue], until: float, idle_timeout_s: flo
         full = [queue for queue in queues if queue.gather()]
         for queue in full:
             yield queue
-            came = clock.monotonic()
+            if (came := clock.monotonic()) >= until:  # what was gathered of the others is read again
+                return
         if any(queue.gathering.exhausted() for queue in queues):
             return
         if not full:

@@ -66,6 +66,8 @@ class RocketMQSource:
         self._begun: set[str] = set()
         """Topics of which something was read, as far as this task knows."""
         self._waiting: dict[tuple[Queue, int], QueueReader] = {}
+        self._refused: dict[Queue, WaybillError] = {}
+        """Why nobody can wait at the end of a queue, though it could be looked at: for the next look to say."""
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         with self._connecting.client() as client:
@@ -141,6 +143,8 @@ class RocketMQSource:
     ) -> Bounds:
         """A queue that cannot be looked at stops no other. A broker that does not answer concerns its own queues, and a
         document that cannot be right the whole run."""
+        if (refused := self._refused.get(queue)) is not None:
+            return Bounds.unread(position, Failure.of(refused))
         try:
             with self._reach.asking(queue.broker):
                 return self._bounds_of(client, queue, position, seen)
@@ -218,7 +222,7 @@ class RocketMQSource:
         deadline = clock.monotonic() + limit.quantum_left_s()
         queue = queue_of(wanted.partition.key)
         with self._connecting.client() as client, self._telling_what_concerns_it_alone(wanted):
-            if not SecondLook(client, queue, wanted.evidence).holds():
+            if not SecondLook(client, queue, wanted.evidence, deadline).holds():
                 raise _made_anew(wanted)
             reader = client.read(queue, wanted.begin, wanted.end, deadline=deadline)
             for part in reader.stored():
@@ -247,7 +251,7 @@ class RocketMQSource:
                 waiting.pop(place).give_up()
             for queue, end in ends - waiting.keys():
                 waiting[queue, end] = client.follow(queue, end, end=end + 1, deadline=math.inf)
-            _until_arrived(waiting, until)
+            self._refused |= _until_arrived(waiting, until)
 
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """Ends as well when one of the topics was deleted, or created anew: the next plan looks at it."""
@@ -260,29 +264,31 @@ class RocketMQSource:
                 given_up.callback(reader.give_up)
                 followed.append(FollowedQueue(reader, one, self._gathering(one), self._reach))
             for queue in following(followed, until, idle_timeout_s):
+                if not queue.failure:
+                    taken, holds = self._taken(client, queue, until)
+                    if not holds:
+                        return
+                    self._ends[queue.wanted.partition] = queue.reader.queue_end
+                    if taken:
+                        yield queue.wanted, self._remembered(queue.wanted, *taken)
+                    if queue.gathering.hole and not queue.gathering.exhausted():
+                        queue.fail(_gone(queue.wanted, queue.gathering.hole))
                 if queue.failure:
                     queue.over = True
                     yield queue.wanted, queue.failure
-                    continue
-                taken, holds = self._taken(client, queue)
-                if not holds:
-                    return
-                self._ends[queue.wanted.partition] = queue.reader.queue_end
-                if taken:
-                    yield queue.wanted, self._remembered(queue.wanted, *taken)
-                if queue.gathering.hole and not queue.gathering.exhausted():
-                    queue.fail(_gone(queue.wanted, queue.gathering.hole))
 
-    def _taken(self, client: Client, queue: FollowedQueue) -> tuple[tuple[Columns, SourceBatch] | None, bool]:
+    def _taken(
+        self, client: Client, queue: FollowedQueue, until: float
+    ) -> tuple[tuple[Columns, SourceBatch] | None, bool]:
         """What was gathered, and whether the queue is still the one of which the range was planned. Nothing where its
         broker does not say so any more."""
         before = self._last_seen(queue.wanted) if queue.has_waited() else {}
         try:
             with self._reach.asking(queue.reader.queue.broker):
-                look = SecondLook(client, queue.reader.queue, before)
+                look = SecondLook(client, queue.reader.queue, before, until)
                 taken = queue.take()
                 return taken, look.holds()
-        except Unreachable as error:
+        except WaybillError as error:
             queue.fail(error)
             return None, True
 
@@ -381,20 +387,27 @@ class RocketMQSource:
         return True
 
 
-def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) -> None:
-    """Returns when something is behind one of the ends, or what is there is not what was seen: `bounds` looks at it."""
+def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) -> dict[Queue, WaybillError]:
+    """Returns when something is behind one of the ends, or what is there is not what was seen: the next look says what.
+    What trying again does not help is returned: a look might not meet it, and wait again at once."""
     if not waiting:
         clock.sleep(until - clock.monotonic())
     while clock.monotonic() < until:
         for place, reader in waiting.items():
+            refused: dict[Queue, WaybillError] = {}
             try:
                 come = reader.arrived() is not None
-            except (OffsetGone, TopicMissing, Unreachable):
+            except LeaseHeld:
+                raise
+            except (OffsetGone, TopicMissing, Retriable):
                 come = True
+            except WaybillError as error:
+                come, refused = True, {place[0]: error}
             if come:
                 del waiting[place]
-                return
+                return refused
         wait_for_any(list(waiting.values()), until)
+    return {}
 
 
 def _made_anew(wanted: Range) -> Retriable:

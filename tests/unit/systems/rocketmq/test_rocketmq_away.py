@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 
-from connect_core.errors import Unreachable
-from connect_core.rocketmq import NoAnswer, NoMaster, PullResult, PullStatus, Queue, QueueBounds, TopicMissing
+from connect_core.errors import Retriable, Unreachable
+from connect_core.rocketmq import (
+    NoAnswer,
+    NoMaster,
+    PermissionRefused,
+    PullResult,
+    PullStatus,
+    Queue,
+    QueueBounds,
+    TopicMissing,
+)
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Position
 from connect_core.systems.rocketmq.options import RocketMQSourceOptions
@@ -26,6 +35,11 @@ class TwoBrokers:
     silent: set[str] = field(default_factory=set)
     forgotten: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
+    refuses: set[str] = field(default_factory=set)
+    """Brokers that let nobody wait at a queue, though they say where it ends."""
+    dropped: set[str] = field(default_factory=set)
+    """Brokers that drop what is committed."""
+    committed_at: dict[Queue, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.topics = self.offsets = self.brokers = self.groups = self
@@ -52,6 +66,31 @@ class TwoBrokers:
 
     def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
         return PullResult(queue, offset, PullStatus.CAUGHT_UP, offset, 0, 5, [])
+
+    def follow(self, queue: Queue, begin: int, *, deadline: float, end: int) -> Waiting:
+        return Waiting(PermissionRefused("no permission", where=str(queue)) if queue.broker in self.refuses else None)
+
+    def create(self, group: str, brokers: Collection[str]) -> None:
+        pass
+
+    def committed(self, group: str, queue: Queue) -> int | None:
+        return self.committed_at.get(queue)
+
+    def commit(self, group: str, queue: Queue, offset: int) -> bool:
+        if queue.broker not in self.dropped:
+            self.committed_at[queue] = offset
+        return queue.broker not in self.dropped
+
+
+@dataclass
+class Waiting:
+    """A pull that is suspended, or what the broker says instead."""
+
+    error: Exception | None
+
+    def arrived(self) -> None:
+        if self.error:
+            raise self.error
 
 
 def source_on(cluster: TwoBrokers) -> RocketMQSource:
@@ -89,3 +128,27 @@ def test_where_no_broker_answers_the_run_ends(cluster: TwoBrokers) -> None:
     assert set(source.partitions([*POSITIONS])) == POSITIONS.keys()
     with pytest.raises(Unreachable):
         source.available_offsets(POSITIONS)
+
+
+def test_a_queue_at_which_nobody_may_wait_is_told_of_and_stops_no_other() -> None:
+    source = source_on(TwoBrokers(refuses={"broker-b"}))
+    seen = source.available_offsets(POSITIONS)
+    assert not any(bounds.failure for bounds in seen.values())
+    source.wait(seen, 5.0)
+    for _ in range(2):
+        failures = {one.key: bounds.failure for one, bounds in source.available_offsets(POSITIONS).items()}
+        refused = failures.pop(str(AWAY))
+        assert refused is not None
+        assert (refused.kind, refused.where) == ("PermissionRefused", str(AWAY))
+        assert failures == {str(HERE): None}
+
+
+def test_offsets_that_a_broker_drops_are_told_and_committed_again() -> None:
+    cluster = TwoBrokers(dropped={"broker-b"})
+    source = source_on(cluster)
+    vars(source._options)["group"] = "ours"
+    with pytest.raises(Retriable, match=r"reset our group.*orders/broker-b/0"):
+        source.commit_offsets(POSITIONS)
+    cluster.dropped.clear()
+    source.commit_offsets(POSITIONS)
+    assert cluster.committed_at == {HERE: 3, AWAY: 3}
