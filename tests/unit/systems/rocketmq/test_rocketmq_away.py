@@ -13,6 +13,7 @@ from connect_core.errors import Retriable, Unreachable
 from connect_core.rocketmq import (
     NoAnswer,
     NoMaster,
+    NotSupported,
     PermissionRefused,
     PullResult,
     PullStatus,
@@ -93,12 +94,12 @@ class Waiting:
             raise self.error
 
 
-def source_on(cluster: TwoBrokers) -> RocketMQSource:
+def source_on(cluster: TwoBrokers, topic: str = "orders") -> RocketMQSource:
     @contextmanager
     def client() -> Iterator[TwoBrokers]:
         yield cluster
 
-    made = RocketMQSource(RocketMQSourceOptions.model_validate({"name_servers": ["a:1"], "topics": ["orders"]}))
+    made = RocketMQSource(RocketMQSourceOptions.model_validate({"name_servers": ["a:1"], "topics": [topic]}))
     vars(made._connecting)["client"] = client
     return made
 
@@ -152,3 +153,35 @@ def test_offsets_that_a_broker_drops_are_told_and_committed_again() -> None:
     cluster.dropped.clear()
     source.commit_offsets(POSITIONS)
     assert cluster.committed_at == {HERE: 3, AWAY: 3}
+
+
+class WithStaticTopic(TwoBrokers):
+    """`logic` is a static topic: nobody can read it, and a pattern means it."""
+
+    def names(self) -> list[str]:
+        return ["logic", "orders"]
+
+    def listed_queues(self, topic: str) -> list[Queue]:
+        return [Queue("logic", "broker-a", 0)] if topic == "logic" else super().listed_queues(topic)
+
+    def read_queues(self, topic: str) -> list[Queue]:
+        if topic == "logic":
+            raise NotSupported("Static topics cannot be read", where=topic, next_step="Use an ordinary topic")
+        return super().listed_queues(topic)
+
+    def reachable_bounds(self, topic: str, without: Collection[str] = ()) -> Any:
+        self.read_queues(topic)
+        return super().reachable_bounds(topic, without)
+
+
+def test_a_static_topic_that_a_pattern_means_stops_no_other() -> None:
+    source = source_on(WithStaticTopic(), "*")
+    there = source.partitions([])
+    seen = {one.key: bounds for one, bounds in source.available_offsets(dict.fromkeys(there)).items()}
+    failure = seen.pop("logic/broker-a/0").failure
+    assert failure is not None
+    assert (failure.kind, failure.where) == ("NotSupported", "logic")
+    assert "exclude" in failure.next_step
+    assert {key: (bounds.begin, bounds.end, bounds.failure) for key, bounds in seen.items()} == {
+        str(queue): (0, 5, None) for queue in (HERE, AWAY)
+    }
