@@ -21,6 +21,8 @@ from sqlalchemy import Connection
 
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger.auditing import note
+from connect_core.ledger.begun import Begun, undisturbed
+from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, insert_missing, now, upsert
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.ranges import abandon_range, committed, move_up, open_range_ids
@@ -62,25 +64,41 @@ class Offsets(Transactions):
             _move(connection, uid, stream, partition, "set", before, position, who, why)
 
     def keep_seen(
-        self, leases: Sequence[Lease], uid: str, stream: str, positions: Mapping[Partition, Position]
-    ) -> None:
+        self,
+        leases: Sequence[Lease],
+        uid: str,
+        stream: str,
+        positions: Mapping[Partition, Position],
+        beside: Begun | None = None,
+    ) -> bool:
         """Keeps where partitions begin that have no position yet, or a later incarnation of them; and what was seen
         last where they stand. Leaves those that stand elsewhere. No change by a person: `undo` knows none of it.
+        False, and nothing is kept, when other tasks have begun something since they were `beside`.
         Raises Fenced when a lease is lost."""
         with self._write() as connection:
+            if beside:
+                locked(connection, uid)
             fence(connection, leases)
+            if not undisturbed(connection, uid, stream, beside):
+                return False
             known, moment = committed(connection, uid, stream, list(positions)), now()
             here = {one: at for one, at in positions.items() if _is_there(known[one], at)}
             rows = [position_row(uid, stream, one, at, moment) for one, at in here.items()]
             upsert(connection, OFFSETS, OFFSET_KEY, rows)
+        return True
 
-    def keep_first(self, uid: str, stream: str, positions: Mapping[Partition, Position]) -> None:
+    def keep_first(self, uid: str, stream: str, positions: Mapping[Partition, Position], beside: Begun) -> bool:
         """Keeps where partitions begin that have no position yet. For those who hold no lease: whatever a run has
-        settled meanwhile stays."""
+        settled meanwhile stays. False, and nothing is kept, when something was begun since they were `beside`: it may
+        be what was seen."""
         with self._write() as connection:
+            locked(connection, uid)
+            if not undisturbed(connection, uid, stream, beside):
+                return False
             moment = now()
             rows = [position_row(uid, stream, one, at, moment) for one, at in positions.items()]
             insert_missing(connection, OFFSETS, OFFSET_KEY, rows)
+        return True
 
     def undo_offset(
         self,

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from connect_core.errors import DataError
 from connect_core.ledger.auditing import note
 from connect_core.ledger.backfills import unfinished
-from connect_core.ledger.begun import Begun, begun
+from connect_core.ledger.begun import Begun, begun, undisturbed
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.continuity import continues
 from connect_core.ledger.database import MANY, Transactions, among, now, upsert
@@ -115,7 +115,7 @@ class Ranges(Transactions):
             return committed(connection, uid, stream, list(partitions))
 
     def begun(self, uid: str, stream: str, mine: Iterable[Partition]) -> Begun:
-        """What there is besides the positions of a task's own partitions, `mine`."""
+        """What there is now, as the task sees it whose partitions are `mine`."""
         with self._read() as connection:
             return begun(connection, uid, stream, {partition.id for partition in mine})
 
@@ -199,7 +199,7 @@ class Ranges(Transactions):
             if beside:
                 locked(connection, uid)
             fence(connection, leases)
-            if beside and begun(connection, uid, stream, beside.mine).others != beside.others:
+            if not undisturbed(connection, uid, stream, beside):
                 return []
             require_continuous(connection, uid, stream, ranges)
             moment = now()

@@ -15,6 +15,7 @@ from connect_core.config.faults import nearest
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Connector, LastChange, Lease, Repeats, task_lease_id
 from connect_core.planning import Assignment
+from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.leases import LeaseRequest, acquire
 from connect_core.replication.driver.offset_checks import checked_position, floors_left
 from connect_core.replication.driver.prepare import holder, times
@@ -145,8 +146,12 @@ def _assignment(opened: Opened, connector: Connector) -> Assignment:
     if assignment.version:
         return assignment
     resolved = opened.resolved(connector)
-    partitions = systems.source(revealed(resolved.source)).partitions([])
-    made = opened.ledger.assign_beside(connector.uid, partitions, resolved.tasks, resolved.assignment, ())
+    with ExitStack() as resources:
+        source = systems.source(revealed(resolved.source), resources)
+        partitions = source.partitions([])
+        made = opened.ledger.assign_beside(connector.uid, partitions, resolved.tasks, resolved.assignment, ())
+        if made:
+            keep_first(opened.ledger, connector, resolved, source, partitions)
     return made or opened.ledger.assignment(connector.uid)
 
 

@@ -28,10 +28,11 @@ from connect_core.replication.backfill.select import (
     by_receipts,
     looked_at,
 )
+from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Recognising, Source
-from connect_core.sdk.values import LIVE, Json, Position
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import LIVE, Json
 
 
 def begun(context: RunContext, settings: Settings, request: Request, *, who: str) -> Backfill | None:
@@ -59,8 +60,7 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         source = systems.source(revealed(resolved.source), resources)
         known = ledger.partitions(connector.uid)
         listed = source.partitions(list(known))
-        positions = ledger.positions(connector.uid, LIVE, listed)
-        there = bounds_of(source, positions)
+        there = bounds_of(source, ledger.positions(connector.uid, LIVE, listed))
         chosen = _selected(context, source, there, request, now)
         selected = looked_at(source, chosen, request.accept_gaps, connector.name)
     if selected.parts and not _assign(context, listed, known):
@@ -69,8 +69,7 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         context.listener.log(notice)
     if not selected.parts:
         return None
-    if isinstance(source, Recognising):
-        _keep_first(context, [one for one in there if positions[one.partition] is None])
+    _keep_first(context, listed)
     return ledger.begin_backfill(replace(draft, parts=selected.parts))
 
 
@@ -120,15 +119,11 @@ def _assign(context: RunContext, listed: Sequence[Partition], known: Collection[
     return ledger.assign_beside(uid, listed, tasks, strategy, known) is not None
 
 
-def _keep_first(context: RunContext, unread: Sequence[PartitionBounds]) -> None:
-    """Where the live stream begins, with what it is recognised by: else nobody would look for a file that is renamed
-    before the first live run."""
-    first = {
-        one.partition: Position(one.seen.incarnation, one.seen.begin, one.seen.evidence)
-        for one in unread
-        if one.seen.evidence and not (one.seen.gaps or one.seen.failure)
-    }
-    context.ledger.keep_first(context.connector.uid, LIVE, first)
+def _keep_first(context: RunContext, listed: Sequence[Partition]) -> None:
+    """Where the live stream begins, which may have read nothing yet."""
+    with ExitStack() as resources:
+        source = systems.source(revealed(context.resolved.source), resources)
+        keep_first(context.ledger, context.connector, context.resolved, source, listed)
 
 
 def _require_same(request: Request, stored: Backfill) -> None:

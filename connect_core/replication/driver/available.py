@@ -44,8 +44,11 @@ def _bounds_from(task: TaskContext, asked: Mapping[Partition, Position | None]) 
     }
     if first:
         task.require_no_secret("source", "a position", first.values())
-        task.ledger.keep_seen(task.held.leases, task.uid, task.stream, first)
-        seen = _with_left_out(task, asked, task.source.available_offsets({**asked, **first}))
+        if not task.beginnings.keep(first):
+            return _bounds_from(task, task.asked())
+        known = {**asked, **first}
+        task.beginnings.look(known)
+        seen = _with_left_out(task, asked, task.source.available_offsets(known))
     return {one: _with_doubt(task, there) if asked[one] is None else there for one, there in seen.items()}
 
 

@@ -15,6 +15,7 @@ from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.backfill_task import require_resumable, run_backfill_task
+from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.consumer_groups import keep_in_step
 from connect_core.replication.driver.context import RunContext, shares_of
 from connect_core.replication.driver.leases import end_older_versions
@@ -200,4 +201,5 @@ def _shared_out(context: RunContext) -> _Shared:
             where, who = f"connector {context.connector.name}", f"source {resolved.source.system}"
             require_no_secret(where, who, "a partition", named)
             assignment = ledger.assign_beside(uid, named, resolved.tasks, resolved.assignment, shares)
+        keep_first(ledger, context.connector, resolved, source, named)
     return _Shared(assignment, frozenset(named))

@@ -245,13 +245,16 @@ def _find_cut(folders: Folders, seen: Evidence, path: str) -> AbstractContextMan
 
 
 def _must_be_kept(there: Bounds, position: Position | None) -> bool:
-    """Whether a file is seen first, and nothing of it can be read yet: when it is filled and renamed, only what is kept
-    of it now says that it was this log. What can be read is kept with its range, and so is what follows a gap."""
+    """Whether a log is seen first, or begins anew with a file of which nothing can be read yet: when that is renamed,
+    only what is kept of it now says that it was this log. What follows a gap is kept with that. Of what can be read
+    behind another file, that one leads to it."""
     now = Evidence.of(there.evidence)
-    if now is None or there.gaps or there.end > there.begin:
+    if now is None or there.gaps:
         return False
     before = Evidence.of(position.evidence) if position else None
-    return before is None or (now.dev, now.ino, now.born) != (before.dev, before.ino, before.born)
+    if before is None:
+        return True
+    return there.end == there.begin and (now.dev, now.ino, now.born) != (before.dev, before.ino, before.born)
 
 
 def _with(bounds: Bounds, gaps: tuple[Gap, ...]) -> Bounds:

@@ -160,11 +160,22 @@ def test_who_holds_no_lease_keeps_where_partitions_begin_and_moves_none(worker: 
     worker.move(Q0, 0, 100)
     before = worker.position(Q0)
     first = {Q0: Position(1, 0, {"held": 7}), Q1: Position(0, 0, {"held": 8})}
-    worker.ledger.keep_first(worker.uid, LIVE, first)
-    worker.ledger.keep_first(worker.uid, LIVE, {Q1: Position(0, 90)})
-    worker.ledger.keep_first(worker.uid, LIVE, {})
+    for seen in (first, {Q1: Position(0, 90)}, {}):
+        assert worker.ledger.keep_first(worker.uid, LIVE, seen, worker.ledger.begun(worker.uid, LIVE, ()))
     assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == {Q0: before, Q1: first[Q1]}
     worker.move(Q1, 0, 60)
+
+
+def test_what_was_seen_before_others_began_something_is_not_kept(worker: Worker) -> None:
+    """It may be what they have begun."""
+    ledger, uid = worker.ledger, worker.uid
+    before, mine = ledger.begun(uid, LIVE, ()), ledger.begun(uid, LIVE, [Q1])
+    assert ledger.keep_first(uid, LIVE, {Q0: Position(0, 0, {"held": 7})}, before)
+    assert not ledger.keep_first(uid, LIVE, {Q1: Position(0, 0, {"held": 7})}, before)
+    assert not ledger.keep_seen([worker.lease], uid, LIVE, {Q1: Position(0, 0, {"held": 7})}, mine)
+    assert ledger.positions(uid, LIVE, [Q1]) == {Q1: None}
+    assert ledger.keep_seen([worker.lease], uid, LIVE, {Q1: Position(0, 5)}, ledger.begun(uid, LIVE, [Q1]))
+    assert ledger.plan([worker.lease], worker.run_id, uid, 0, [planned(Q1, 5, 9)], [], mine) == []
 
 
 def test_what_was_seen_last_is_kept_where_a_partition_stands(worker: Worker) -> None:

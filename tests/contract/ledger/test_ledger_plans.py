@@ -71,7 +71,7 @@ def test_what_is_begun_beside_others_is_planned_while_they_begin_nothing(worker:
     worker.move(Q1, 100, 200)  # it goes on in what it has begun
     [opened] = ledger.plan([worker.lease], worker.run_id, uid, 0, [planned(Q0)], [], seen)
     assert ledger.begun(uid, LIVE, [Q0]).places[1:] == ((Q0, Position(0, 0, opened.range.evidence)),)
-    assert ledger.begun(uid, LIVE, [Q1]).others != ledger.begun(uid, LIVE, [Q1, Q0]).others == frozenset()
+    assert ledger.begun(uid, LIVE, [Q1]).others != ledger.begun(uid, LIVE, [Q1, Q0]).others == seen.others
 
 
 def test_of_two_that_begin_at_once_one_looks_again(worker: Worker) -> None:

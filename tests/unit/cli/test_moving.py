@@ -41,6 +41,21 @@ def test_a_run_moves_what_is_there_and_tells_its_receipts(waybill: Waybill, appl
     assert (again.code, again.out.startswith("copy: nothing to move")) == (0, True)
 
 
+def test_a_log_that_is_rotated_after_a_run_that_had_no_target_is_read_to_its_end(
+    waybill: Waybill, applied: Path
+) -> None:
+    log = applied / "logs" / "a.log"
+    (applied / "out").rmdir()
+    typed = waybill("run", "copy", "--engine", "inline")
+    assert (typed.code, str(applied / "out") in typed.err) == (3, True), typed.err
+    log.rename(f"{log}.1")
+    log.write_text("four\n")
+    (applied / "out").mkdir()
+    os.utime(f"{log}.1", (0, 0))  # nobody has written to it for a while
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\nfour\n"
+
+
 @pytest.mark.parametrize(
     ("offset", "said"),
     [
@@ -208,7 +223,7 @@ def test_set_and_undo(waybill: Waybill, applied: Path) -> None:
 def test_set_before_the_first_run_asks_the_source(waybill: Waybill, applied: Path) -> None:
     partition = f"{applied}/logs/a.log"
     typed = waybill("offsets", "set", "copy", partition, "4")
-    assert (typed.code, typed.out) == (0, f"copy: {partition}: - -> 4\n")
+    assert (typed.code, typed.out) == (0, f"copy: {partition}: 0 -> 4\n")
 
 
 def test_an_unknown_partition_is_told(waybill: Waybill, applied: Path) -> None:

@@ -120,6 +120,6 @@ def test_where_the_live_stream_stands_is_left(whole: RunContext, tmp_path: Path)
     log = tmp_path / "app.log"
     whole.ledger.assign(whole.connector.uid, [Partition(str(log))], 1)
     standing = {Partition(str(log)): Position(0, 900)}
-    whole.ledger.keep_first(whole.connector.uid, LIVE, standing)
+    whole.ledger.keep_first(whole.connector.uid, LIVE, standing, whole.ledger.begun(whole.connector.uid, LIVE, ()))
     assert begun(whole, load_settings(), Request(ranges=(f"{log}:0-900",)), who="ann")
     assert _live_position(whole, log) == Position(0, 900)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_core.errors import EngineFailed
+from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.task import TaskRun
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Position
@@ -121,3 +122,32 @@ def test_a_file_that_a_task_had_planned_when_it_was_killed_is_its_own(tasks: Tas
     tasks.run(0)
     tasks.run(1)
     assert tasks.lines() == sorted([b"old", b"one", b"two", b"three", b"four", b"five"])
+
+
+def test_a_file_that_a_command_without_a_lease_has_seen_first_is_begun_by_nobody_else(
+    world: World, tmp_path: Path
+) -> None:
+    """As a second run, which shares out what is there before it waits for its lease."""
+    (tmp_path / "logs").mkdir()
+    tasks = Tasks(world, tmp_path / "logs" / "app.log")
+    tasks.log.write_bytes(b"old\n")
+    uid, ledger = world.connector.uid, world.ledger
+    options = FileSourceOptions(path=f"{tasks.log}*", rotation_quiet_s=0)
+
+    def meanwhile() -> None:
+        tasks.rotate(b"newest")
+        other = FileSource(options)
+        named = other.partitions(list(ledger.partitions(uid)))
+        ledger.assign(uid, named, 1)
+        keep_first(ledger, world.connector, world.context().resolved, other, named)
+
+    def run(looked: Callable[[], None]) -> None:
+        source = Looking(options)
+        source.looked = looked
+        shared = ledger.assign(uid, source.partitions(list(ledger.partitions(uid))), 1)
+        world.engine = DirectEngine(source, world.sink)  # type: ignore[arg-type]
+        TaskRun(world.context(), shared, 0, source, world.sink).run()
+
+    run(meanwhile)
+    run(lambda: None)
+    assert sorted(value for _, value in world.sink.rows) == [b"newest", b"old"]
