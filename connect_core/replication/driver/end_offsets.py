@@ -26,6 +26,11 @@ class EndOffsets:
                 self.of[partition] = Goal(seen.incarnation, seen.begin if seen.later else seen.end)
                 self._begins[partition] = seen.begin
 
+    def forget(self, partitions: Iterable[Partition]) -> None:
+        """The look at these was overtaken: what is there now may be another file, which ends elsewhere."""
+        for partition in partitions:
+            self.of.pop(partition, None)
+
     def aims_at(self, goals: Mapping[Partition, Goal]) -> None:
         """What a backfill or a replay moves next, and nothing else."""
         self.of = dict(goals)

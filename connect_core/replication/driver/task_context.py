@@ -164,7 +164,9 @@ class TaskContext:
             given = [floor for one in some for floor in floors.get(one.partition, ())]
             leases, beside = self.held.leases, self.beginnings.beside(some)
             planned = self.ledger.plan(leases, self.summary.run_id, self.uid, self.task, some, given, beside)
-            self.beginnings.overtaken |= not planned
+            if not planned:
+                self.beginnings.overtaken = True
+                self.end_offsets.forget(one.partition for one in some)
             opened += planned
             self.reached(Step.PLANNED)
         return opened

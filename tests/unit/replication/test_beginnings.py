@@ -124,10 +124,12 @@ def test_a_file_that_a_task_had_planned_when_it_was_killed_is_its_own(tasks: Tas
     assert tasks.lines() == sorted([b"old", b"one", b"two", b"three", b"four", b"five"])
 
 
+@pytest.mark.parametrize("read_before", [(), (b"short",)])
 def test_a_file_that_a_command_without_a_lease_has_seen_first_is_begun_by_nobody_else(
-    world: World, tmp_path: Path
+    world: World, tmp_path: Path, read_before: Sequence[bytes]
 ) -> None:
-    """As a second run, which shares out what is there before it waits for its lease."""
+    """As a second run, which shares out what is there before it waits for its lease. Where this one ends is not what it
+    saw before."""
     (tmp_path / "logs").mkdir()
     tasks = Tasks(world, tmp_path / "logs" / "app.log")
     tasks.log.write_bytes(b"old\n")
@@ -148,6 +150,9 @@ def test_a_file_that_a_command_without_a_lease_has_seen_first_is_begun_by_nobody
         world.engine = DirectEngine(source, world.sink)  # type: ignore[arg-type]
         TaskRun(world.context(), shared, 0, source, world.sink).run()
 
+    if read_before:
+        run(lambda: None)
+        tasks.rotate(*read_before)
     run(meanwhile)
     run(lambda: None)
-    assert sorted(value for _, value in world.sink.rows) == [b"newest", b"old"]
+    assert sorted(value for _, value in world.sink.rows) == sorted([b"newest", b"old", *read_before])
