@@ -1,7 +1,8 @@
 """What a sink that is made with a kit promises beyond the contract of every sink: inherit the suite of your kit.
 
 A sink is killed by making its connection fail, before or after any of its calls has done its work, and between any two
-steps of its own code (`steps`).
+steps of its own code (`steps`). That is an exception, which is quick, and lets the author's `finally` run. At some of
+the steps a process is killed that was made for it (`deaths`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -19,6 +20,7 @@ from connect_core.errors import Fenced, TargetChanged, Unreachable, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Sink, Writer
+from connect_core.sdk.testing.deaths import left_by_a_dead_process
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
 from connect_core.sdk.testing.sink_content import ContentCase, ContentContract, deliver
@@ -60,6 +62,16 @@ class ChangedCase:
         return sink  # type: ignore[no-any-return]
 
 
+@contextmanager
+def saying(what: str) -> Iterator[None]:
+    """Whatever fails within says what was done to the sink before."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(what)
+        raise
+
+
 def dying(calls: int, *, after: bool) -> Callable[[Any], Any]:
     """For a `ChangedCase`: each connection is lost at one of its calls."""
     lost = Unreachable("The connection was lost")
@@ -74,6 +86,8 @@ class KitContract(SinkContract, ContentContract):
     steps = 200
     """At the most so many steps of the author's code are interrupted, one after the other. Each costs three attempts:
     fewer will do where an attempt takes long."""
+    deaths = 50
+    """At the most at so many places of the author's code a process is killed. Each costs a process and an attempt."""
 
     @pytest.mark.parametrize("after", [False, True])
     def test_an_attempt_that_dies_at_any_call_loses_nothing(self, target: ContentCase, after: bool) -> None:
@@ -93,6 +107,15 @@ class KitContract(SinkContract, ContentContract):
         for at in spread(self._dies(target), self.steps):
             self._dies(target, at)
 
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # the threads of the parent hold nothing of ours
+    @leaving_files_open
+    def test_a_process_that_is_killed_loses_nothing(self, target: ContentCase) -> None:
+        """Its `finally` does not run, and what it has not flushed is lost; its locks are free, and its files closed."""
+        if target.in_memory:
+            pytest.skip("the target is in the memory of this process: no other one can leave anything there")
+        for at in spread(self._places(target), self.deaths):
+            self._is_killed(target, at)
+
     @leaving_files_open
     @pytest.mark.parametrize("written", [False, True])
     def test_an_error_of_any_call_is_not_taken_for_success(self, target: ContentCase, written: bool) -> None:
@@ -103,16 +126,41 @@ class KitContract(SinkContract, ContentContract):
     def _dies(self, target: ContentCase, at: CodeStep | None = None) -> list[CodeStep]:
         """Two attempts that die at this step, each, and one that does not; the steps of the two."""
         before, ledger, passed = target.count(), SettledState(target), list[CodeStep]()
-        for _ in range(2):
-            steps = Steps(at, Death)
-            ledger.system = ChangedCase(target, steps.connection, steps.sink)
-            with suppress(Death), steps.watched():
-                ledger.attempt(5, settle_at=None)
-            passed += steps.passed
+        with saying(f"killed at {at or 'no step'}"):
+            for _ in range(2):
+                steps = Steps(at, Death)
+                with suppress(Death):
+                    self._attempt(target, ledger, steps)
+                passed += steps.passed
+            self._ends(target, ledger, before)
+        return passed
+
+    def _places(self, target: ContentCase) -> list[CodeStep]:
+        """Those of an attempt that writes, each as it is passed last: by then there are rows that can be lost."""
+        steps = Steps(None, Death)
+        self._attempt(target, SettledState(target), steps)
+        return [*{step._replace(time=0): step for step in steps.passed}.values()]
+
+    def _is_killed(self, target: ContentCase, at: CodeStep) -> None:
+        """An attempt is killed with its process, and one is not."""
+        before, ledger = target.count(), SettledState(target)
+
+        def life(dies: Callable[[], NoReturn]) -> None:
+            self._attempt(target, ledger, Steps(at, dies))
+
+        with saying(f"killed with its process at {at}"):
+            ledger.take(left_by_a_dead_process(life, ledger.kept))
+            self._ends(target, ledger, before)
+
+    def _attempt(self, target: ContentCase, ledger: SettledState, steps: Steps) -> None:
+        ledger.system = ChangedCase(target, steps.connection, steps.sink)
+        with steps.watched():
+            ledger.attempt(5, settle_at=None)
+
+    def _ends(self, target: ContentCase, ledger: SettledState, before: int) -> None:
         ledger.system = target
         ledger.attempt(5, settle_at=5)
-        assert in_order(self.there(target, before)) == numbers(5), f"killed at {at}"
-        return passed
+        assert in_order(self.there(target, before)) == numbers(5)
 
     def _fails(self, target: ContentCase, written: bool, at: CodeStep | None = None) -> list[CodeStep]:
         """An attempt in which this call fails; it settles if it does not notice. The calls that it made."""
@@ -124,9 +172,10 @@ class KitContract(SinkContract, ContentContract):
         with suppress(Exception), steps.watched():
             ledger.attempt(5, settle_at=5)
         ledger.system = target
-        if not ledger.settled:
-            ledger.attempt(5, settle_at=5)
-        assert in_order(self.there(target, before)) == numbers(5), f"failed: {at}"
+        with saying(f"failed: {at}"):
+            if not ledger.settled:
+                ledger.attempt(5, settle_at=5)
+            assert in_order(self.there(target, before)) == numbers(5)
         return steps.passed
 
 

@@ -29,7 +29,7 @@ from connect_core.sdk.values import LIVE, Bounds, OpenRange
 
 
 class LogSinkCase(ContentCase, Protocol):
-    """A target with one log. Where a log cannot be made to do something, let the method call `pytest.skip`."""
+    """A target with one log. `SimpleCase` skips what needs a method that a case does not have."""
 
     def expire(self, records: int) -> None:
         """The oldest so many records of the log expire."""

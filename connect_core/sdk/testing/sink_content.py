@@ -28,6 +28,7 @@ class ContentCase(SinkCase, Protocol):
 
     refused: bytes | None
     unkept: Set[str]
+    in_memory: bool
 
     def records(self) -> Sequence[Record]: ...
 

@@ -9,9 +9,9 @@ import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +59,7 @@ class SinkCase(Protocol):
 
 
 class SimpleCase(ABC):
-    """A `SinkCase` to begin with: only `sink` and `content` are yours."""
+    """A `SinkCase` to begin with: only `sink` and `content` are yours. What your system cannot do is skipped."""
 
     repeats: Repeats = "nothing"
     refused: bytes | None = None
@@ -67,6 +67,8 @@ class SimpleCase(ABC):
     unkept: Set[str] = frozenset()
     """What the target cannot keep as it came, and its documentation says so: names in `testing.content`. It is kept in
     another form, or refused; whatever is not named here has to be kept byte by byte."""
+    in_memory = False
+    """Whether the target is in the memory of the tests, where no process that is killed can leave anything."""
 
     @abstractmethod
     def sink(self) -> Sink: ...
@@ -76,11 +78,23 @@ class SimpleCase(ABC):
 
     def records(self) -> Sequence[Record]:
         """As `content`, with keys and headers, which are compared then."""
-        pytest.skip("the case shows values alone")
+        pytest.skip("the case shows values alone (it has no `records`)")
 
     def break_(self) -> None:
         """The target does not answer any more."""
-        pytest.skip("the case has no way to break its target")
+        pytest.skip("the case has no way to break its target (`break_`)")
+
+    def expire(self, records: int) -> None:
+        """Of a log: the oldest so many of its records expire."""
+        pytest.skip("the case has no way to let records expire (`expire`)")
+
+    def recreate(self) -> None:
+        """Of a log: it is deleted and created again, empty."""
+        pytest.skip("the case has no way to create its log again (`recreate`)")
+
+    def commit_as_others(self) -> None:
+        """Of a target with commits: another program commits, and adds no rows."""
+        pytest.skip("the case has no way to commit as another program (`commit_as_others`)")
 
     def count(self) -> int:
         return len(self.content())
@@ -124,6 +138,13 @@ class SettledState:
         assert delivered.records == len(fresh)
         if settle_at is not None:
             self._settle(item, delivered, settle_at)
+
+    def kept(self) -> dict[str, Any]:
+        """All that another process has to know to go on; `take` takes it."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "system"}
+
+    def take(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
 
     def rows(self, begin: int, end: int) -> pa.RecordBatch:
         """Records of the partition, each with its number as its value."""

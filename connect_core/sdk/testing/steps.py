@@ -61,7 +61,7 @@ class Steps:
     """Notes the `passed` steps of an author's code, and raises an `error` at the one that is `at`.
 
     It raises when that has done its work. Where `calls` says so, it raises instead of a call of something that is not
-    the author's, which has done nothing then.
+    the author's, which has done nothing then. An `error` that does not return ends the process there.
     """
 
     def __init__(self, at: CodeStep | None, error: Callable[[], BaseException], *, calls: bool = False) -> None:

@@ -27,6 +27,7 @@ from connect_core.sdk.testing.sources import SourceContract
 
 
 class Box(SimpleCase):
+    in_memory = True
     repeats = "unsettled"
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class Box(SimpleCase):
 
 
 class Table(SimpleCase):
+    in_memory = True
     refused = HATED
 
     def __init__(self) -> None:
@@ -56,6 +58,7 @@ class Table(SimpleCase):
 
 
 class Shelf(SimpleCase):
+    in_memory = True
     refused = HATED
 
     def __init__(self, *, by_key: bool) -> None:
@@ -69,6 +72,7 @@ class Shelf(SimpleCase):
 
 
 class Records(SimpleCase):
+    in_memory = True
     refused = HATED
 
     def __init__(self, journal: Journal) -> None:
@@ -83,6 +87,7 @@ class Records(SimpleCase):
 
 
 class Files(SimpleCase):
+    in_memory = True
     refused = HATED
 
     def __init__(self) -> None:
