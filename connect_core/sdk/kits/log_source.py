@@ -41,6 +41,7 @@ class LogSource(ABC):
             "An offset holds the same record each time, as long as it is the same log.",
             "A log that is deleted and created again has another name, or still has the last record that was read.",
         ),
+        order="each log",
     )
     sparse = False
     """Whether offsets may hold no record though nothing was lost, as in a compacted log. They are counted as absent.

@@ -82,8 +82,9 @@ class PolledSource(ABC):
         "exactly once",
         (
             "The same checkpoint brings the same records again, in the same order, and new ones only behind them.",
-            "In a table, no row becomes visible after one with a higher number was read.",
+            "Nothing becomes visible before a place that was read, as a row of a table whose transaction ends late.",
         ),
+        order="each partition",
     )
     every_s = 1.0
     """The pause after a poll that brought nothing, while a run stays in its window."""

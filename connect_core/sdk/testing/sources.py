@@ -48,7 +48,11 @@ class SourceContract:
     def wanted(self, system: SourceCase) -> Range:
         system.append(VALUES)
         (partition,) = system.source().partitions([])
-        return range_of(partition, system.source().available_offsets({partition: None})[partition])
+        seen = system.source().available_offsets({partition: None})[partition]
+        if seen.failure:
+            raise seen.failure.as_error()
+        assert seen.end > seen.begin, f"{len(VALUES)} records were appended, and a new source sees none of them"
+        return range_of(partition, seen)
 
     def test_partitions_are_the_same_each_time(self, system: SourceCase, wanted: Range) -> None:
         known = system.source().partitions([])

@@ -69,6 +69,15 @@ def test_no_kit_says_exactly_once_without_a_condition(kit: type) -> None:
     assert (promised.delivery, bool(promised.conditions)) == ("exactly once", True)
 
 
+@pytest.mark.parametrize(
+    ("kit", "order"), [(PolledSource, "each partition"), (LogSource, "each log"), (ReceivedSource, None)]
+)
+def test_a_kit_of_sources_keeps_the_order_that_its_source_gives(kit: type, order: str | None) -> None:
+    """A queue sends again what was not acknowledged, behind what came later."""
+    promised: Guarantee = vars(kit)["guarantee"]
+    assert promised.order == order
+
+
 @pytest.mark.parametrize(("order", "shown"), [("each file", "within each file"), (None, "none is promised")])
 def test_order_is_shown_below_the_conditions(order: str | None, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
     guarantees.show({"delivery": "exactly once", "conditions": ["A."], "order": order})

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect_core.errors import Unreachable, WaybillError
+from connect_core.errors import ContractBroken, Unreachable, WaybillError
 from connect_core.sdk.kits.keyed import AGAIN, STORED, Answer
 from connect_core.sdk.kits.log_connection import LogEntry, LogSlice, StoredAt
 from connect_core.sdk.kits.log_source import Fetched
@@ -456,6 +456,36 @@ def planned(case: Any) -> Any:
 def test_a_source_that_says_nothing_instead_of_an_error(test: str) -> None:
     case = PagesThatFail()
     notices(SourceContract, test, case, planned(case))
+
+
+def test_a_checkpoint_that_is_one_too_low_is_told_by_its_name() -> None:
+    class TooLow(MemoryPages):
+        def poll(self, name: str, checkpoint: Json) -> Polled:
+            records = super().poll(name, checkpoint).records
+            return Polled(records, {"next": checkpoint.get("next", 0) + max(len(records) - 1, 0)})
+
+    class Case(Pages):
+        def source(self) -> MemoryPages:
+            return TooLow(self.values)
+
+    with pytest.raises(ContractBroken, match="checkpoint of TooLow"):
+        planned(Case())
+
+
+def test_a_source_that_sees_nothing_is_told_at_once() -> None:
+    class Case(Pages):
+        def source(self) -> MemoryPages:
+            return MemoryPages([])
+
+    with pytest.raises(AssertionError, match="sees none of them"):
+        planned(Case())
+
+
+@pytest.mark.parametrize("test", ["expire", "recreate", "commit_as_others"])
+def test_what_a_case_cannot_do_is_skipped_with_the_name_of_its_method(test: str) -> None:
+    method = getattr(Box(), test)
+    with pytest.raises(pytest.skip.Exception, match=test):
+        method(*([3] if test == "expire" else []))
 
 
 def test_a_checkpoint_that_is_not_kept_as_it_is() -> None:
