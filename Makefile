@@ -84,7 +84,7 @@ chromium:
 	@for program in chromium chromedriver; do command -v $$program >/dev/null || \
 		{ echo "waybill: $$program is not on the PATH: sudo apt-get install chromium chromium-driver" >&2; exit 3; }; done
 
-ready:
+ready:  ## fetch what Waybill needs, and make .venv; every other command does it by itself
 	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0
 
 mosquitto:

@@ -26,8 +26,33 @@ def code_of(plugin: str) -> str:
 
 
 def module_of(plugin: str) -> Any:
-    module = ModuleType(plugin)
-    exec(compile(code_of(plugin), f"page: {plugin}", "exec", dont_inherit=True), module.__dict__)
+    return _executed(plugin, code_of(plugin), f"page: {plugin}")
+
+
+def suite_of(plugin: str) -> Any:
+    """What an author's test file for this system has: that of the page, or else the one in examples/cases."""
+    sys.modules[f"waybill_{plugin}"] = example(plugin) if (EXAMPLES / plugin).is_dir() else module_of(plugin)
+    path = EXAMPLES / "cases" / f"test_{plugin}.py"
+    if path.exists():
+        return _executed(path.stem, path.read_text(), str(path))
+    return _executed(path.stem, file_of_tests(plugin), f"page: {path.name}")
+
+
+def of_the_lines() -> Any:
+    """The source that stands on its page together with its tests."""
+    (code,) = (block for block in blocks("write-a-source.md") if "class TestLines" in block)
+    return _executed("test_lines", code, "page: test_lines.py")
+
+
+def file_of_tests(plugin: str) -> str:
+    """The block with the tests of this system."""
+    (code,) = (block for page in FOR_AUTHORS for block in blocks(page) if f"from waybill_{plugin} import" in block)
+    return code
+
+
+def _executed(name: str, code: str, path: str) -> Any:
+    module = ModuleType(name)
+    exec(compile(code, path, "exec", dont_inherit=True), module.__dict__)
     return module
 
 

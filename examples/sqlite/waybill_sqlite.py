@@ -63,7 +63,7 @@ class Connection:
             return self._database.execute(statement, values)
 
     def begin(self, name: str) -> str | None:
-        self.run("BEGIN IMMEDIATE")  # one writer at a time: whoever is second waits here
+        self.run("BEGIN IMMEDIATE")  # one writer at a time: the second one waits here
         row = self.run(f"SELECT marker FROM {MARKERS} WHERE name = ?", name).fetchone()
         return row[0] if row else None
 

@@ -17,7 +17,14 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 _TEST = re.compile(r"\[`(test_\w+)`\]\(([^)#\s]*)\)")
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _PATH = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.py|(?:\.ci|conf|connect_core|dags|docs|examples|jobs|tests)/[\w./-]*)`")
-OF_A_READER = {"waybill_spool.py", "conf/connections/NAME.yaml", "conf/engines/NAME.yaml", "connect_core/systems/NAME/"}
+OF_A_READER = {
+    "waybill_spool.py",
+    "test_spool.py",
+    "waybill_ticks.py",
+    "conf/connections/NAME.yaml",
+    "conf/engines/NAME.yaml",
+    "connect_core/systems/NAME/",
+}
 """Files that pages tell a reader to write."""
 
 

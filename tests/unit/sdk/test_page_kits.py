@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import importlib
 import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from textwrap import indent
 from types import ModuleType
 from typing import Any
 
@@ -20,181 +20,37 @@ from connect_core.sdk.batches import record_batch
 from connect_core.sdk.kits.keyed import STORED
 from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.records import Record
-from connect_core.sdk.sink import Sink
-from connect_core.sdk.testing.commits import CommitContract
 from connect_core.sdk.testing.driving import records
-from connect_core.sdk.testing.keyed_sinks import KeyedContract
-from connect_core.sdk.testing.kits import SimpleContract, TransactionContract
-from connect_core.sdk.testing.log_sinks import LogSinkContract
-from connect_core.sdk.testing.sinks import SimpleCase
-from tests.page_code import DOCS, EXAMPLES, FOR_AUTHORS, blocks, example, module_of
+from tests.page_code import DOCS, EXAMPLES, FOR_AUTHORS, blocks, module_of, suite_of
 
-REFUSED = b"refused"
-_CHECK = "CHECK (value <> CAST('refused' AS BLOB))"
-_CHECKED = f"(at INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT, value BLOB {_CHECK})"
 ANY_BYTES = [b"a\nb", None, b"", b"\xff\xfe", b"\xfe\xff"]
+SPOOL, LATEST = map(module_of, ("spool", "latest"))
+SpoolCase = suite_of("spool").SpoolCase
 
 
-SPOOL, JOURNAL, FOLDER, LATEST = map(module_of, ("spool", "journal", "folder", "latest"))
-SQLITE = example("sqlite")
-JOURNAL.PAGE = 7
+class TestTheTableOfTheExample(suite_of("sqlite").TestTheTable):  # type: ignore[misc]
+    pass
 
 
-def _decoded(line: str | None) -> bytes | None:
-    return None if line is None else base64.b64decode(line)
+class TestTheSpoolOfThePage(suite_of("spool").TestTheSpool):  # type: ignore[misc]
+    pass
 
 
-class SpoolCase(SimpleCase):
-    repeats = "unsettled"
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "spool"
-        self.folder.mkdir()
-        self.files: list[Path] = []
-
-    def sink(self) -> Sink:
-        return SPOOL.PLUGIN.open_sink(SPOOL.Options(folder=self.folder), None)  # type: ignore[no-any-return]
-
-    def content(self, behind: int = 0) -> list[Any]:
-        """File by file, as they came."""
-        new = {*self.folder.glob("[!.]*")} - {*self.files}
-        self.files += sorted(new, key=lambda path: path.stat().st_mtime_ns)
-        lines = [json.loads(line) for path in self.files for line in path.read_text().splitlines()]
-        return [_decoded(line) for line in lines][behind:]
-
-    def break_(self) -> None:
-        self.folder.rename(self.folder.with_name("elsewhere"))
+class TestTheRowsOfThePage(suite_of("latest").TestTheRows):  # type: ignore[misc]
+    pass
 
 
-class JournalCase(SimpleCase):
-    refused = REFUSED
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "journal.db"
-        self._run(f"CREATE TABLE journal {_CHECKED}")
-
-    def sink(self) -> Sink:
-        return JOURNAL.PLUGIN.open_sink(JOURNAL.Options(path=self.path), None)  # type: ignore[no-any-return]
-
-    def content(self, behind: int = 0) -> list[bytes]:
-        with closing(sqlite3.connect(self.path)) as database:
-            return [value for (value,) in database.execute("SELECT value FROM journal ORDER BY at")][behind:]
-
-    def expire(self, records: int) -> None:
-        self._run(f"DELETE FROM journal WHERE at IN (SELECT at FROM journal ORDER BY at LIMIT {records})")
-
-    def recreate(self) -> None:
-        self._run("DROP TABLE journal", f"CREATE TABLE journal {_CHECKED}")
-
-    def _run(self, *statements: str) -> None:
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
-            for statement in statements:
-                database.execute(statement)
+class TestTheJournalOfThePage(suite_of("journal").TestTheJournal):  # type: ignore[misc]
+    pass
 
 
-class FolderCase(SimpleCase):
-    refused = b"two\nlines"
-    unkept = frozenset({"null", "every byte", "line feed", "carriage return"})
-    """A record is a line: one without a value is an empty one, and a value with a line feed is refused."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def sink(self) -> Sink:
-        return FOLDER.PLUGIN.open_sink(FOLDER.Options(folder=self.folder), None)  # type: ignore[no-any-return]
-
-    def content(self, behind: int = 0) -> list[bytes]:
-        commits = [json.loads(path.read_text()) for path in sorted((self.folder / "_commits").glob("*.json"))]
-        names = [name for commit in commits for name in commit["files"]]
-        return [line for name in names for line in (self.folder / name).read_bytes().split(b"\n")[:-1]][behind:]
-
-    def commit_as_others(self) -> None:
-        sink: Any = self.sink()
-        sink.prepare()
-        sink.commit([], "others", "", sink.last("others").commit)
-
-
-class LatestCase(SimpleCase):
-    refused = REFUSED
-
-    def __init__(self, folder: Path, *, by_key: bool) -> None:
-        self.path, self._by_key = folder / "latest.db", by_key
-        with closing(sqlite3.connect(self.path)) as database:
-            database.execute(
-                f"CREATE TABLE latest (id TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB {_CHECK})"
-            )
-
-    def sink(self) -> Sink:
-        options = LATEST.Options(path=self.path, by_key=self._by_key)
-        return LATEST.PLUGIN.open_sink(options, None)  # type: ignore[no-any-return]
-
-    def content(self, behind: int = 0) -> list[bytes]:
-        with closing(sqlite3.connect(self.path)) as database:
-            rows = database.execute("SELECT value FROM latest WHERE value IS NOT NULL ORDER BY rowid")
-            return [value for (value,) in rows][behind:]
-
-
-class TableCase(SimpleCase):
-    """Of the example with transactions: its table refuses the value that a person has forbidden."""
-
-    refused = REFUSED
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "rows.db"
-        self._run(f"CREATE TABLE rows (key TEXT, value BLOB {_CHECK}, headers TEXT, stored_at TEXT)")
-
-    def sink(self) -> Sink:
-        options = SQLITE.Options(path=self.path, table="rows")
-        return SQLITE.PLUGIN.open_sink(options, None)  # type: ignore[no-any-return]
-
-    def content(self, behind: int = 0) -> list[bytes | None]:
-        return [value for (value,) in self._run("SELECT value FROM rows ORDER BY rowid")][behind:]
-
-    def break_(self) -> None:
-        for path in self.path.parent.glob("rows.db*"):
-            path.unlink()
-        self.path.mkdir()
-
-    def _run(self, statement: str) -> list[Any]:
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
-            return database.execute(statement).fetchall()
-
-
-class TestTheTableOfTheExample(TransactionContract):
-    @pytest.fixture
-    def target(self, tmp_path: Path) -> TableCase:
-        return TableCase(tmp_path)
-
-
-class TestTheSpoolOfThePage(SimpleContract):
-    @pytest.fixture
-    def target(self, tmp_path: Path) -> SpoolCase:
-        return SpoolCase(tmp_path)
-
-
-class TestTheRowsOfThePage(KeyedContract):
-    steps = 40
-
-    @pytest.fixture(params=[False, True], ids=["by-coordinates", "by-key"])
-    def target(self, request: pytest.FixtureRequest, tmp_path: Path) -> LatestCase:
-        return LatestCase(tmp_path, by_key=request.param)
-
-
-class TestTheJournalOfThePage(LogSinkContract):
-    @pytest.fixture
-    def target(self, tmp_path: Path) -> JournalCase:
-        return JournalCase(tmp_path)
-
-
-class TestTheFolderOfThePage(CommitContract):
-    @pytest.fixture
-    def target(self, tmp_path: Path) -> FolderCase:
-        return FolderCase(tmp_path)
+class TestTheFolderOfThePage(suite_of("folder").TestTheFolder):  # type: ignore[misc]
+    pass
 
 
 def test_the_spool_of_the_page_keeps_any_bytes_and_what_is_missing(tmp_path: Path) -> None:
     case = SpoolCase(tmp_path)
-    with case.sink().connect() as connection:  # type: ignore[attr-defined]
+    with case.sink().connect() as connection:
         connection.write(records(ANY_BYTES))
     assert case.content() == ANY_BYTES
 
@@ -269,6 +125,12 @@ def test_a_path_of_the_pages_is_declared_as_one(plugin: str) -> None:
 
 def test_the_code_of_the_pages_is_short() -> None:
     assert max(len(block.splitlines()) for page in FOR_AUTHORS for block in blocks(page)) <= 90
+
+
+def test_the_transactions_of_the_page_are_those_of_the_example() -> None:
+    (code,) = (block for block in blocks("write-a-sink.md") if block.startswith("def begin"))
+    there = (EXAMPLES / "sqlite" / "waybill_sqlite.py").read_text()
+    assert [method for method in code.split("\n\n") if indent(method, "    ").rstrip() not in there] == []
 
 
 @pytest.mark.parametrize("name", ["sqlite", "webhook", "pages"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,87 +12,22 @@ import pytest
 from connect_core.sdk.kits.polled import Polled, PolledSource
 from connect_core.sdk.records import Record
 from connect_core.sdk.testing.driving import Follower
-from connect_core.sdk.testing.log_sources import LogSourceCase, LogSourceContract
-from connect_core.sdk.testing.received import ReceivedCase, ReceivedContract
 from connect_core.sdk.values import Json
-from tests.page_code import blocks, module_of
+from tests.page_code import blocks, module_of, of_the_lines, suite_of
 
-EVENTS, TRAY = map(module_of, ("events", "tray"))
-
-
-class EventsCase(LogSourceCase):
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "events.db"
-        self._run()
-
-    def source(self) -> Any:
-        source = EVENTS.Events(EVENTS.Options(path=self.path, page=7))
-        source.every_s = 0.01
-        return source
-
-    def append(self, values: list[bytes]) -> None:
-        self._run()
-        with closing(sqlite3.connect(self.path)) as database, database:
-            database.executemany("INSERT INTO events (body) VALUES (?)", [(value,) for value in values])
-
-    def expire(self, records: int) -> None:
-        self._run(f"DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT {records})")
-
-    def cut(self, records: int) -> None:
-        self._run(
-            f"DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id DESC LIMIT {records})",
-            "UPDATE sqlite_sequence SET seq = (SELECT max(id) FROM events) WHERE name = 'events'",
-        )
-
-    def renew(self) -> None:
-        self.remove()
-        self._run()
-
-    def remove(self) -> None:
-        self._run("DROP TABLE events")
-
-    def break_(self) -> None:
-        self.path.unlink()
-
-    def _run(self, *statements: str) -> None:
-        table = "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY AUTOINCREMENT, body)"
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
-            for statement in statements or (table,):
-                database.execute(statement)
+TRAY = module_of("tray")
 
 
-class TrayCase(ReceivedCase):
-    idle_timeout_s = 0
-    """A folder shows at once what is in it."""
-    unkept = frozenset({"null"})
-    """A message is a file, which has content."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._count = folder, 0
-
-    def source(self) -> Any:
-        return TRAY.Tray(TRAY.Options(folder=self.folder))
-
-    def append(self, values: list[bytes]) -> None:
-        for value in values:
-            draft = self.folder / ".draft.txt"
-            draft.write_bytes(value)
-            draft.rename(self.folder / f"{self._count:06}.txt")
-            self._count += 1
+class TestTheLogOfThePage(suite_of("events").TestTheEvents):  # type: ignore[misc]
+    pass
 
 
-class TestTheLogOfThePage(LogSourceContract):
-    idle_timeout_s = 0.05
-
-    @pytest.fixture
-    def system(self, tmp_path: Path) -> EventsCase:
-        return EventsCase(tmp_path)
+class TestTheQueueOfThePage(suite_of("tray").TestTheTray):  # type: ignore[misc]
+    pass
 
 
-class TestTheQueueOfThePage(ReceivedContract):
-    @pytest.fixture
-    def system(self, tmp_path: Path) -> TrayCase:
-        return TrayCase(tmp_path)
+class TestTheLinesOfThePage(of_the_lines().TestLines):  # type: ignore[misc]
+    pass
 
 
 def test_a_file_that_is_still_being_written_is_left_alone(tmp_path: Path) -> None:
