@@ -98,10 +98,12 @@ class Reception:
         return self._new_seen
 
     def _learn_from(self, packet: Packet) -> None:
-        """A broker that gives out the lowest free id never gets beyond what it has under way. Twice that, to be sure of
-        one that takes ids for more than it may send."""
+        """By the first id of a connection: whether ids count on from one connection to the next. A broker that gives
+        out the lowest free id never gets beyond what it has under way. Twice that, to be sure of one that takes ids for
+        more than it may send. One that begins with 1 each time gets as far only later."""
         if self._learns and packet.packet_id > 2 * self._largest_window:
             self._unconfirmed.counts_up = True
+        self._learns = False
 
     def unacknowledged(self) -> int:
         """How many packets the broker has to keep because of this side."""
@@ -137,7 +139,7 @@ class Reception:
     def entries(self, end: int) -> tuple[UnconfirmedRecord, ...]:
         """What is settled with the place `end`: of records below it, what is not known to be acknowledged."""
         if self._new_seen:
-            self._unconfirmed.all_came_again()
+            self._unconfirmed.all_came_again(all_settled=end >= self.next)
         return tuple(self._unconfirmed.below(end))
 
     @property

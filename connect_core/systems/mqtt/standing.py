@@ -14,6 +14,8 @@ from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord
 
 _COLUMNS = 3  # number of arrival, trace, flags
 _SENT, _CONFIRMED = 1, 2
+_COUNTS_UP = "counts_on"
+"""Former versions say `counts_up`, and have learned it within one connection, which may have begun with 1."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class SessionStanding:
         entries = tuple(
             UnconfirmedRecord(one, trace, bool(flags & _SENT), bool(flags & _CONFIRMED)) for one, trace, flags in rows
         )
-        subscribed, counts_up = tuple(evidence.get("subscribed", ())), bool(evidence.get("counts_up"))
+        subscribed, counts_up = tuple(evidence.get("subscribed", ())), bool(evidence.get(_COUNTS_UP))
         return cls(
             subscribed,
             entries,
@@ -56,7 +58,7 @@ class SessionStanding:
         flagged = [(one.arrival, one.trace, one.sent * _SENT + one.confirmed * _CONFIRMED) for one in self.entries]
         rows = np.array(flagged, dtype=np.int64)
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
-        told = {"unconfirmed": packed, "counts_up": self.counts_up, "witnessed": self.witnessed}
+        told = {"unconfirmed": packed, _COUNTS_UP: self.counts_up, "witnessed": self.witnessed}
         told |= {"dropped": self.dropped, **self.of_filters()}
         return told | ({"asks": list(self.asks)} if self.asks else {})
 
@@ -86,9 +88,10 @@ class SessionStanding:
         return replace(self, subscribed=tuple(dict.fromkeys((*self.subscribed, *self.asks))), asks=())
 
     def without_session(self) -> SessionStanding:
-        """The broker has lost it: what was under way in it comes no more. It may be another broker, that counts in
-        another way."""
-        return replace(self, subscribed=(), entries=(), witnessed=False, granted=(), counts_up=False)
+        """The broker has lost it, or its witness alone: then what was under way in it comes again, is never dropped
+        since this may also be a session made anew, and counts. It may be another broker, that counts in another way."""
+        entries = tuple(one._replace(sent=True, confirmed=True) for one in self.entries)
+        return replace(self, subscribed=(), entries=entries, witnessed=False, granted=(), counts_up=False)
 
 
 _NOTHING = base64.b64encode(zlib.compress(b"")).decode()

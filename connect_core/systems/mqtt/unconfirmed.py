@@ -7,6 +7,11 @@ cannot tell is whether its acknowledgement arrived, when one was sent: then the 
 message with the same content by now. A broker that counts its ids up has not come round to it again; one that gives out
 the lowest free id may have: there, such a packet is delivered and called doubtful. Losing is never chosen.
 
+Not every broker keeps the ids: RabbitMQ begins with 1 over each connection, and sends again under the next ones. It is
+known by what it has to send first, in order: that of which no acknowledgement was sent. Where anything else comes, an
+id tells nothing any more. Then, and after acknowledgements that may not have arrived, nothing is dropped, and what is
+marked as sent again with the content of an entry is doubtful under whatever id.
+
 A broker that is killed may come back without acknowledgements that it had, and send again what was confirmed; it may
 come back with an older count as well, and give an id that was confirmed to another message with the same content.
 Nobody can tell these two apart. So what is confirmed is never dropped: of a broker that counts ids up, what comes under
@@ -16,6 +21,7 @@ not: a broker that has forgotten that it sent something sends it for the first t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
@@ -66,7 +72,7 @@ class UnconfirmedRecord(NamedTuple):
 
 class Unconfirmed:
     """The entries of one session, by packet id: of two with the same id the later one is there, since the id was free
-    in between. `counts_up` says that the broker gives out ids one after the other."""
+    in between. `counts_up` says that the broker gives out ids one after the other, from one connection to the next."""
 
     def __init__(self, entries: Iterable[UnconfirmedRecord] = (), *, counts_up: bool = False) -> None:
         ordered = sorted(entries, key=lambda one: one.arrival)
@@ -74,6 +80,12 @@ class Unconfirmed:
         self._came: dict[int, int] = {}
         """By id the number with which a packet came last over this connection."""
         self._new_came = False
+        standing = sorted(self._by_id.values(), key=lambda one: one.arrival)
+        self._expected = deque(packet_id_of(one.trace) for one in standing if not one.sent)
+        """The ids that have to come before all others over this connection: no acknowledgement of them was sent."""
+        self._contents = {one.trace & _CHECKSUM for one in ordered}
+        self._in_doubt = any(one.sent for one in ordered)
+        """Whether what comes again may come under other ids."""
         self._doubted: dict[int, UnconfirmedRecord] = {}
         """By id what stood there before a doubtful record was written, and stands as long as that is not settled."""
         self.counts_up = counts_up
@@ -86,6 +98,8 @@ class Unconfirmed:
         the newest one, which shows how far a broker has counted."""
         written = {packet_id: one for packet_id, one in self._by_id.items() if one.arrival < end}
         ordered = sorted((self._doubted | written).values(), key=lambda one: one.arrival)
+        if not self.counts_up:
+            return ordered
         confirmed = [one for one in ordered if one.confirmed]
         newest = [one for one in confirmed if packet_id_of(one.trace) == self._newest_id] or confirmed[-1:]
         return [one for one in ordered if not one.confirmed or one in newest]
@@ -102,16 +116,39 @@ class Unconfirmed:
         entry = self._by_id.get(packet_id)
         if entry and entry.confirmed:
             entry = None
+        same = entry is not None and dup and not (entry.trace ^ trace) & _CHECKSUM
+        expected = self._comes_as_expected(packet_id, same=same)
         if (entry is None or not dup) and self._was_there(packet_id):
             self._new_came = self._new_came or not dup
             return PacketVerdict.DOUBTFUL
-        if entry is None or not dup or (entry.trace ^ trace) & _CHECKSUM:
-            self._by_id.pop(packet_id, None)
-            self._doubted.pop(packet_id, None)
-            self._new_came = True
-            return PacketVerdict.NEW
-        may_be_free = self._new_came if self.counts_up else entry.sent
+        if not same:
+            return self._of_another(trace, dup=dup)
+        may_be_free = self._new_came if self.counts_up else not expected
         return PacketVerdict.DOUBTFUL if may_be_free or packet_id in self._came else PacketVerdict.AGAIN
+
+    def _comes_as_expected(self, packet_id: int, *, same: bool) -> bool:
+        """Whether it is what the broker has to send now, if it keeps its ids. When not, whatever has not come yet may
+        come under any id, now or over the next connection."""
+        if self.counts_up or not self._expected:
+            return False
+        if same and packet_id == self._expected[0]:
+            self._expected.popleft()
+            return True
+        self._expected.clear()
+        self._in_doubt = True
+        self.acknowledging([one for one, _ in self._not_come()])
+        return False
+
+    def _of_another(self, trace: int, *, dup: bool) -> PacketVerdict:
+        """Of a packet that is not what was written under its id."""
+        in_doubt = self._in_doubt and not self.counts_up
+        if in_doubt and dup and trace & _CHECKSUM in self._contents:
+            return PacketVerdict.DOUBTFUL
+        if not in_doubt:
+            self._by_id.pop(packet_id_of(trace), None)
+            self._doubted.pop(packet_id_of(trace), None)
+        self._new_came = True
+        return PacketVerdict.NEW
 
     def _was_there(self, packet_id: int) -> bool:
         """Whether a broker that counts up has given out the id already: it is not behind the newest known."""
@@ -152,10 +189,12 @@ class Unconfirmed:
             if (entry := self._by_id.get(packet_id)) and self._came.get(packet_id) == number:
                 self._confirm(packet_id, entry)
 
-    def all_came_again(self) -> None:
+    def all_came_again(self, *, all_settled: bool) -> None:
         """A new packet has come over this connection, so whatever was to be sent again was: the broker had the
-        acknowledgements of the others."""
-        for packet_id, entry in self._not_come():
+        acknowledgements of the others. In doubt they may have come under other ids, and count until that is settled."""
+        if self._in_doubt and not (self.counts_up or all_settled):
+            return
+        for packet_id, entry in [one for one in self._by_id.items() if one[0] not in self._came]:
             self._confirm(packet_id, entry)
 
     def _confirm(self, packet_id: int, entry: UnconfirmedRecord) -> None:

@@ -1,4 +1,4 @@
-"""A broker's side of one session, as small as it can be: a queue, packets under way, two ways of giving out ids."""
+"""A broker's side of one session, as small as it can be: a queue, packets under way, three ways of giving out ids."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from connect_core.systems.mqtt.packets import Packet
 
 @dataclass
 class BrokerModel:
-    """`counts_up` like Mosquitto, else the lowest free id like HiveMQ CE. Messages are numbers; what they say is the
-    same for all of `payload`s that are equal. `line` is what was sent to the client and has not arrived there yet,
-    `back` what the client has sent."""
+    """`counts_up` like Mosquitto, else the lowest free id like HiveMQ CE; or `renumbers` like RabbitMQ: what has no
+    acknowledgement waits again when a connection ends, and each connection counts from 1. Messages are numbers; what
+    they say is the same for all of `payload`s that are equal. `line` is what was sent to the client and has not arrived
+    there yet, `back` what the client has sent."""
 
     counts_up: bool
     window: int
+    renumbers: bool = False
     queue: deque[int] = field(default_factory=deque)
     payload: dict[int, bytes] = field(default_factory=dict)
     under_way: dict[int, int] = field(default_factory=dict)
@@ -27,6 +29,8 @@ class BrokerModel:
     """What was acknowledged, in order."""
     pongs: int = 0
     last_id: int = 0
+    tried: set[int] = field(default_factory=set)
+    """Messages that were sent over a connection that has ended."""
 
     def publish(self, message: int, payload: bytes) -> None:
         self.queue.append(message)
@@ -37,10 +41,10 @@ class BrokerModel:
         while self.queue and len(self.under_way) < self.window:
             message, packet_id = self.queue.popleft(), self._next_id()
             self.under_way[packet_id] = message
-            self._put(packet_id, dup=False)
+            self._put(packet_id, dup=message in self.tried)
 
     def _next_id(self) -> int:
-        if self.counts_up:
+        if self.counts_up or self.renumbers:
             self.last_id = self.last_id % 65_535 + 1
             return self.last_id
         return next(n for n in range(1, 65_536) if n not in self.under_way)
@@ -84,5 +88,10 @@ class BrokerModel:
         self.line.clear()
         self.back.clear()
         self.pongs = 0
+        if self.renumbers:
+            self.tried |= set(self.under_way.values())
+            self.queue.extendleft(reversed(self.under_way.values()))
+            self.under_way.clear()
+            self.last_id = 0
         for packet_id in self.under_way:
             self._put(packet_id, dup=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -176,6 +176,17 @@ def test_a_session_made_anew_never_stands_beside_a_witness_made_anew(broker: Bro
     with pytest.raises(Retriable, match="has lost the session"):
         member(SessionStanding(("a",), witnessed=True), "a")
     assert broker.said == ["connect s", "give up s", "connect w", "give up w"]
+
+
+def test_what_comes_again_beside_a_witness_that_is_gone_is_counted(broker: Broker) -> None:
+    """The session itself is there: what was settled and not acknowledged comes again."""
+    written = tuple(UnconfirmedRecord(n, trace_of(n + 1, b"a", b"%d" % n)) for n in range(5))
+    lost = SessionStanding(("a",), written, counts_up=True, witnessed=True).without_session()
+    for standing in (lost, replace(lost, counts_up=True)):
+        broker.packets["s"] = deque(Packet(b"a", b"%d" % n, 1, n + 1, dup=True) for n in range(5))
+        there = member(SessionStanding.of(standing.evidence()), "a")
+        batches = [batch for _ in range(5) if (batch := there.batch()) is not None]
+        assert [number for batch in batches for number in batch.doubtful] == [5, 6, 7, 8, 9]
 
 
 def followed(

@@ -1,5 +1,5 @@
-"""Whatever dies when, nothing is lost, and what is there twice was counted: against a model of a broker, for both ways
-of giving out packet ids and both ways of acknowledging, all devices saying the same."""
+"""Whatever dies when, nothing is lost, and what is there twice was counted: against a model of a broker, for the three
+ways of giving out packet ids and both ways of acknowledging, all devices saying the same."""
 
 from __future__ import annotations
 
@@ -224,6 +224,24 @@ def test_a_broker_that_uses_ids_again_loses_nothing_and_repeats_are_counted(
     assert all(number != other for (number, *_), (other, *_) in zip(bridge.target, bridge.target[1:], strict=False))
 
 
+@pytest.mark.parametrize("tells", [True, False], ids=["tells-records", "acknowledged-when-settled"])
+@pytest.mark.parametrize("say", [b"the same", None], ids=["one-payload", "different-payloads"])
+@given(actions=ACTIONS)
+@example(actions=[("publish", 9), ("receive", 7), ("acknowledge", 0), ("answer", 2), ("die", 0)])
+@example(actions=[("publish", 9), ("receive", 3), ("settle", 0), ("receive", 7), ("acknowledge", 0), ("answer", 9)])
+@settings(max_examples=150)
+def test_a_broker_that_numbers_anew_loses_nothing_and_repeats_are_counted(
+    tells: bool, say: bytes | None, actions: list[tuple[str, int]]
+) -> None:
+    """Each connection counts from 1, and what was not acknowledged comes under other ids."""
+    bridge = Bridge(BrokerModel(counts_up=False, window=WINDOW, renumbers=True), tells)
+    published = perform(bridge, actions, say)
+    there = Counter(message for _, _, message in bridge.target)
+    assert sorted(there) == list(range(published))
+    assert there.total() - published <= bridge.repeats
+    assert not bridge.reception.counts_up
+
+
 @given(actions=ACTIONS)
 def test_without_a_death_nothing_is_doubtful_with_either(actions: list[tuple[str, int]]) -> None:
     quiet = [one for one in actions if one[0] != "die"]
@@ -240,8 +258,8 @@ def packet(packet_id: int, payload: bytes = b"x", *, qos: int = 1, dup: bool = F
 
 def test_acknowledgements_go_in_the_order_of_arrival() -> None:
     again = trace_of(3, b"t", b"x")
-    reception = Reception(10, Unconfirmed([UnconfirmedRecord(4, again)]), 100)
-    records = reception.take([packet(1), packet(0, qos=0), packet(3, dup=True), packet(4)])
+    reception = Reception(10, Unconfirmed([UnconfirmedRecord(4, again)], counts_up=True), 100)
+    records = reception.take([packet(1, dup=True), packet(0, qos=0), packet(3, dup=True), packet(4)])
     assert [one.number for one in records] == [10, 11, 13]
     assert (reception.next, reception.due(), reception.unacknowledged()) == (14, [], 3)
     reception.durable(11)
@@ -290,8 +308,28 @@ def test_the_verdicts(counts_up: bool) -> None:
     sent = judged(UnconfirmedRecord(1, trace, sent=True), trace, dup=True)
     assert sent is (PacketVerdict.AGAIN if counts_up else PacketVerdict.DOUBTFUL)
     confirmed = judged(UnconfirmedRecord(1, trace, sent=True, confirmed=True), trace, dup=True)
-    assert confirmed is (PacketVerdict.DOUBTFUL if counts_up else PacketVerdict.NEW)
-    assert judged(UnconfirmedRecord(1, trace), trace_of(6, b"t", b"x"), dup=True) is PacketVerdict.NEW
+    assert confirmed is PacketVerdict.DOUBTFUL
+    elsewhere = judged(UnconfirmedRecord(1, trace), trace_of(6, b"t", b"x"), dup=True)
+    assert elsewhere is (PacketVerdict.NEW if counts_up else PacketVerdict.DOUBTFUL)
+    assert judged(UnconfirmedRecord(1, trace), trace_of(6, b"t", b"y"), dup=True) is PacketVerdict.NEW
+
+
+def test_where_another_id_comes_first_ids_tell_nothing() -> None:
+    """Of 20 messages that say the same the first 10 were acknowledged: the others come under the ids of those, and what
+    came behind them meanwhile under theirs."""
+    entries = [UnconfirmedRecord(n, trace_of(n + 1, b"t", b"x")) for n in range(10, 20)]
+    reception = Reception(20, Unconfirmed(entries), 100)
+    come = reception.take([packet(n + 1, dup=True) for n in range(20)])
+    assert [one.doubtful for one in come] == [True] * 20
+    after = Reception(40, Unconfirmed(reception.entries(40)), 100)
+    assert after.take([packet(n + 1, dup=True) for n in range(20)]) == [], "it goes on: they are acknowledged"
+
+
+def test_behind_what_may_have_been_acknowledged_ids_tell_nothing() -> None:
+    """The first five may have been; then the ids of the others are those of what came behind them."""
+    entries = [UnconfirmedRecord(n, trace_of(n + 1, b"t", b"x"), sent=n < 5) for n in range(10)]
+    come = Reception(10, Unconfirmed(entries), 100).take([packet(n + 1, dup=True) for n in range(10)])
+    assert [one.doubtful for one in come] == [True] * 10
 
 
 def test_behind_what_comes_for_the_first_time_nothing_is_sent_again() -> None:
@@ -302,12 +340,12 @@ def test_behind_what_comes_for_the_first_time_nothing_is_sent_again() -> None:
     assert met.judge(second, dup=True) is PacketVerdict.DOUBTFUL
 
 
-def test_an_id_beyond_what_can_be_under_way_shows_that_ids_count_up() -> None:
+@pytest.mark.parametrize(("ids", "counts_up"), [([40], False), ([41], True), ([1, 41], False)])
+def test_a_first_id_beyond_what_can_be_under_way_shows_that_ids_count_up(ids: list[int], counts_up: bool) -> None:
+    """Not a later one: a connection may count from 1."""
     reception = Reception(0, Unconfirmed(), 20)
-    reception.take([packet(40)])
-    assert not reception.counts_up
-    reception.take([packet(41)])
-    assert reception.counts_up
+    reception.take([packet(packet_id) for packet_id in ids])
+    assert reception.counts_up == counts_up
 
 
 def test_ids_come_round_again() -> None:

@@ -23,7 +23,13 @@ def test_evidence_keeps_everything() -> None:
     assert SessionStanding.of(STANDING.evidence()) == STANDING
     assert SessionStanding.of({}) == SessionStanding()
     assert SessionStanding.of({"subscribed": ["a"]}) == SessionStanding(("a",)), "of an older version"
-    assert STANDING.without_session() == SessionStanding(dropped=7), "it may be another broker"
+    assert SessionStanding.of({"subscribed": ["a"], "counts_up": True}) == SessionStanding(("a",)), "learned from less"
+
+
+def test_what_was_under_way_in_a_session_that_seems_lost_is_known() -> None:
+    """It may be there after all. How ids are given out is not: it may be another broker."""
+    entries = (UnconfirmedRecord(3, 5, sent=True, confirmed=True),)
+    assert STANDING.without_session() == SessionStanding(entries=entries, dropped=7)
 
 
 def test_what_is_not_known_to_be_granted() -> None:
