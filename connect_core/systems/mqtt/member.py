@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from connect_core.errors import Retriable, WaybillError
+from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import empty_records
 from connect_core.sdk.values import Json, Range, SourceBatch
 from connect_core.systems.mqtt.filters import is_shared
@@ -59,6 +59,8 @@ class Member:
         self._told = unchanged and not standing.not_granted(filters, options.qos)
         """Whether it is settled what the session is subscribed to, or comes to be with what this quantum brings."""
         self._answered = False
+        self._refused: WaybillError | None = None
+        """What the broker does not do of what it was asked, when it says so behind messages."""
         self._leaving = tuple(one for one in standing.subscribed if one not in filters)
         """What is to be unsubscribed when all that is asked for is granted."""
         self._granted = tuple(one for one in standing.granted if kept and one[0] in filters)
@@ -80,7 +82,7 @@ class Member:
             self.session.subscribe(asked, self._options.qos)
 
     def _hear(self, *, waits: bool = False) -> None:
-        if self._answered or not self.session.answered():
+        if self._answered or self._refused or not self.session.answered():
             return
         leaving, self._leaving = self._leaving, ()
         if leaving and self.session.open:
@@ -93,7 +95,12 @@ class Member:
     def batch(self) -> SourceBatch | None:
         """What has come; None when nothing has. The numbers of packets that are there already are holes."""
         packets = self.session.receive()
-        self._hear()
+        try:
+            self._hear()
+        except ConfigError:
+            raise  # it concerns all
+        except WaybillError as error:
+            self._refused = error  # what it has of before is taken on, and the others are followed
         self._confirm()
         self._keep_alive()
         if not packets:
@@ -158,8 +165,8 @@ class Member:
         return bool(self._reception.unacknowledged()) or self._reception.awaits_answer()
 
     def lost(self) -> WaybillError | None:
-        """What has ended the connection; None while it stands."""
-        ended = self.session.lost()
+        """What has ended the connection, or what the broker has refused; None while nothing is wrong."""
+        ended = self._refused or self.session.lost()
         if ended is not None:
             ended.where = f"{self._where}, {ended.where}"
         return ended

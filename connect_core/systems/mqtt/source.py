@@ -211,8 +211,8 @@ class MqttSource:
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """In a window it stays for the whole quantum while nothing has come at all: the next message finds somebody
         there. What is to be remarked on of a session comes well before the quantum ends, however busy the others are.
-        It looks once even when connecting took all of it. A session that cannot be connected to, or whose connection
-        ends, is told of; the others are followed on."""
+        It looks once even when connecting took all of it. A session that cannot be connected to, whose connection
+        ends, or whose subscription is refused, is told of; the others are followed on."""
         members, refused = self._connected(wanted)
         yield from ((one, refused[one.partition]) for one in wanted if one.partition in refused)
         followed = [(one, members[one.partition]) for one in wanted if one.partition in members]
@@ -312,8 +312,8 @@ def _last_remarks(followed: Sequence[tuple[Range, Member]]) -> Iterator[Followed
 
 
 def _ended(followed: Sequence[tuple[Range, Member]], *, something: bool) -> Iterator[Followed]:
-    """What has ended the connections of some of these. Raises it where that is so of all of them: then it is the
-    broker; unless `something` came before that, which has to be settled first."""
+    """What has ended the connections of some of these, or what was refused to them. Raises it where that is so of all
+    of them: then it is the broker; unless `something` came before that, which has to be settled first."""
     ended = [(one, error) for one, member in followed if (error := member.lost()) is not None]
     if len(ended) < len(followed):
         yield from ((one, _alone(error)) for one, error in ended)

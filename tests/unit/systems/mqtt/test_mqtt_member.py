@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connect_core.errors import Refused, Retriable
+from connect_core.errors import Failure, Refused, Retriable
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit
 from connect_core.sdk.values import Pins, Range, SourceBatch
@@ -208,6 +208,29 @@ def followed(
             source.acknowledge(one, batch.next_offset)
             time.sleep(busy_s)
     return told
+
+
+def test_a_session_whose_subscription_is_refused_behind_a_message_stops_no_other(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it is connected, too. What has come to it is delivered."""
+    given = options(filters=["a", "b"], sessions=2)
+    refused, fine = given.client_id(0), given.client_id(1)
+    broker.kept = {refused, fine}
+    broker.packets = {one: deque(Packet(b"t", b"", 1, n) for n in (1, 2, 3)) for one in (refused, fine)}
+
+    def answered(session: Session) -> bool:
+        if session.client_id == refused and len(broker.packets[refused]) == 1:
+            raise Refused("it does not grant that", where="broker")
+        return session.client_id != refused
+
+    monkeypatch.setattr(Session, "answered", answered)
+    ranges = [planned(n, SessionStanding((one,), granted=((one, 1),))) for n, one in enumerate(given.filters)]
+    came = list(MqttSource(given).follow(ranges, limit(2), idle_timeout_s=0.2))
+    batches = [(one.slot, batch.next_offset) for one, batch in came if isinstance(batch, SourceBatch)]
+    assert sorted(batches) == [(0, 6), (0, 7), (0, 8), (1, 6), (1, 7), (1, 8)]
+    failures = [(one.slot, what.what, what.where) for one, what in came if isinstance(what, Failure)]
+    assert failures == [(0, "it does not grant that", "partition session-0, broker")]
 
 
 def test_that_a_quiet_session_is_subscribed_is_told_beside_a_busy_one(broker: Broker) -> None:
