@@ -16,9 +16,6 @@ from connect_core.systems.mqtt.session import Session, wait
 from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import Unconfirmed
 
-CONFIRMED_S = 1.0
-"""How long the end of a quantum waits for the broker to answer the last ping. Later answers do no harm: what is not
-confirmed is settled so."""
 LARGEST_WINDOW = 16_384
 """How many packets a broker that gives out the lowest free id is taken to have under way at most, so that an id beyond
 twice this shows one that counts up. It is not the receive maximum: 3.1.1 has none."""
@@ -171,13 +168,13 @@ class Member:
             ended.where = f"{self._where}, {ended.where}"
         return ended
 
-    def evidence(self, end: int) -> Json:
-        """How the session stands at `end`, as well as can be known now."""
-        until = time.monotonic() + CONFIRMED_S
+    def evidence(self, end: int, until: float) -> Json:
+        """How the session stands at `end`, as well as can be known at the moment `until`. What is there by now is
+        looked at also when that has passed."""
+        self._take_answers()
         while self._reception.awaits_answer() and self.session.open and time.monotonic() < until:
             wait([self.session], 0.05)
-            self.session.receive()  # not acknowledged, so it comes again
-            self._confirm()
+            self._take_answers()
         reception = self._reception
         standing = replace(
             self._standing,
@@ -188,6 +185,11 @@ class Member:
             asks=(),
         )
         return standing.evidence()
+
+    def _take_answers(self) -> None:
+        if self._reception.awaits_answer():
+            self.session.receive()  # not acknowledged, so it comes again
+            self._confirm()
 
     def _confirm(self) -> None:
         while self._answers < self.session.answers:

@@ -50,6 +50,9 @@ _EMPTY_S = 0.5
 _LOOKS_WITHIN_EXPIRY = 4
 _AT_ONCE = 16
 """So many sessions connect side by side."""
+_CONFIRMED_S = 1.0
+"""How long the end of a quantum waits at most for the broker to answer the last pings, of all sessions together, and no
+longer than half of what is left to the deadline. Later answers do no harm: what is not confirmed is settled so."""
 _ASK_EVERY_S = 10.0
 """How often, in a window, a broker is asked what it has dropped: Mosquitto counts anew every ten seconds."""
 
@@ -65,6 +68,9 @@ class MqttSource:
         """When each session was seen to be kept."""
         self._refused: dict[Partition, Failure] = {}
         """Sessions that could not be looked at in this run, while others could."""
+        self._limit: Limit | None = None
+        self._answered_by: float | None = None
+        """Until when the last answers are waited for, once they are."""
         self._told: BrokerFacts | None = None
         self._asked_at = 0.0
         self._shares = options.shares()
@@ -213,6 +219,7 @@ class MqttSource:
         there. What is to be remarked on of a session comes well before the quantum ends, however busy the others are.
         It looks once even when connecting took all of it. A session that cannot be connected to, whose connection
         ends, or whose subscription is refused, is told of; the others are followed on."""
+        self._limit, self._answered_by = limit, None
         members, refused = self._connected(wanted)
         yield from ((one, refused[one.partition]) for one in wanted if one.partition in refused)
         followed = [(one, members[one.partition]) for one in wanted if one.partition in members]
@@ -242,7 +249,10 @@ class MqttSource:
         self._members[wanted.partition].durable(end)
 
     def evidence(self, wanted: Range, end: int) -> Json:
-        return self._members[wanted.partition].evidence(end)
+        if self._answered_by is None:
+            left_s = self._limit.left_s() / 2 if self._limit else 0.0
+            self._answered_by = time.monotonic() + min(_CONFIRMED_S, left_s)
+        return self._members[wanted.partition].evidence(end, self._answered_by)
 
     def _connected(self, wanted: Sequence[Range]) -> tuple[dict[Partition, Member], dict[Partition, Failure]]:
         """Side by side: each needs several round trips, and what it takes is taken from the quantum. Gives what keeps

@@ -118,14 +118,14 @@ def test_what_the_document_says_of_packet_ids_is_not_settled_as_learned(
     """It holds as long as the document says it."""
     there = member(SessionStanding(("a",), counts_up=learned), "a", packet_ids=said)
     assert there._reception.counts_up == (said == "count_up")
-    assert SessionStanding.of(there.evidence(5)).counts_up == learned
+    assert SessionStanding.of(there.evidence(5, 0.0)).counts_up == learned
 
 
 def test_what_an_id_shows_is_settled(broker: Broker) -> None:
     broker.packets["s"] = deque([Packet(b"a", b"", 1, 40_000)])
     there = member(SessionStanding(("a",)), "a")
     there.batch()
-    assert SessionStanding.of(there.evidence(6)).counts_up
+    assert SessionStanding.of(there.evidence(6, 0.0)).counts_up
 
 
 def test_what_is_not_confirmed_is_known_also_when_a_person_has_set_the_number_back(broker: Broker) -> None:
@@ -151,11 +151,11 @@ def test_a_filter_is_kept_as_long_as_nobody_knows_that_the_other_one_is_granted(
     broker.asked = 0
     there.batch()
     assert broker.said[1:] == ["subscribe a/#", "unsubscribe a/+"]
-    assert SessionStanding.of(there.evidence(5)).subscribed == ("a/+", "a/#"), "until that is answered, too"
+    assert SessionStanding.of(there.evidence(5, 0.0)).subscribed == ("a/+", "a/#"), "until that is answered, too"
     broker.asked = 0
     there.batch()
     assert broker.said[3:] == []
-    assert SessionStanding.of(there.evidence(5)).subscribed == ("a/#",)
+    assert SessionStanding.of(there.evidence(5, 0.0)).subscribed == ("a/#",)
 
 
 def test_a_filter_is_kept_where_the_other_one_is_refused(broker: Broker) -> None:
@@ -231,6 +231,26 @@ def test_a_session_whose_subscription_is_refused_behind_a_message_stops_no_other
     assert sorted(batches) == [(0, 6), (0, 7), (0, 8), (1, 6), (1, 7), (1, 8)]
     failures = [(one.slot, what.what, what.where) for one, what in came if isinstance(what, Failure)]
     assert failures == [(0, "it does not grant that", "partition session-0, broker")]
+
+
+@pytest.mark.parametrize(("confirmed_s", "left_s"), [(0.3, 60.0), (60.0, 0.6)], ids=["in-all", "before-the-deadline"])
+def test_sessions_wait_together_for_the_last_answers(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, confirmed_s: float, left_s: float
+) -> None:
+    """Of a broker that answers none: a lane with many sessions would be killed before its receipts."""
+    monkeypatch.setattr(source_module, "_CONFIRMED_S", confirmed_s)
+    given = options(filters=["a", "b", "c", "d"], sessions=4)
+    broker.kept = {given.client_id(n) for n in range(4)}
+    broker.packets = {one: deque([Packet(b"t", b"", 1, 1)]) for one in broker.kept}
+    source = MqttSource(given)
+    ranges = [planned(n, SessionStanding((one,), granted=((one, 1),))) for n, one in enumerate(given.filters)]
+    for one, batch in source.follow(ranges, limit(0.2, left_s), idle_timeout_s=0.1):
+        assert isinstance(batch, SourceBatch)
+        source.acknowledge(one, batch.next_offset)
+    began = time.monotonic()
+    for one in ranges:
+        source.evidence(one, 6)
+    assert time.monotonic() - began < 0.6
 
 
 def test_that_a_quiet_session_is_subscribed_is_told_beside_a_busy_one(broker: Broker) -> None:
