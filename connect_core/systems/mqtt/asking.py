@@ -8,6 +8,7 @@ from uuid import uuid4
 from connect_core.errors import ConfigError, Refused
 from connect_core.systems.mqtt.facts import ask
 from connect_core.systems.mqtt.filters import is_shared
+from connect_core.systems.mqtt.looking import NOT_KEPT
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
 
@@ -16,10 +17,12 @@ _OF_ITSELF = "; what the broker repeats by itself, as HiveMQ CE does when member
 
 def seen_by(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
     """Whether it is as it should be, and what it is. Raises Unreachable, and Refused for who is not let in."""
-    session = Session(options, f"{options.client_id(0)}-{uuid4().hex[:6]}")
+    client_id = f"{options.client_id(0)}-{uuid4().hex[:6]}"
+    Session(options, client_id).close()
+    session = Session(options, client_id)
     try:
         yield True, f"the broker answers ({options.where}, MQTT {options.protocol})"
-        lacking = list(session.grants.faults(options))
+        lacking = [*session.grants.faults(options), *(() if session.kept else (NOT_KEPT,))]
         yield from ((False, f"the broker {one}") for one in lacking)
         if options.protocol == "5" and not lacking:
             yield True, f"it keeps sessions for session_expiry_s ({options.session_expiry_s:,} s)"

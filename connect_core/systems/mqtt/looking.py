@@ -11,19 +11,33 @@ give it out twice. A worker that finds the session itself lost ends that and the
 
 from __future__ import annotations
 
+from connect_core.errors import ConfigError
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
 from connect_core.systems.mqtt.standing import SessionStanding
 
+NOT_KEPT = "does not keep a session without subscriptions, by which a loss is noticed"
+_INSTEAD = "Take a broker that does, such as Mosquitto or HiveMQ CE"
+
 
 def is_lost(options: MqttSourceOptions, session: int, standing: SessionStanding) -> bool:
     """When it is not, it has a witness now. Raises ConfigError when the broker does not keep sessions for as long as it
-    is asked to."""
-    witness = Session(options, options.witness_id(session), receive_maximum=1)
+    is asked to, or none without subscriptions: RabbitMQ makes a session with the first one."""
+    witness = _witness(options, session)
     lost = bool(standing.subscribed) and standing.witnessed and not witness.kept
+    if not witness.kept:
+        witness.close()
+        witness.grants.require(options)
+        witness = _witness(options, session)  # it was made just now: is it kept?
     if lost:
-        witness.give_up()  # it was made just now, and would pass for the old one
+        witness.give_up()  # it would pass for the old one
     else:
         witness.close()
     witness.grants.require(options)
+    if not witness.kept:
+        raise ConfigError(f"The broker {NOT_KEPT}", where=options.where, next_step=_INSTEAD)
     return lost
+
+
+def _witness(options: MqttSourceOptions, session: int) -> Session:
+    return Session(options, options.witness_id(session), receive_maximum=1)

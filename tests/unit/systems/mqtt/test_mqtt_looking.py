@@ -1,0 +1,68 @@
+"""Whether a session is lost, by its witness: of brokers that keep sessions without subscriptions, and of one that does
+not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from connect_core.errors import ConfigError
+from connect_core.systems.mqtt import asking, looking
+from connect_core.systems.mqtt.facts import BrokerFacts
+from connect_core.systems.mqtt.grants import Grants
+from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.standing import SessionStanding
+
+OPTIONS = MqttSourceOptions.model_validate({"host": "h", "filters": ["a"], "uid": "u"})
+WITNESSED = SessionStanding(("a",), witnessed=True)
+
+
+def sessions(kept: set[str], *, keeps: bool = True) -> Callable[..., Any]:
+    def connect(options: MqttSourceOptions, client_id: str, **_: Any) -> Any:
+        known = client_id in kept
+        if keeps:
+            kept.add(client_id)
+        return SimpleNamespace(
+            kept=known,
+            grants=Grants(),
+            close=lambda: None,
+            give_up=lambda: kept.discard(client_id),
+            subscribe=lambda filters, qos: None,
+        )
+
+    return connect
+
+
+@pytest.mark.parametrize("standing", [WITNESSED, SessionStanding()], ids=["lost", "first-look"])
+def test_a_broker_that_keeps_no_session_without_subscriptions_is_refused(
+    monkeypatch: pytest.MonkeyPatch, standing: SessionStanding
+) -> None:
+    """RabbitMQ makes a session with its first subscription: each look would call it lost."""
+    monkeypatch.setattr(looking, "Session", sessions(set(), keeps=False))
+    with pytest.raises(ConfigError, match="does not keep a session without subscriptions"):
+        looking.is_lost(OPTIONS, 0, standing)
+
+
+def test_what_a_witness_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: set[str] = set()
+    monkeypatch.setattr(looking, "Session", sessions(kept))
+    assert looking.is_lost(OPTIONS, 0, WITNESSED)
+    assert kept == set(), "it would pass for the old one"
+    assert not looking.is_lost(OPTIONS, 0, SessionStanding())
+    assert kept == {OPTIONS.witness_id(0)}
+    assert not looking.is_lost(OPTIONS, 0, WITNESSED)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_probe_says_whether_sessions_without_subscriptions_are_kept(
+    monkeypatch: pytest.MonkeyPatch, keeps: bool
+) -> None:
+    kept: set[str] = set()
+    monkeypatch.setattr(asking, "Session", sessions(kept, keeps=keeps))
+    monkeypatch.setattr(asking, "ask", lambda options: BrokerFacts())
+    said = list(asking.seen_by(OPTIONS))
+    assert any("does not keep a session without subscriptions" in what and not good for good, what in said) != keeps
+    assert kept == set(), "it is left as it was"
