@@ -45,6 +45,7 @@ from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceOptions, start_of_group
+from connect_core.systems.rocketmq.own_group import OwnGroup
 from connect_core.systems.rocketmq.presence import Presence, awaited, missing
 from connect_core.systems.rocketmq.reach import Reach
 from connect_core.systems.rocketmq.times import first_stored_at
@@ -60,9 +61,7 @@ class RocketMQSource:
         self._presence = Presence(options.names, self._reach)
         self._recent: dict[Partition, list[Columns]] = {}
         self._ends: dict[Partition, int] = {}
-        self._told: dict[Queue, int] = {}
-        self._told_group: set[str] = set()
-        """Brokers that know our group."""
+        self._group = OwnGroup(options.consumer_group())
         self._begun: set[str] = set()
         """Topics of which something was read, as far as this task knows."""
         self._waiting: dict[tuple[Queue, int], QueueReader] = {}
@@ -349,42 +348,9 @@ class RocketMQSource:
         return evidence_of(there[-1]) if there else wanted.evidence
 
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
-        group = self._options.consumer_group()
-        if not group or not positions:
-            return
-        silent: dict[str, Unreachable] = {}
-        dropped: list[Queue] = []
-        with self._connecting.client() as client:
-            for queue, offset in ((queue_of(one.key), at.offset) for one, at in positions.items()):
-                if queue.broker in silent:
-                    continue
-                try:
-                    with suppress(TopicMissing):  # it was deleted: there is nobody to tell
-                        if not self._tell(client, group, queue, offset):
-                            dropped.append(queue)
-                except Unreachable as error:
-                    silent[queue.broker] = error
-        for reason in silent.values():
-            raise reason
-        if dropped:
-            raise Retriable(
-                "An operator has reset our group, and its broker drops its offsets until a client reads with it",
-                where=f"{group} on {', '.join(map(str, dropped))}",
-                next_step="Only lag tools are affected. Allow the source's user to read the topic with this group",
-            )
-
-    def _tell(self, client: Client, group: str, queue: Queue, offset: int) -> bool:
-        """False when the broker has dropped it."""
-        if queue.broker not in self._told_group:
-            client.groups.create(group, [queue.broker])
-            self._told_group.add(queue.broker)
-        told = self._told.get(queue)
-        if told is None:
-            told = client.groups.committed(group, queue) or 0
-        if offset > told and not client.groups.commit(group, queue, offset):
-            return False
-        self._told[queue] = max(told, offset)
-        return True
+        if self._group.name and positions:
+            with self._connecting.client() as client:
+                self._group.commit(client, {queue_of(one.key): at.offset for one, at in positions.items()})
 
 
 def _until_arrived(waiting: dict[tuple[Queue, int], QueueReader], until: float) -> dict[Queue, WaybillError]:

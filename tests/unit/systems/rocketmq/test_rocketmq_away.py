@@ -94,12 +94,13 @@ class Waiting:
             raise self.error
 
 
-def source_on(cluster: TwoBrokers, topic: str = "orders") -> RocketMQSource:
+def source_on(cluster: TwoBrokers, topic: str = "orders", group: str = "") -> RocketMQSource:
     @contextmanager
     def client() -> Iterator[TwoBrokers]:
         yield cluster
 
-    made = RocketMQSource(RocketMQSourceOptions.model_validate({"name_servers": ["a:1"], "topics": [topic]}))
+    options = {"name_servers": ["a:1"], "topics": [topic]} | ({"group": group} if group else {})
+    made = RocketMQSource(RocketMQSourceOptions.model_validate(options))
     vars(made._connecting)["client"] = client
     return made
 
@@ -146,8 +147,7 @@ def test_a_queue_at_which_nobody_may_wait_is_told_of_and_stops_no_other() -> Non
 
 def test_offsets_that_a_broker_drops_are_told_and_committed_again() -> None:
     cluster = TwoBrokers(dropped={"broker-b"})
-    source = source_on(cluster)
-    vars(source._options)["group"] = "ours"
+    source = source_on(cluster, group="ours")
     with pytest.raises(Retriable, match=r"reset our group.*orders/broker-b/0"):
         source.commit_offsets(POSITIONS)
     cluster.dropped.clear()
