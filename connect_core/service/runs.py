@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from connect_core import engine
@@ -18,7 +18,7 @@ from connect_core.ledger import Connector
 from connect_core.replication.backfill.run import context_of_stream
 from connect_core.replication.driver.attempts import recorded
 from connect_core.replication.driver.prepare import run_context
-from connect_core.replication.driver.run import run_connector
+from connect_core.replication.driver.run import keeping_what_is_there, run_connector
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.opened import AtWork, Say
 from connect_core.service.run_report import RunListener, reported
@@ -73,11 +73,13 @@ def _run_here(wanted: EngineOptions, opened: AtWork, connector: Connector, how: 
             opened.settings,
             opened.home,
             connector,
-            _engine(wanted, opened.home),
+            engine.engine("inline"),  # a context has one; nothing is executed yet
             listener,
             accept_gaps=how.accept_gaps,
             window_s=how.window_s,
         )
+        with keeping_what_is_there(live):
+            live = replace(live, engine=_engine(wanted, opened.home))
         context = context_of_stream(live, stream, opened.settings)
         return reported(run_connector(context), seconds=0)
 

@@ -22,7 +22,7 @@ from connect_core.replication.driver.attempts import recorded
 from connect_core.replication.driver.backfill_task import is_done
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.prepare import run_context, working
-from connect_core.replication.driver.run import RunSummary, run_task
+from connect_core.replication.driver.run import RunSummary, keeping_what_is_there, run_task
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.run_report import lines, reported, total
 from connect_core.systems import SYSTEMS
@@ -80,19 +80,13 @@ def replicate(
             stack.enter_context(recorded(ledger, connector.uid, LIVE, task=attempt.task, attempt_of=attempt.of))
         for line in lost_attempts(ledger, connector, attempt):
             listener.log(line)
+        of, accept_gaps = attempt.of, attempt.accept_gaps
+        nobody = engine("inline")  # a context has one; nothing is executed yet
+        live = run_context(ledger, settings, home, connector, nobody, listener, attempt_of=of, accept_gaps=accept_gaps)
         kind = engine_for(connector.document, settings, home).kind
-        found = engine(kind, remote=remote() if kind == "spark" else None, home=home)
-        live = run_context(
-            ledger,
-            settings,
-            home,
-            connector,
-            found,
-            listener,
-            attempt_of=attempt.of,
-            accept_gaps=attempt.accept_gaps,
-        )
-        live = replace(live, halted=halted)
+        with keeping_what_is_there(live):
+            found = engine(kind, remote=remote() if kind == "spark" else None, home=home)
+        live = replace(live, engine=found, halted=halted)
         request = _request(attempt, connector)
         context = _backfill(live, settings, request) if request else live
         started = clock.monotonic()

@@ -63,13 +63,13 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         there = bounds_of(source, ledger.positions(connector.uid, LIVE, listed))
         chosen = _selected(context, source, there, request, now)
         selected = looked_at(source, chosen, request.accept_gaps, connector.name)
-    if selected.parts and not _assign(context, listed, known):
+    if not _assign(context, listed, known):
         return begun(context, settings, request, who=who)
+    _keep_first(context, listed)
     for notice in (*selected.notices, *_same_target(context, resolved)):
         context.listener.log(notice)
     if not selected.parts:
         return None
-    _keep_first(context, listed)
     return ledger.begin_backfill(replace(draft, parts=selected.parts))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from connect_core import systems
@@ -77,6 +77,19 @@ def run_connector(context: RunContext) -> RunSummary:
     if errors:
         raise _gravest(errors, f"connector {context.connector.name}")
     return RunSummary(context.connector.name, tuple(future.result() for future in running))
+
+
+@contextmanager
+def keeping_what_is_there(context: RunContext) -> Iterator[None]:
+    """Around finding the engine. Where it is away the run has not begun, and keeps all the same where it would have: a
+    log may be renamed before the next one."""
+    try:
+        yield
+    except Exception:
+        with suppress(WaybillError):  # what else is wrong is no news then
+            _require_running(context)
+            _assigned(context)
+        raise
 
 
 def run_task(context: RunContext, task: int) -> TaskSummary | None:

@@ -56,6 +56,36 @@ def test_a_log_that_is_rotated_after_a_run_that_had_no_target_is_read_to_its_end
     assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\nfour\n"
 
 
+def renamed(log: Path) -> None:
+    """A moment ago; nobody has written to it for a while."""
+    log.rename(f"{log}.1")
+    log.write_text("four\n")
+    os.utime(f"{log}.1", (0, 0))
+
+
+def test_a_log_that_is_rotated_after_a_run_whose_engine_was_away_is_read_to_its_end(
+    waybill: Waybill, applied: Path
+) -> None:
+    typed = waybill("run", "copy", "--engine", "spark")
+    assert (typed.code, "The engine is not running" in typed.err) == (3, True), typed.err
+    renamed(applied / "logs" / "a.log")
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\nfour\n"
+
+
+def test_a_log_that_is_rotated_after_a_backfill_without_records_is_read_to_its_end(
+    waybill: Waybill, applied: Path
+) -> None:
+    log = applied / "logs" / "a.log"
+    log.write_text("one")
+    typed = waybill("backfill", "copy", "--range", f"{log}:-", "--id", "b1", "--engine", "inline")
+    assert (typed.code, "nothing to move" in typed.out) == (0, True), typed.out + typed.err
+    log.write_text("one\ntwo\nthree\n")
+    renamed(log)
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    assert (applied / "out" / "copy.txt").read_text() == "one\ntwo\nthree\nfour\n"
+
+
 @pytest.mark.parametrize(
     ("offset", "said"),
     [
