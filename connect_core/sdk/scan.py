@@ -112,6 +112,7 @@ class ScanResult:
     target that keeps progress has no hits but a `prefix`. `later` is, for each target that has one, where the first
     record of a later incarnation of the partition stands: it is ahead of whatever this one has there. `failure` is why
     nobody can say what of the range is there: it concerns its partition alone, and nothing else here counts then.
+    `unknown` says that any record of the range may be there, and that this will never be known: it is written again.
     """
 
     scanned: Mapping[str, int] = field(default_factory=dict)
@@ -129,6 +130,7 @@ class ScanResult:
     later: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
     unplaced_records: int = 0
+    unknown: bool = False
 
     def merged(
         self,
@@ -196,7 +198,7 @@ class ScanResult:
     def onward(self, begin: int, end: int) -> ScanResult | None:
         """What is known of a range [begin, end) that comes behind the one that this was looked for; None when it has to
         be looked for."""
-        if not self.complete or not self.further.whole or self.prefix != NO_PREFIX or self.unplaced:
+        if not self.complete or not self.further.whole or self.prefix != NO_PREFIX or self.unplaced or self.unknown:
             return None
         seen: dict[str, Numbers] = {}
         pieces: list[Piece] = []
@@ -325,6 +327,7 @@ class ScanResult:
         head |= {"further": self.further.outputs} if self.further.outputs else {}
         head |= {"prefix": self.prefix} if self.prefix != NO_PREFIX else {}
         head |= {"later": dict(self.later)} if self.later else {}
+        head |= {"unknown": True} if self.unknown else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T
         columns = np.ascontiguousarray(deltas).tobytes() + (self.traces.tobytes() if traced else b"")
         columns += self.outputs.tobytes() if fanned else b""
@@ -354,6 +357,7 @@ class ScanResult:
             Further(values["further"], (), False) if "further" in values else NOTHING_FURTHER,
             values.get("later", {}),
             unplaced_records=values.get("unplaced_records", 0),
+            unknown=values.get("unknown", False),
         )
 
 

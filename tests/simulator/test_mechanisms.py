@@ -48,10 +48,10 @@ def floors_at_the_end_of_the_target(patch: pytest.MonkeyPatch) -> None:
     """Delivery rule 6 as it is easily got wrong: the next attempt looks behind what stands there now."""
     kept = counts.next_floors
 
-    def fresh(item: Any, delivered: Any, end: int, *rest: int) -> tuple[FloorMove, ...]:
+    def fresh(item: Any, delivered: Any, end: int, *rest: int, **limits: bool) -> tuple[FloorMove, ...]:
         found = item.found.scanned if item.found else {}
         moves = []
-        for begin, floor in kept(item, delivered, end, *rest):
+        for begin, floor in kept(item, delivered, end, *rest, **limits):
             behind = max(floor.position, found.get(floor.target, 0))
             moves.append(FloorMove(begin, floor._replace(position=behind, ahead=False)))
         return tuple(moves)

@@ -156,7 +156,8 @@ def _closed_behind_highest(source: PushSource, item: OpenRange) -> Receipt:
     end = found.behind_highest(item.range.begin, item.range.end)
     come_again = found.prefix.records + found.prefix.unsure  # in such a target: nothing of this was acknowledged
     repeats = recovered.possible_duplicates + found.possible_duplicates + found.in_parts() + come_again
-    return reconstructed(item, end, recovered.evidence, repeats)
+    known = replace(item, found=replace(found, unknown=False))  # what comes again is told by `comes_again`
+    return reconstructed(known, end, recovered.evidence, repeats)
 
 
 def lost_ranges(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[LostRange]:

@@ -17,7 +17,7 @@ from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.values import Delivered, Gap, Json, OpenRange, Reject, SourceBatch
+from connect_core.sdk.values import Delivered, Gap, Json, OpenRange, Range, Reject, SourceBatch
 from connect_core.work import Receipt
 
 MAX_REJECTS_OF_A_RANGE = 1_000
@@ -101,6 +101,10 @@ class RangeCounts:
         held = sum(len(reject.original) for reject in self.rejects)
         return len(self.rejects) >= MAX_REJECTS_OF_A_RANGE or held >= MAX_REJECT_BYTES_OF_A_RANGE
 
+    def fills(self, wanted: Range) -> bool:
+        """Whether this is as much as the range may hold."""
+        return self.read >= wanted.max_records or self.bytes_read >= wanted.max_bytes
+
     def receipt(
         self, item: OpenRange, delivered: Delivered, evidence: Json, gaps: tuple[Gap, ...], seconds: float
     ) -> Receipt:
@@ -126,7 +130,7 @@ class RangeCounts:
             digest_sent=delivered.digest or self._sent_digest.text(),
             where=delivered.where,
             evidence=evidence,
-            floors=next_floors(item, delivered, self.end, self.deduplicated),
+            floors=next_floors(item, delivered, self.end, self.deduplicated, full=self.fills(item.range)),
             rejects=tuple(sorted(self.rejects, key=lambda one: (one.offset, one.ordinal))),
             gaps=gaps,
             covered=self.covered,

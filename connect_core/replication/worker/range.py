@@ -133,7 +133,7 @@ class WorkerRange:
 
     def full(self) -> bool:
         """Whether the range holds as much as it may; asked of live ones, which their source does not end."""
-        return self.records_left() <= 0 or self.counts.bytes_read >= self.item.range.max_bytes
+        return self.counts.fills(self.item.range)
 
     def take(self, batch: SourceBatch, writer: Writer) -> bool:
         """Hands one batch to the writer and counts it. True when the range ends here."""

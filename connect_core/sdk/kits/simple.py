@@ -28,10 +28,10 @@ class SimpleConnection(Protocol):
 class SimpleSink(OneTarget, ABC):
     """A sink that writes and cannot tell afterwards what it has written.
 
-    Guarantee: at least once. What an attempt left open is written again, all of it, and its receipt counts it as
-    possible duplicates. Behind a source that pushes it comes again in the next range, which counts it. A ledger that
-    was restored from a backup has forgotten receipts: what they told of is written again, and only the range that
-    begins there counts it.
+    Guarantee: at least once. What an attempt left open is written again, all of it, and the receipts up to its planned
+    end count it as possible duplicates. Behind a source that pushes it comes again in the next range, which counts it.
+    A ledger that was restored from a backup has forgotten receipts: what they told of is written again, and only the
+    range that begins there counts it.
     """
 
     guarantee = Guarantee("at least once")
@@ -41,7 +41,10 @@ class SimpleSink(OneTarget, ABC):
         """Worker: opens the target for one range. Raises Unreachable when it does not answer."""
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
-        return {item.id: ScanResult({self.target: settled(item, self.target)}, complete=True) for item in wanted.ranges}
+        return {
+            item.id: ScanResult({self.target: settled(item, self.target)}, complete=True, unknown=True)
+            for item in wanted.ranges
+        }
 
     @contextmanager
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:

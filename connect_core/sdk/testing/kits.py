@@ -215,6 +215,16 @@ class SimpleContract(KitContract):
             writer.write(ledger.rows(0, 10), limit())
             assert writer.flush(limit()).possible_duplicates == 10
 
+    def test_what_a_range_that_closed_short_has_left_is_counted(self, target: ContentCase) -> None:
+        """An attempt wrote 10 and died. Of the 7 behind what the next one settles nobody can say that they are new."""
+        ledger = SettledState(target)
+        ledger.attempt(10, settle_at=None)
+        ledger.attempt(10, settle_at=3)
+        ledger.attempt(10, settle_at=10)
+        assert ledger.possible_duplicates == 10
+        ledger.attempt(20, settle_at=20)
+        assert ledger.possible_duplicates == 10, "what comes behind that range is new"
+
     def test_what_a_source_pushes_again_is_counted(self, target: ContentCase) -> None:
         """The range of the attempt that died is closed, and what it wrote comes again in the next one."""
         ledger = SettledState(target)
