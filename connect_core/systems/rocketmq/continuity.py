@@ -140,7 +140,8 @@ def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBou
             return _anew(position, seen, "rewound")
         if not _is_what_stood_there(before.messages, position.evidence):
             return _anew(position, seen, "recreated")
-        given = before.messages
+        if known <= place:  # a backfill begins before what the live stream has read
+            given = before.messages
     begin = _first_given(client, queue, max(place, seen.begin), seen.end, given)
     if was_shrunk:  # what has these offsets now is read
         return replace(_anew(position, seen, "rewound"), begin=begin, evidence=position.evidence)

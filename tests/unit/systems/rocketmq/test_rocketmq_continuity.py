@@ -94,6 +94,11 @@ def test_an_unchanged_queue_goes_on() -> None:
     assert bounds == Bounds(2, 10, 0, 20, evidence_of(MESSAGES[9]))
 
 
+def test_a_place_before_what_is_known_of_the_queue_is_taken() -> None:
+    """As of a backfill: what is known is where the live stream has got to."""
+    assert go_on(MemoryQueue(MESSAGES), 3, seen=9) == Bounds(0, 3, 0, 20, evidence_of(MESSAGES[9]))
+
+
 def test_a_position_at_the_end_goes_on() -> None:
     assert go_on(MemoryQueue(MESSAGES), 20, seen=19) == Bounds(0, 20, 0, 20, evidence_of(MESSAGES[19]))
 
