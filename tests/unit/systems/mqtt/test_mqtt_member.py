@@ -134,7 +134,7 @@ def test_what_is_not_confirmed_is_known_also_when_a_person_has_set_the_number_ba
     broker.packets["s"] = deque([Packet(b"a", b"x", 1, 91, True)])
     there = member(SessionStanding(("a",), entries), "a")
     there.batch()
-    assert [one.trace for one in SessionStanding.of(there.evidence(6)).entries] == [one.trace for one in entries]
+    assert [one.trace for one in SessionStanding.of(there.evidence(6, 0.0)).entries] == [one.trace for one in entries]
 
 
 def test_what_takes_the_place_of_a_filter_is_subscribed_before_that_is_unsubscribed(broker: Broker) -> None:
