@@ -25,10 +25,11 @@ test: ready-for-tests  ## every test, with real servers on free ports of the loo
 check: ready  ## for daily work: lint, unit tests, and the contract tests that need no server
 	@$(MAKE) --no-print-directory -j 2 lint test-without-servers
 
-# More processes than processors: some tests wait for a clock. Hypothesis tries fewer examples than in `make test`.
+# More processes than processors: some tests wait for a clock. The files that wait longest come first, so that none of
+# them ends alone. Hypothesis tries fewer examples than in `make test`.
 test-without-servers: ready
-	@$(RUN) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --hypothesis-profile daily -m "not server" \
-		$(PYTEST_OPTIONS) tests/unit tests/contract
+	@$(RUN) -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile daily -m "not server" \
+		$(PYTEST_OPTIONS) tests/contract tests/unit
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))

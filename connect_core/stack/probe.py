@@ -14,16 +14,18 @@ BROKER_CLUSTER_INFO = 106
 """To a name server: which brokers it knows."""
 BROKER_RUNTIME_INFO = 28
 """To a broker: its counters."""
+UPDATE_BROKER_CONFIG = 25
+"""To a broker: its body is properties, as in a settings file."""
 _SUCCESS = 0
 _TIMEOUT_S = 3.0
 
 
-def ask(port: int, code: int) -> bytes | None:
+def ask(port: int, code: int, body: bytes = b"") -> bytes | None:
     """The body of the answer of the server on that loopback port; None when it does not answer or refuses."""
     header = json.dumps({"code": code, "language": "OTHER", "version": 453, "opaque": 1, "flag": 0}).encode()
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT_S) as connection:
-            connection.sendall(struct.pack(">II", 4 + len(header), len(header)) + header)
+            connection.sendall(struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body)
             (total,) = struct.unpack(">I", _exactly(connection, 4))
             frame = _exactly(connection, total)
     except OSError:

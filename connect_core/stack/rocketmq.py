@@ -95,7 +95,10 @@ class Broker:
             return False
         name_server = site.neighbours[NAME_SERVER]["remoting"]
         known = probe.ask(name_server, probe.BROKER_CLUSTER_INFO) or b""
-        return f"127.0.0.1:{site.ports['remoting']}".encode() in known
+        if f"127.0.0.1:{site.ports['remoting']}".encode() in known:
+            return True
+        _announce(site)
+        return False
 
     def condition(self, site: Site) -> str:
         return running_if(probe.ask(site.ports["remoting"], probe.BROKER_RUNTIME_INFO) is not None)
@@ -146,6 +149,17 @@ def _broker_places(site: Site) -> dict[str, str]:
 
 def _folder(site: Site) -> Path:
     return site.home / "rocketmq"
+
+
+def _announce(site: Site) -> None:
+    """Lets the broker tell the name server that it is there.
+
+    It does so by itself when it starts, but tells nobody where its client has not found the name server by then, which
+    is one start in two; its next time is ten seconds later (`BrokerController.start`, `NettyRemotingClient`). A changed
+    permission makes it tell at once. It then writes its settings file anew, as it does for any changed setting.
+    """
+    permission = broker_settings(site.options).get("brokerPermission", "6")
+    probe.ask(site.ports["remoting"], probe.UPDATE_BROKER_CONFIG, f"brokerPermission={permission}".encode())
 
 
 def _write_settings(path: Path, *layers: Mapping[str, str]) -> None:

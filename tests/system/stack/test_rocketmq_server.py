@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from connect_core.stack import probe
+from connect_core import stack
+from connect_core.stack import probe, processes
+from connect_core.stack.parts import Site
+from connect_core.stack.rocketmq import Broker
 from tests.servers import RocketMQ
 
 pytestmark = pytest.mark.server
@@ -18,6 +21,17 @@ def test_the_name_server_knows_the_broker(rocketmq: RocketMQ) -> None:
     known = probe.ask(port_of(rocketmq.name_servers[0]), probe.BROKER_CLUSTER_INFO)
     assert known is not None
     assert rocketmq.broker_name.encode() in known
+
+
+def test_a_broker_tells_a_name_server_that_does_not_know_it(rocketmq: RocketMQ) -> None:
+    """Left alone it tells it each half minute; a start would wait for that one time in two."""
+    stack.kill(rocketmq.home, stack.NAME_SERVER)
+    rocketmq.start()
+    running = stack.load(rocketmq.home)
+    assert running is not None
+    name_server, broker = (running.part(name).ports for name in (stack.NAME_SERVER, stack.BROKER))
+    site = Site(rocketmq.home, broker, {stack.NAME_SERVER: name_server}, running.options)
+    assert processes.wait_until(lambda: Broker().is_ready(site, "boot success"), 10)
 
 
 def test_a_killed_broker_comes_back_on_its_port(rocketmq: RocketMQ) -> None:
