@@ -31,7 +31,7 @@ def test_a_broker_tells_a_name_server_that_does_not_know_it(rocketmq: RocketMQ) 
     assert running is not None
     name_server, broker = (running.part(name).ports for name in (stack.NAME_SERVER, stack.BROKER))
     site = Site(rocketmq.home, broker, {stack.NAME_SERVER: name_server}, running.options)
-    assert processes.wait_until(lambda: Broker().is_ready(site, "boot success"), 10)
+    assert processes.wait_until(lambda: Broker().is_ready(site, "boot success"), 5)
 
 
 def test_a_killed_broker_comes_back_on_its_port(rocketmq: RocketMQ) -> None:
