@@ -34,12 +34,15 @@ _LEAVE_LIMIT_S = 5.0
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 6 << 30
 _SET_TIMER_SLACK, _GET_TIMER_SLACK = 29, 30
-_SLACK_NS = 20_000_000
+_SLACK_NS = 40_000_000
 # A third less CPU to start; nothing here measures how fast a broker is once it has run for a while.
 _QUICK_START = ("-XX:TieredStopAtLevel=1",)
+# Until the first interval is over a thread of the broker waits in a tight loop.
+_QUIET_START = {"transactionMetricFlushInterval": "100"}
 _SHARED = stack.Options(
     well_known_ports=False,
     rocketmq_jvm=_QUICK_START,
+    broker=_QUIET_START,
     postgresql={"fsync": "off"},
     airflow={
         "AIRFLOW__CORE__PARALLELISM": "4",
@@ -84,7 +87,8 @@ class RocketMQ:
     def changed(self, *jvm: str, **broker: str) -> Iterator[None]:
         """Killed, and started with these arguments and settings; killed and started as usual at the end."""
         usual = _running(self.home).options
-        self._restart_with(dataclasses.replace(usual, rocketmq_jvm=(*usual.rocketmq_jvm, *jvm), broker=broker))
+        jvm, broker = (*usual.rocketmq_jvm, *jvm), {**usual.broker, **broker}
+        self._restart_with(dataclasses.replace(usual, rocketmq_jvm=jvm, broker=broker))
         try:
             yield
         finally:
@@ -239,7 +243,9 @@ def _fail_for_skipped(session: pytest.Session) -> None:
 def rocketmq_in(folder: Path, version: str) -> RocketMQ:
     """A cluster with its home in the folder."""
     home = folder / f"rocketmq-{version}" / ".waybill"
-    options = stack.Options(well_known_ports=False, rocketmq_version=version, rocketmq_jvm=_QUICK_START)
+    options = stack.Options(
+        well_known_ports=False, rocketmq_version=version, rocketmq_jvm=_QUICK_START, broker=_QUIET_START
+    )
     running = _up(home, options)
     return RocketMQ(home, [running.name_servers], running.broker_name, version)
 
@@ -251,7 +257,7 @@ def _up(home: Path, options: stack.Options | None = None) -> stack.Stack:
 
 @contextlib.contextmanager
 def coarse_timers() -> Iterator[None]:
-    """What is started here may sleep 20 ms longer than it wants to (prctl(2), PR_SET_TIMERSLACK; children inherit it).
+    """What is started here may sleep 40 ms longer than it wants to (prctl(2), PR_SET_TIMERSLACK; children inherit it).
     A broker with nothing to do wakes up a thousand times a second, which is a twelfth of a processor."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     usual = prctl(_GET_TIMER_SLACK)
