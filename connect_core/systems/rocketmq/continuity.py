@@ -16,6 +16,7 @@ from connect_core.errors import ConfigError, OffsetGone, Retriable
 from connect_core.rocketmq import Client, PullStatus, Queue, QueueBounds, QueueReader, StoredMessage, StoredSlice
 from connect_core.sdk.values import Bounds, Gap, Json, Position
 from connect_core.systems.rocketmq.columns import Columns, columns_of
+from connect_core.systems.rocketmq.read_before import limits_at, limits_of
 
 GRACE_S = 2.0
 """For the last look of a quantum: what a lane still has to do then needs the rest of its time."""
@@ -123,9 +124,18 @@ def begun_at(client: Client, queue: Queue, seen: QueueBounds, wanted: int) -> Bo
 
 
 def next_bounds(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:
-    """A queue that was read up to `position`. Every way to lose messages becomes a gap."""
+    """A queue that was read up to `position`. Every way to lose messages becomes a gap. The evidence of one that
+    is read anew says which of its messages may have been read before."""
     if (back := _is_back(client, queue, position, seen)) is not None:
         return back
+    there = _continued(client, queue, position, seen)
+    anew = there.incarnation > position.incarnation and not there.evidence
+    limits = limits_of(position) if anew else position.evidence
+    return replace(there, evidence=there.evidence | limits_at(limits, there.begin))
+
+
+def _continued(client: Client, queue: Queue, position: Position, seen: QueueBounds) -> Bounds:
+    """Without evidence where all of the queue is read anew."""
     place, known = position.offset, position.evidence.get("offset", -1)
     was_shrunk = _SHRUNK_FROM in position.evidence or place > seen.end
     position = replace(position, evidence=_of_message(position.evidence))

@@ -23,6 +23,7 @@ from connect_core.sdk.values import Range, Reject, SourceBatch
 from connect_core.systems.rocketmq.columns import Columns, columns_of
 from connect_core.systems.rocketmq.connecting import queue_of
 from connect_core.systems.rocketmq.decoding import without_copies
+from connect_core.systems.rocketmq.read_before import read_before
 
 MAX_ROWS = 4_000
 MAX_BATCH_BYTES = 2 * 1024 * 1024
@@ -40,7 +41,7 @@ class Gathering:
         self._decode = decode
         self._leave_out_copies = leave_out_copies
         self.hole: MissingRange | None = None
-        self._where = wanted.partition.key
+        self._where, self._evidence = wanted.partition.key, wanted.evidence
         self._topic = queue_of(wanted.partition.key).topic
         self._begin = self._end = wanted.begin
         self._records_left, self._bytes_left = wanted.max_records, wanted.max_bytes
@@ -85,7 +86,8 @@ class Gathering:
         end = int(gathered.offsets[fitting]) if left_over else self._end
         own, copies = without_copies(messages) if self._leave_out_copies else (messages, ())
         records, rejects = self._decode(own, self._topic)
-        batch = SourceBatch(records, end, rejects=rejects, filtered=copies)
+        again = read_before(self._evidence, own, records)
+        batch = SourceBatch(records, end, rejects=rejects, filtered=copies, doubtful=again)
         self._records_left = 0 if left_over else self._records_left - len(messages)
         self._bytes_left -= int(lengths[:fitting].sum())
         self._taken = self._taken or len(messages) > 0

@@ -48,6 +48,7 @@ from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceO
 from connect_core.systems.rocketmq.own_group import OwnGroup
 from connect_core.systems.rocketmq.presence import Presence, awaited, missing
 from connect_core.systems.rocketmq.reach import Reach
+from connect_core.systems.rocketmq.read_before import limits_at
 from connect_core.systems.rocketmq.times import first_stored_at
 
 
@@ -332,7 +333,7 @@ class RocketMQSource:
         """The last message before `end`, and whether the queue ended there, and before the end that was planned."""
         if end == wanted.begin:
             return wanted.evidence
-        message = self._last_before(wanted, end)
+        message = self._last_before(wanted, end) | limits_at(wanted.evidence, end)
         if self._ends.get(wanted.partition) != end:
             return message
         return at_end(message) if wanted.live or end == wanted.end else shrunk(message, wanted.end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -218,6 +219,44 @@ def without_its_store(rocketmq: RocketMQ) -> Iterator[None]:
     (store,) = {path.parent for path in rocketmq.home.glob("**/commitlog")}
     rocketmq.kill()
     kept = store.rename(store.with_name("kept"))
+    rocketmq.start()
+    try:
+        yield
+    finally:
+        rocketmq.kill()
+        shutil.rmtree(store)
+        kept.rename(store)
+        rocketmq.start()
+
+
+@pytest.mark.fault(costly=True)
+def test_what_a_broker_has_left_that_lost_its_newest_messages_is_counted(site: Site, rocketmq: RocketMQ) -> None:
+    """Its store is that of before: what was read of it is delivered again, and no receipt hides that."""
+    topic = f"{site.topic}-in"
+    written = stored(site, topic, 2)
+    source = {"name_servers": site.name_servers, "topics": [topic]}
+    site.apply(NAME, {"source": {"rocketmq": source}, "sink": {"file": {"path": "copy.txt"}}})
+    site.waybill("run", NAME)
+    with with_the_store_of_now(rocketmq):
+        stored(site, topic, 2, begin=50)
+        site.waybill("run", NAME)
+    assert "rewound" in site.waybill("run", NAME, code=5)
+    later = stored(site, topic, 2, begin=500)
+    site.waybill("run", NAME, "--accept-gaps")
+    receipts = site.json("receipts", NAME)["receipts"]
+    assert sum(one["possible_duplicates"] for one in receipts) == 100, "those of before, and none that came later"
+    lines = Counter((site.folder / "copy.txt").read_bytes().splitlines())
+    assert [lines[body] for place in written for body in written[place]] == [2] * 100
+    assert [lines[body] for place in later for body in later[place]] == [1] * 100
+
+
+@contextmanager
+def with_the_store_of_now(rocketmq: RocketMQ) -> Iterator[None]:
+    """Its broker has the store of the begin of the block again at its end."""
+    (store,) = {path.parent for path in rocketmq.home.glob("**/commitlog")}
+    rocketmq.stop()
+    kept = store.with_name("kept")
+    shutil.copytree(store, kept)
     rocketmq.start()
     try:
         yield

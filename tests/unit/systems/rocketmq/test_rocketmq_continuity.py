@@ -23,6 +23,8 @@ from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 
 QUEUE = Queue("orders", "broker-a", 0)
 MESSAGES = [stored(offset, b"body %d" % offset) for offset in range(20)]
+BEFORE = {"read_before": {"below": 10, "stored_ms": MESSAGES[9].store_timestamp_ms}}
+"""Of a queue that was read up to 10 and is read anew."""
 
 
 def go_on(queue: MemoryQueue, offset: int, *, seen: int | None = None, incarnation: int = 0) -> Bounds:
@@ -134,12 +136,12 @@ def test_evidence_that_expired_alone_is_no_gap() -> None:
 def test_a_queue_with_another_message_there_was_recreated(other: object) -> None:
     messages = [*MESSAGES[:9], other, *MESSAGES[10:]]
     bounds = go_on(MemoryQueue(messages), 10, seen=9)  # type: ignore[arg-type]
-    assert bounds == Bounds(1, 0, 0, 20, gaps=(Gap(0, 10, None, "recreated"),))
+    assert bounds == Bounds(1, 0, 0, 20, BEFORE, (Gap(0, 10, None, "recreated"),))
 
 
 def test_a_queue_that_ends_before_the_position_was_rewound() -> None:
     bounds = go_on(MemoryQueue(MESSAGES[:5]), 10, seen=9)
-    assert bounds == Bounds(1, 0, 0, 5, gaps=(Gap(0, 10, None, "rewound"),))
+    assert bounds == Bounds(1, 0, 0, 5, BEFORE, (Gap(0, 10, None, "rewound"),))
 
 
 def test_a_queue_that_has_lost_its_end_is_read_on_behind_what_is_known_of_it() -> None:
@@ -147,7 +149,8 @@ def test_a_queue_that_has_lost_its_end_is_read_on_behind_what_is_known_of_it() -
     known = evidence_of(MESSAGES[5])
     assert go_on(MemoryQueue(MESSAGES[:6]), 8, seen=5) == Bounds(1, 6, 0, 6, known, gaps=(Gap(0, 8, None, "rewound"),))
     others = [stored(offset, b"other body %d" % offset) for offset in range(6)]
-    assert go_on(MemoryQueue(others), 8, seen=5) == Bounds(1, 0, 0, 6, gaps=(Gap(0, 8, None, "recreated"),))
+    anew = go_on(MemoryQueue(others), 8, seen=5)
+    assert (anew.incarnation, anew.begin, anew.gaps) == (1, 0, (Gap(0, 8, None, "recreated"),))
 
 
 def test_a_hole_behind_the_position_is_a_gap() -> None:
