@@ -22,8 +22,10 @@ def limits_of(position: Position) -> Json:
     read at first counts as well. No limit of time where nothing is known of what was read last."""
     known, pending = position.evidence, position.evidence.get(_READ_BEFORE, {})
     limits = {_BELOW: max(position.offset, pending.get(_BELOW, 0))}
-    times = [one.get(_STORED_MS) for one in (known, pending) if one]
-    return {_READ_BEFORE: limits | {_STORED_MS: max(times)} if times and None not in times else limits}
+    said = [one for one in (known, pending) if one]
+    if said and all(_STORED_MS in one for one in said):
+        limits[_STORED_MS] = max(one[_STORED_MS] for one in said)
+    return {_READ_BEFORE: limits}
 
 
 def limits_at(evidence: Json, place: int) -> Json:
