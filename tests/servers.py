@@ -156,12 +156,13 @@ def spark_remote() -> str:
 
 @pytest.fixture(scope="module")
 def airflow() -> Iterator[stack.Stack]:
-    """A whole stack with Airflow, its engine the one of `spark_remote`. Do not kill its parts.
+    """A stack with Airflow, its engine the one of `spark_remote`, and no RocketMQ: a test takes `rocketmq` for that. Do
+    not kill its parts.
 
     Its DAG folder has the shipped file, which shows the connectors of its ledger; a test may put files beside it. All
     but the engine ends with the module: with nothing to do it costs a third of a processor.
     """
-    running = _shared(*stack.ALL)
+    running = _shared(stack.POSTGRESQL, stack.ENGINE, *stack.AIRFLOW_PARTS)
     yield running
     end(running.home, spared=stack.ENGINE)
 
