@@ -19,6 +19,7 @@ from tests.simulator.scenario import Deed, entry
 from tests.simulator.source import UNREADABLE, Entry
 
 _PATIENCE_S = 6.0
+_LOOKS = 60
 _ALL, _ONE = "logs/*.log", "logs/a.log"
 
 
@@ -48,7 +49,8 @@ class Doer:
         if self.journey.logs:
             partition = self._chance.choice(sorted(self.journey.logs))
             log = self.journey.logs[partition]
-            log.entries += [entry(self._chance, partition.key, log.end + n, 0) for n in range(count)]
+            for _ in range(count):
+                log.add(entry(self._chance, partition.key, log.end, 0))
         elif program := self._program():
             self.journey.folder.write(program, count)
 
@@ -64,7 +66,7 @@ class Doer:
         if self.journey.logs:
             partition = self._chance.choice(sorted(self.journey.logs))
             log = self.journey.logs[partition]
-            log.entries.append(Entry(UNREADABLE, f"{partition.key}:{log.end}".encode()))
+            log.add(Entry(UNREADABLE, f"{partition.key}:{log.end}".encode()))
         elif program := self._program():
             self.journey.folder.write_bad(program)
         self.grow()
@@ -217,6 +219,20 @@ class Doer:
             return
         log = self.journey.logs[partition]
         log.oldest = max(log.oldest, self._chance.randint(0, log.end))
+
+    def lose(self) -> None:
+        """The newest messages, some of which were read. Not while a run is at work or has left a range open: what is
+        stored at planned offsets then is taken for what was planned. Nor twice between two looks: what came and went
+        there was seen by nobody."""
+        partition = self._chance.choice(sorted(self.journey.logs))
+        log = self.journey.logs[partition]
+        for _ in range(_LOOKS):
+            incarnation, read_to = self.journey.database.place(partition.id)
+            known = min(read_to, log.end) if incarnation == log.losses else 0
+            if log.oldest < known and not self.journey.at_work():
+                log.lose(self._chance.randint(log.oldest, known - 1))
+                return
+            self._wait(0.02, 0.1)
 
     def _program(self) -> Program | None:
         mine = [one for one in self.journey.folder.programs if not one.foreign and not one.closed]
@@ -444,6 +460,7 @@ _DEEDS: dict[str, Callable[[Doer], None]] = {
     plans.REPLACE: Doer.replace,
     plans.DELETE: Doer.delete,
     plans.EXPIRE: Doer.expire,
+    plans.LOSE: Doer.lose,
     plans.FOREIGN: Doer.others_write,
     plans.QUEUES: Doer.queues,
     plans.RECREATE: Doer.recreate,

@@ -136,6 +136,12 @@ def topics_into_files(chance: random.Random, plan: Plan) -> Plan:
     return replace(_happening(chance, wanted, [plans.GROW] * 5 + kinds), faults=chance.choice((_CALM, _KILLS)))
 
 
+def source_topics_that_lose_their_end(chance: random.Random, plan: Plan) -> Plan:
+    wanted = _route(chance, plan, TOPIC, FILE, chance.randint(1, 2), tasks=1)
+    kinds = [plans.GROW] * 4 + [plans.LOSE] * chance.choice((1, 2))
+    return replace(_happening(chance, wanted, kinds), faults=chance.choice((_CALM, _KILLS)))
+
+
 def kills_at_files(chance: random.Random, plan: Plan) -> Plan:
     wanted = _route(chance, plan, chance.choice((FILE, LOG)), FILE, chance.randint(1, 3), tasks=chance.choice((1, 2)))
     return replace(_happening(chance, wanted, [plans.GROW] * 3), faults=_KILLS, pace=chance.choice((10, 30)))
@@ -160,6 +166,7 @@ FOCI: Mapping[str, Making] = {
         rotated_logs_of_restored_ledgers,
         kills_at_files,
         topics_into_files,
+        source_topics_that_lose_their_end,
         batches_that_a_broker_tears,
         a_target_that_forgets,
     )

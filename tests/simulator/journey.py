@@ -298,13 +298,12 @@ class Journey(Stage):
     def given(self) -> Iterator[Given]:
         for partition, log in self.logs.items():
             stopped = False
-            for n, one in enumerate(log.entries):
+            for n, one in log.ever():
                 bad = one.kind not in (HOLE, PLAIN)
                 stopped = stopped or (bad and not self.is_planned.helped)
-                lost = "expired" if n < log.oldest else ""
                 if one.kind != HOLE:
                     required = not stopped and not self._is_gone(one.body)
-                    yield Given(partition.key, n, one.body, lost, required=required, bad=bad)
+                    yield Given(partition.key, n, one.body, log.gone(n, one), required=required, bad=bad)
         for program in self.folder.programs:
             if not program.foreign:
                 yield from self._given_by(program)
@@ -327,6 +326,12 @@ class Journey(Stage):
                 nth_file=numbers[id(file)],
                 bad=line.bad,
             )
+
+    def at_work(self) -> bool:
+        """Whether a run is, or has left a range open."""
+        working = (one for one in self.scheduler.actors if not one.name.startswith(("starter", "operator")))
+        left = self.database.connection.execute("SELECT 1 FROM ranges WHERE state = 'open'").fetchone()
+        return left is not None or any(not one.ended for one in working)
 
     def _is_gone(self, text: bytes) -> bool:
         """It had arrived in a topic that others deleted."""

@@ -146,6 +146,12 @@ class Database:
         """By partition id."""
         return dict(self.connection.execute("SELECT partition_id, next_offset FROM offsets"))
 
+    def place(self, partition_id: str) -> tuple[int, int]:
+        """Incarnation and offset of what is settled of a partition; zeros where nothing is."""
+        query = "SELECT incarnation, next_offset FROM offsets WHERE partition_id = ?"
+        row: tuple[int, int] | None = self.connection.execute(query, (partition_id,)).fetchone()
+        return row or (0, 0)
+
     def floors(self) -> dict[tuple[str, str], int]:
         """By partition id and target."""
         rows = self.connection.execute("SELECT partition_id, target, position FROM floors")

@@ -4,7 +4,7 @@ and records that no target takes; they grow while they are read, and their oldes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -22,23 +22,49 @@ HOLE, UNREADABLE, TOO_LARGE, PLAIN = "hole", "unreadable", "too large", "plain"
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands at one position."""
+    """What stands at one position. `stored_after`: how often the log had lost its end when this was stored."""
 
     kind: str
     body: bytes
     key: str | None = None
+    stored_after: int = 0
 
 
 @dataclass
 class Log:
-    """One partition: `oldest` is the lowest position that can still be read."""
+    """One partition: `oldest` is the lowest position that can still be read. `former` has in order what was stored
+    before the log lost its end for the last time, with the positions; from `since` on it was stored later."""
 
     entries: list[Entry] = field(default_factory=list)
     oldest: int = 0
+    former: list[tuple[int, Entry]] = field(default_factory=list)
+    since: int = 0
+    losses: int = 0
 
     @property
     def end(self) -> int:
         return len(self.entries)
+
+    def add(self, entry: Entry) -> None:
+        """Told by its body from what the log has lost there."""
+        mark = b"'" * self.losses
+        self.entries.append(replace(entry, body=entry.body + mark, stored_after=self.losses))
+
+    def lose(self, since: int) -> None:
+        """Everything from this position on."""
+        self.former = self.ever()
+        del self.entries[since:]
+        self.since, self.losses = since, self.losses + 1
+
+    def ever(self) -> list[tuple[int, Entry]]:
+        """All that was ever stored, in order, with the positions."""
+        return [*self.former, *((n, self.entries[n]) for n in range(self.since, self.end))]
+
+    def gone(self, at: int, entry: Entry) -> str:
+        """What destroyed it; empty for one that is there."""
+        if at >= self.end or self.entries[at] is not entry:
+            return "lost by its broker"
+        return "expired" if at < self.oldest else ""
 
     def readable(self, begin: int, end: int) -> list[int]:
         return [n for n in range(begin, end) if self.entries[n].kind in (PLAIN, TOO_LARGE)]

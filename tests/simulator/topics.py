@@ -33,6 +33,7 @@ TOPIC_NAME = "in"
 _ANSWER = 6
 """So many messages are at most in an answer."""
 _LOOK_S, _LEAST_S = 0.05, 0.0001
+_LATER_MS = 1_000_000
 
 
 def queue_key(number: int) -> str:
@@ -209,7 +210,8 @@ def _messages(queue: Queue, log: Log, begin: int, end: int) -> list[StoredMessag
 def _message(queue: Queue, offset: int, entry: Entry) -> StoredMessage:
     body = entry.body if entry.kind == PLAIN else entry.body + b"\n"
     properties = f"KEYS\x01{entry.key}\x02".encode() if entry.key else b""
-    return message(queue, offset, offset, properties, body, stored_ms=STARTED_S * 1000 + offset)
+    stored_ms = STARTED_S * 1000 + offset + entry.stored_after * _LATER_MS
+    return message(queue, offset, offset, properties, body, stored_ms=stored_ms)
 
 
 @contextmanager
