@@ -34,7 +34,7 @@ _LEAVE_LIMIT_S = 5.0
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 6 << 30
 _SET_TIMER_SLACK, _GET_TIMER_SLACK = 29, 30
-_SLACK_NS = 40_000_000
+_SLACK_NS = 20_000_000
 # A third less CPU to start; nothing here measures how fast a broker is once it has run for a while.
 _QUICK_START = ("-XX:TieredStopAtLevel=1",)
 # Until the first interval is over a thread of the broker waits in a tight loop.
@@ -258,7 +258,7 @@ def _up(home: Path, options: stack.Options | None = None) -> stack.Stack:
 
 @contextlib.contextmanager
 def coarse_timers() -> Iterator[None]:
-    """What is started here may sleep 40 ms longer than it wants to (prctl(2), PR_SET_TIMERSLACK; children inherit it).
+    """What is started here may sleep 20 ms longer than it wants to (prctl(2), PR_SET_TIMERSLACK; children inherit it).
     A broker with nothing to do wakes up a thousand times a second, which is a twelfth of a processor."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     usual = prctl(_GET_TIMER_SLACK)

@@ -85,6 +85,8 @@ def told(name: str, body: bytes) -> dict[str, Any]:
 
 def stored(client: Client, topic: str) -> list[StoredMessage]:
     found: list[StoredMessage] = []
+    for broker in {queue.broker for queue in client.topics.read_queues(topic)}:  # what is stored is seen a little later
+        client.barrier(broker, deadline=time.monotonic() + LIMIT_S)
     for queue, bounds in client.offsets.bounds(topic).items():
         for part in client.read(queue, bounds.begin, bounds.end, deadline=time.monotonic() + LIMIT_S):
             found += part.messages
