@@ -35,7 +35,7 @@ class EventsCase(LogSourceCase):
             "UPDATE sqlite_sequence SET seq = (SELECT max(id) FROM events) WHERE name = 'events'",
         )
 
-    def renew(self):
+    def recreate(self):
         self.remove()
         self._run(TABLE)
 

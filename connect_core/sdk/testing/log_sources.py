@@ -45,7 +45,7 @@ class LogSourceCase(ABC):
         """The log loses its newest `records`."""
         pytest.skip("no log loses its end here")
 
-    def renew(self) -> None:
+    def recreate(self) -> None:
         """The log is deleted and made anew, without a record."""
         pytest.skip("no log is recreated here")
 
@@ -65,7 +65,7 @@ class LogSourceContract(SourceContract):
         """One that is empty, or deleted for a while, is not retired: what was lost with it would not be seen."""
         system.append(VALUES)
         known = system.source().partitions([])
-        system.renew()
+        system.recreate()
         assert system.source().partitions(known) == known
         system.remove()
         assert system.source().partitions(known) == known
@@ -113,7 +113,7 @@ class LogSourceContract(SourceContract):
         system.append(VALUES)
         follower = Follower(system.source())
         assert follower.run() == VALUES
-        system.renew()
+        system.recreate()
         system.append(OTHERS[:records])
         self._is_another(system, follower, OTHERS[:records])
 
@@ -132,7 +132,7 @@ class LogSourceContract(SourceContract):
     def test_a_log_made_anew_under_a_range_is_not_taken_for_it(self, system: LogSourceCase, records: int) -> None:
         """Of a range that is the first one too: a later attempt must not find records in the target that are others."""
         planned = _planned(system)
-        system.renew()
+        system.recreate()
         system.append(OTHERS[:records])
         read: list[SourceBatch] = []
         with pytest.raises(Retriable):
@@ -144,7 +144,7 @@ class LogSourceContract(SourceContract):
         planned = replace(_planned(system), max_records=10**6)
         batches = system.source().read(replace(planned, end=planned.begin + 150), limit())
         read = next(batches).records.column("value").to_pylist()
-        system.renew()
+        system.recreate()
         system.append(OTHERS)
         with suppress(Retriable):
             for batch in batches:
@@ -158,7 +158,7 @@ class LogSourceContract(SourceContract):
             assert isinstance(batch, SourceBatch)
             read += batch.records.column("value").to_pylist()
             if len(read) == len(VALUES):
-                system.renew()
+                system.recreate()
                 system.append(OTHERS)
         assert read == VALUES
 

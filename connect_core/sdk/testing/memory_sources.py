@@ -30,7 +30,7 @@ class LogServer:
 
     def append(self, values: Sequence[bytes | None]) -> None:
         if self.values is None:
-            self.renew()
+            self.recreate()
         assert self.values is not None
         self.values |= dict(enumerate(values, self.end))
         self.end += len(values)
@@ -43,7 +43,7 @@ class LogServer:
         """The newest ones are lost."""
         self.end -= records
 
-    def renew(self, name: str = "") -> None:
+    def recreate(self, name: str = "") -> None:
         """It is deleted, and made anew without a record."""
         self.values, self.begin, self.end, self.name = {}, 0, 0, name
 

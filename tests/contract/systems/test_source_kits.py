@@ -29,8 +29,8 @@ class Log(LogSourceCase):
     def cut(self, records: int) -> None:
         self.server.cut(records)
 
-    def renew(self) -> None:
-        self.server.renew()
+    def recreate(self) -> None:
+        self.server.recreate()
 
     def remove(self) -> None:
         self.server.remove()

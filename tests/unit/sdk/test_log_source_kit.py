@@ -84,7 +84,7 @@ def test_a_log_with_another_name_is_another_log_whatever_is_in_it() -> None:
     log = server(name="a")
     follower = Follower(MemorySourceLog(log))
     assert follower.run() == VALUES
-    log.renew("b")
+    log.recreate("b")
     log.append(VALUES)
     assert follower.run() == VALUES
     assert [(gap.end, gap.reason) for gap in follower.gaps] == [(None, "recreated")]
@@ -122,7 +122,7 @@ def test_a_log_that_was_read_deleted_and_made_anew_begins_at_its_first_offset(
     assert follower.run() == VALUES
     log.remove()
     assert [one.loses for one in follower.tell()] == [False]
-    log.renew()
+    log.recreate()
     log.begin = log.end = 1
     log.append(VALUES)
     log.expire(expired)
