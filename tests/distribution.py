@@ -1,12 +1,25 @@
 """Which process of a parallel session runs which files: those that need the same costly server run in one process, so
-that it is started once."""
+that it is started once; those that need RocketMQ, of which each process has its own, run in two."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
+_ROOT = Path(__file__).parents[1]
+_WITH_ROCKETMQ = 2
+"""So many processes. Two of four have enough to do with what needs it."""
+_NEEDS_ROCKETMQ = re.compile(
+    r"\b(rocketmq: RocketMQ|site: Site|sqlite_site: Site|site_on|across|java_reader|cluster: Cluster|SystemCase)\b"
+)
+"""Fixtures that a file with such tests names. One that is missed, or meant in vain, costs the start of a broker."""
 _OF_ONE_PROCESS = (
     (  # the oldest RocketMQ: `rocketmq_533`
         "tests/faults/test_clusters.py",
@@ -22,11 +35,28 @@ TOGETHER = {file: files[0] for files in _OF_ONE_PROCESS for file in files}
 
 
 class ByServers(LoadFileScheduling):
-    """`--dist loadfile`, but for the files that go together."""
+    """`--dist loadfile`, but for the files that go together, and for those that need RocketMQ."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         return TOGETHER.get(file, file)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        wanted = preferred(self.workqueue, with_rocketmq=node in self.nodes[:_WITH_ROCKETMQ])
+        if wanted is not None:
+            self.workqueue.move_to_end(wanted, last=False)
+        super()._assign_work_unit(node)
+
+
+def preferred(files: Iterable[str], *, with_rocketmq: bool) -> str | None:
+    """The first of the files that need RocketMQ, or that do not; None where no such file is left."""
+    return next((file for file in files if _needs_rocketmq(file) == with_rocketmq), None)
+
+
+@cache
+def _needs_rocketmq(file: str) -> bool:
+    path = _ROOT / file
+    return path.is_file() and _NEEDS_ROCKETMQ.search(path.read_text()) is not None
 
 
 @pytest.hookimpl(optionalhook=True)

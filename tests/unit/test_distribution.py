@@ -1,4 +1,4 @@
-"""Files that need the same costly server run in one process."""
+"""Files that need the same costly server run in one process, those that need RocketMQ in two."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribution import TOGETHER
+from tests.distribution import TOGETHER, preferred
 
 ROOT = Path(__file__).parents[2]
 NAMES_IT = [
@@ -25,3 +25,18 @@ def test_a_file_that_is_named_is_there(file: str) -> None:
 @pytest.mark.parametrize("file", [*NAMES_IT, *OF_ITS_FOLDER])
 def test_whoever_needs_the_oldest_broker_shares_it(file: str) -> None:
     assert TOGETHER[file] == "tests/faults/test_clusters.py"
+
+
+WITH, WITHOUT = "tests/system/replication/test_topics.py", "tests/unit/test_distribution.py"
+BY_A_FIXTURE_OF_THEIRS = ["tests/contract/systems/test_sink_contract.py", "tests/faults/test_windows.py"]
+
+
+@pytest.mark.parametrize("file", [WITH, *BY_A_FIXTURE_OF_THEIRS])
+def test_a_process_that_has_rocketmq_gets_what_needs_it_first(file: str) -> None:
+    assert preferred([WITHOUT, file], with_rocketmq=True) == file
+    assert preferred([file, WITHOUT], with_rocketmq=False) == WITHOUT
+
+
+def test_a_process_with_nothing_of_its_kind_left_takes_the_other_kind() -> None:
+    assert preferred([WITHOUT], with_rocketmq=True) is None
+    assert preferred([WITH], with_rocketmq=False) is None
