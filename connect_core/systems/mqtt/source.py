@@ -134,18 +134,20 @@ class MqttSource:
     def _bounds(self, partition: Partition, at: Position, *, lost: bool) -> Bounds:
         standing, gaps = SessionStanding.of(at.evidence), list[Gap]()
         pushes = self._pushes(partition, standing)
+        moved = tuple(moved_away(standing.subscribed, _number(partition), self._shares))
         if lost:
             gaps.append(Gap(at.incarnation, at.offset, None, LOST))
             standing = standing.without_session()
         elif not pushes and not at.evidence.get(_LEFT):
             gaps.append(Gap(at.incarnation, at.offset, at.offset, _LEFT))
-        elif moved := moved_away(standing.subscribed, _number(partition), self._shares):
+        elif moved and moved != standing.moved:
             gaps.append(Gap(at.incarnation, at.offset, None, f"{', '.join(moved)} {_MOVED}", warns=True))
         standing = replace(
             standing,
             counts_up=standing.counts_up or self._shows_counting(),
             witnessed=partition in self._looked_at,
             asks=self._filters(partition),
+            moved=moved,
         )
         return Bounds(
             at.incarnation,

@@ -25,7 +25,8 @@ class SessionStanding:
     that the broker gives out packet ids one after the other. `witnessed`: there is a second session beside this one
     (`looking`). `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has
     not said. `granted` has, of the filters, those that the broker is known to have granted, with the QoS. `asks` is
-    what the quantum asks for that begins here."""
+    what the quantum asks for that begins here. `moved` are the filters of which it was told that this session leaves
+    them to another one."""
 
     subscribed: tuple[str, ...] = ()
     entries: tuple[UnconfirmedRecord, ...] = ()
@@ -34,6 +35,7 @@ class SessionStanding:
     dropped: int | None = None
     granted: tuple[tuple[str, int], ...] = ()
     asks: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, evidence: Json) -> SessionStanding:
@@ -52,6 +54,7 @@ class SessionStanding:
             evidence.get("dropped"),
             tuple(evidence.get("granted", {}).items()),
             tuple(evidence.get("asks", ())),
+            tuple(evidence.get("moved", ())),
         )
 
     def evidence(self) -> Json:
@@ -60,7 +63,7 @@ class SessionStanding:
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
         told = {"unconfirmed": packed, _COUNTS_UP: self.counts_up, "witnessed": self.witnessed}
         told |= {"dropped": self.dropped, **self.of_filters()}
-        return told | ({"asks": list(self.asks)} if self.asks else {})
+        return told | {name: list(given) for name, given in (("asks", self.asks), ("moved", self.moved)) if given}
 
     def of_filters(self) -> Json:
         """The part of the evidence that says how the session is subscribed."""

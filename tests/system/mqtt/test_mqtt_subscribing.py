@@ -58,3 +58,19 @@ def test_a_filter_in_the_place_of_another_one(bare_site: Site, mosquitto: Mosqui
     publish(mosquitto, f"d/{protocol}/one", b"nobody wants it")
     publish(mosquitto, f"e/{protocol}/one", b"three")
     assert moved(bare_site, mosquitto, filters=other, protocol=protocol) == [b"before", b"one", b"two", b"three"]
+
+
+def test_filters_that_move_to_other_sessions(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
+    """What is not published at that moment comes once, whichever session has it; that they move is told once."""
+    filters = [f"m/{protocol}/{name}" for name in "abcd"]
+    shares = [(2, filters), (3, filters), (2, filters[1:]), (2, filters[:0:-1]), (1, filters)]
+    sent: list[bytes] = []
+    for number, (sessions, named) in enumerate(shares):
+        there = moved(bare_site, mosquitto, filters=named, protocol=protocol, sessions=sessions)
+        assert sorted(there) == sorted(sent)
+        sent += (said := [b"%d %s" % (number, one.encode()) for one in named])
+        for topic, payload in zip(named, said, strict=True):
+            publish(mosquitto, topic, payload)
+    assert sorted(moved(bare_site, mosquitto, filters=filters, protocol=protocol)) == sorted(sent)
+    told = [one for one in bare_site.json("gaps", "in")["gaps"] if "another session" in one["reason"]]
+    assert 0 < len(told) <= 2 * len(shares), "each session says it once for a document"
