@@ -47,7 +47,8 @@ class LostRange:
         wanted, covered = self.item.range, self._covered()
         if not _ends_before(wanted, self.seen) or covered == wanted.end:
             return ()
-        return (Gap(wanted.incarnation, covered, wanted.end, "rewound"),)
+        reason = "rewound" if self.seen.grows else self.seen.gaps[-1].reason
+        return (Gap(wanted.incarnation, covered, wanted.end, reason),)
 
     def _within(self) -> tuple[Gap, ...]:
         """Between records that are there, what may be lost of a range that is spread over several targets."""
@@ -76,8 +77,11 @@ class LostRange:
         wanted, end = self.item.range, self._closes_at()
         gaps = (*wanted.gaps, *self._within(), *self._cut_off())
         if end == wanted.begin:
-            return replace(empty_receipt(self.item), gaps=gaps)
-        told = reconstructed(self.item, end, wanted.evidence, self._found().possible_duplicates)
+            told = empty_receipt(self.item)
+        else:
+            told = reconstructed(self.item, end, wanted.evidence, self._found().possible_duplicates)
+        if _has_ended(self.seen) and self._cut_off():  # that it has ended is told with this
+            told = replace(told, evidence=self.seen.evidence)
         return replace(told, gaps=gaps)
 
     def _covered(self) -> int:
@@ -187,6 +191,12 @@ def _is_lost(item: OpenRange, seen: Bounds) -> bool:
 
 def _ends_before(wanted: Range, seen: Bounds) -> bool:
     """Whether a source that had all of a range when it was planned ends by now where that begins, and appends there
-    what comes next. A broker may have lost what it had not stored yet."""
-    same = seen.incarnation == wanted.incarnation and seen.grows and not (wanted.live or seen.pushes)
-    return same and seen.begin == seen.end == wanted.begin < wanted.end
+    what comes next, or has ended for good. A broker may have lost what it had not stored yet; of a queue that a topic
+    has no more it does not know how far it went."""
+    same = seen.incarnation == wanted.incarnation and not (wanted.live or seen.pushes)
+    return same and (seen.grows or _has_ended(seen)) and seen.begin == seen.end == wanted.begin < wanted.end
+
+
+def _has_ended(seen: Bounds) -> bool:
+    """Whether a partition says that it has ended (`Gap`)."""
+    return not seen.grows and any(gap.begin == gap.end and not gap.warns for gap in seen.gaps)

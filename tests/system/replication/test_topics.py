@@ -230,6 +230,29 @@ def without_its_store(rocketmq: RocketMQ) -> Iterator[None]:
 
 
 @pytest.mark.fault(costly=True)
+def test_a_range_of_a_queue_that_a_topic_made_anew_has_no_more_is_a_gap(site: Site, client: Client) -> None:
+    """The broker refuses each attempt to read it."""
+    topic = f"{site.topic}-in"
+    stored(site, topic, 2)
+    site.apply(NAME, {**into_a_file(site, [f"{topic}*"]), "tasks": 1})
+    site.fault("planned")
+    site.waybill("run", NAME, code=-9)
+    client.topics.delete(topic)
+    later = stored(site, topic, 1, begin=500)
+    assert "closed: from 0 to 50" in site.waybill("run", NAME, code=5)
+    site.waybill("run", NAME, "--accept-gaps")
+    site.waybill("run", NAME)
+    lines = (site.folder / "copy.txt").read_bytes().splitlines()
+    assert lines == [body for place in later for body in later[place]]
+    assert {(begin, why) for _, begin, _, why in gaps(site)} == {(0, "closed"), (0, "recreated")}
+
+
+def into_a_file(site: Site, topics: list[str]) -> dict[str, Any]:
+    source = {"name_servers": site.name_servers, "topics": topics}
+    return {"source": {"rocketmq": source}, "sink": {"file": {"path": "copy.txt"}}}
+
+
+@pytest.mark.fault(costly=True)
 def test_what_a_broker_has_left_that_lost_its_newest_messages_is_counted(site: Site, rocketmq: RocketMQ) -> None:
     """Its store is that of before: what was read of it is delivered again, and no receipt hides that."""
     topic = f"{site.topic}-in"

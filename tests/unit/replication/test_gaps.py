@@ -12,6 +12,7 @@ from connect_core.replication.driver.lost_ranges import lost_ranges
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import OPEN_END, Bounds, Gap, OpenRange, Position
+from connect_core.systems.rocketmq.continuity import closed_bounds
 from connect_core.work import Receipt, ScanTask
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySource
@@ -179,6 +180,27 @@ def test_a_range_of_which_a_source_that_ends_before_it_has_nothing_left_is_a_gap
     world.source.bodies = list(BODIES[:100])
     world.run()
     assert offsets(world) == list(range(100))
+
+
+@pytest.mark.parametrize("delivered", [0, 60])
+def test_a_range_of_a_partition_that_has_ended_before_it_is_a_gap(
+    world: World, delivered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic was made anew with fewer queues: the broker refuses each attempt to read of the others."""
+    left_open(world, delivered=delivered, oldest=0)
+
+    def ended(known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        places = {one: at or Position(0, 0) for one, at in known.items()}
+        return {one: closed_bounds(at, 0) for one, at in places.items()}
+
+    monkeypatch.setattr(world.source, "available_offsets", ended)
+    with pytest.raises(OffsetGone, match=rf"closed: from {delivered} to 200.*--accept-gaps"):
+        world.run()
+    world.accept_gaps = True
+    world.run()
+    assert (world.committed(), told(world)) == (delivered, [Gap(0, delivered, 200, "closed")])
+    world.accept_gaps = False
+    assert world.run().receipts == []
 
 
 def test_what_a_source_has_lost_while_it_was_read_is_a_gap_in_the_next_run(world: World) -> None:

@@ -79,7 +79,7 @@ def test_a_log_that_changed_under_a_dead_attempt_is_another_one(world: World, lo
     with pytest.raises(EngineFailed):
         world.run()
     assert (left := bodies(world))
-    log.renew()
+    log.recreate()
     log.append(OTHERS)
     with pytest.raises(OffsetGone):
         world.run()
