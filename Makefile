@@ -34,7 +34,7 @@ test-without-servers: ready
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
 
-faults: ready-for-tests  ## the whole fault matrix with real servers, more than two hours; SEED=n repeats one; writes docs/faults.md
+faults: ready-for-tests  ## the whole fault matrix with real servers, an hour and a half; SEED=n repeats one; writes docs/faults.md
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED))
 
 attack: mosquitto ready-for-tests  ## chaos against a whole stack through Airflow, compared record by record; SEED=n, SECONDS=n (300)

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
 from connect_core.ledger.floors import WantedMove, moved
+from connect_core.ledger.gaps import keep_gaps
 from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.live import merge_settled
 from connect_core.ledger.ranges import FLOOR_KEY, locked_floors, require_continuous
@@ -30,13 +31,12 @@ from connect_core.ledger.rows import (
     receipt_row,
     storable,
 )
-from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, GAPS, OFFSETS, RANGES
+from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, OFFSETS, RANGES
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import OPEN_END, Position
 from connect_core.work import Outcome, Receipt
 
 OFFSET_KEY = ("uid", "stream", "partition_id")
-_GAP_KEY = ("uid", "stream", "partition_id", "incarnation", "begin_offset")
 _DEAD_LETTER_KEY = ("uid", "stream", "partition_id", "incarnation", "record_offset", "ordinal", "stage")
 
 
@@ -175,7 +175,7 @@ def _close(connection: Connection, closings: Sequence[_Closing], floors: Sequenc
     connection.execute(_CLOSE, [_closed_row(one) for one in closings])
     upsert(connection, OFFSETS, OFFSET_KEY, [_offset_row(one) for one in closings])
     upsert(connection, FLOORS, FLOOR_KEY, floors)
-    upsert(connection, GAPS, _GAP_KEY, [row for one in closings for row in _gap_rows(one)])
+    keep_gaps(connection, [row for one in closings for row in _gap_rows(one)])
     rejected = [row for one in closings for row in _dead_letter_rows(one)]
     upsert(connection, DEAD_LETTERS, _DEAD_LETTER_KEY, rejected)
 

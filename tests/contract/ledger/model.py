@@ -122,7 +122,8 @@ class Model:
         self.steps.append(Step("settled", place, (wanted.incarnation, wanted.begin), after))
         self.positions[place] = after
         for gap in (*wanted.gaps, *receipt.gaps):
-            self.gaps[place, gap.incarnation, gap.begin] = (gap, run)
+            before = self.gaps.get((place, gap.incarnation, gap.begin))
+            self.gaps[place, gap.incarnation, gap.begin] = (gap if before is None else _both(before[0], gap), run)
         for reject in receipt.rejects:
             key = (place, wanted.incarnation, reject.offset, reject.ordinal, reject.stage)
             self.dead_letters[key] = (reject, run)
@@ -188,3 +189,10 @@ def pair(position: Position | None) -> tuple[int, int] | None:
 def encoded(found: ScanResult | None) -> bytes | None:
     """Two arrays are equal or not, element by element; their bytes just are."""
     return None if found is None else found.encode()
+
+
+def _both(one: Gap, other: Gap) -> Gap:
+    """Of two gaps that begin at one place neither is forgotten."""
+    known = [gap.end for gap in (one, other) if gap.end is not None]
+    reasons = dict.fromkeys([*one.reason.split("; "), other.reason])
+    return Gap(one.incarnation, one.begin, max(known) if len(known) == 2 else None, "; ".join(reasons))

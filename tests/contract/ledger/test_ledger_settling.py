@@ -213,6 +213,29 @@ def test_gaps_of_the_plan_and_of_the_receipt_are_stored_with_the_settle(worker: 
     ]
 
 
+def test_a_gap_is_not_hidden_by_another_that_begins_where_it_does(worker: Worker) -> None:
+    """A plan tells of records that have gone; a notice of the same place comes with it, or with a later run, after
+    somebody has moved the offset back there."""
+    loss, notice = Gap(0, 100, 150, "expired"), Gap(0, 100, 100, "written twice; read on")
+    worker.move(Q0, 0, 100)
+    assert _stored_after(worker, notice, loss) == Gap(0, 100, 150, "written twice; read on; expired")
+    for again in (notice, loss, replace(loss, end=120)):
+        assert _stored_after(worker, again) == Gap(0, 100, 150, "written twice; read on; expired")
+    assert _stored_after(worker, replace(loss, end=170)) == Gap(0, 100, 170, "written twice; read on; expired")
+    assert _stored_after(worker, replace(loss, end=None, reason="gone")).end is None
+    assert _stored_after(worker, loss).end is None
+
+
+def _stored_after(worker: Worker, *told: Gap) -> Gap:
+    """The gap that is stored at 100 after one more run has begun there and was told of these."""
+    worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, Position(0, 100), who="ann", why="again")
+    begin = max(gap.end or 190 for gap in told)
+    [opened] = worker.plan(planned(Q0, begin, 200, gaps=told))
+    worker.settle(Outcome(opened.id, receipt(begin, 200)))
+    [stored] = worker.ledger.gaps(worker.uid)
+    return stored.gap
+
+
 def test_dead_letters_are_stored_with_their_coordinates(worker: Worker) -> None:
     [opened] = worker.plan(planned(Q0, incarnation=2))
     other = Reject(8, 1, "write", "TooLarge", "5 MB", b"x" * 1000)

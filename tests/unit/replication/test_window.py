@@ -79,7 +79,7 @@ def test_what_comes_within_a_quantum_is_written_at_once(world: World) -> None:
 
 
 def test_a_window_ends_by_itself(world: World) -> None:
-    world.window_s = 0.1
+    world.window_s = 1.0
     world.source.happenings = [comes(world, b"one")]
     world.run()
     world.check()
