@@ -6,10 +6,10 @@ No system sees any of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from connect_core.errors import Failure
 from connect_core.sdk.sink import Scan
@@ -192,10 +192,19 @@ class Engine(Protocol):
         """Runs one scan."""
 
 
+ToStop: TypeAlias = "Callable[[], bool]"
+
+
+def never() -> bool:
+    """Lanes end by themselves."""
+    return False
+
+
 @runtime_checkable
 class Starting(Protocol):
-    """An engine that starts a process for each lane, which takes seconds on a busy machine."""
+    """An engine that needs time to start a worker, and whose workers stay for one lane after the other."""
 
-    def started(self, lanes: int) -> AbstractContextManager[Engine]:
-        """Driver, before the deadline of the lanes is set: an engine that has so many processes ready, for one
-        execution. Leaving the context ends those that are left."""
+    def started(self, lanes: int, to_stop: ToStop = never) -> AbstractContextManager[Engine]:
+        """Driver, before the deadline of the first lanes is set: the engine with as many workers, for executions of at
+        most so many lanes. After one that raised nothing more is executed. While lanes are at work it is asked now and
+        then whether they are `to_stop`: then their quantum ends. Leaving the context ends the workers."""

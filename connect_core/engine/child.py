@@ -1,36 +1,34 @@
-"""One lane or one search of the inline engine: `python -m connect_core.engine.child lane|search PARENT_PID`.
+"""A process of the inline engine: `python -m connect_core.engine.child lane|search PARENT_PID`.
 
-Standard input is a socket: says there with one byte that it is ready, reads the request to its end, and writes 8 bytes
-of length (big endian) and the answer to standard output. Dies with its parent. Whatever else is printed goes to
+Standard input is its line to the driver (`line`): says there with an empty message that it is ready, then answers one
+lane after the other until the driver closes the line, or one search. Dies with its parent. What is printed goes to
 standard error.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from importlib.abc import MetaPathFinder
-from typing import BinaryIO
 
+from connect_core.engine.line import Line
 from connect_core.engine.parent import die_with
-
-LENGTH_BYTES = 8
-READY = b"r"
 
 
 def main(arguments: list[str]) -> None:
     kind, parent = arguments
     die_with(int(parent))
-    answers = _private_output()
     sys.meta_path.insert(0, _WithoutPandas())
-    from connect_core.engine.worker import prepared, run_lane, run_search
+    from connect_core.engine.worker import prepared, run_search, serve
 
     prepared()
-    os.write(0, READY)
-    request = sys.stdin.buffer.read()
-    answer = run_lane(request, attempt_number=0) if kind == "lane" else run_search(request)
-    with answers:
-        answers.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)
+    line = _private_line()
+    line.send(b"")
+    if kind == "lane":
+        serve(line)
+    else:
+        line.send(run_search(line.receive()))
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -42,11 +40,13 @@ class _WithoutPandas(MetaPathFinder):
             raise ModuleNotFoundError("a lane's process does without pandas", name=name)
 
 
-def _private_output() -> BinaryIO:
-    """Standard output for the answer alone; what prints to it from now on comes out at standard error."""
-    answers = os.dup(1)
-    os.dup2(2, 1)
-    return os.fdopen(answers, "wb")
+def _private_line() -> Line:
+    """Standard input for the line alone; who reads it from now on finds nothing there."""
+    line = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return Line(line)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,14 +22,20 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from connect_core.clock import now_ns
 from connect_core.engine import envelope, failures, spark_task
+from connect_core.engine.dialling import DialIn
+from connect_core.engine.line import Line
+from connect_core.engine.workers import LOOKED_UP, WithWorkers, Workers
 from connect_core.errors import EngineFailed, WaybillError
 from connect_core.sdk.scan import ScanResult
-from connect_core.work import Lane, Outcome, ScanTask
+from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _LANE_GRACE_S = 5.0
 """Workers are dead at the deadline; this is for Spark to say so, or for one so late that it refuses."""
+
+_DIAL_LIMIT_S = 10.0
+"""For Spark to start as many workers as a run has lanes, and for these to dial."""
 
 _SEARCH_GRACE_S = 30.0
 """A search ends itself at its limit; what is beyond is a new worker and one slow answer."""
@@ -51,6 +59,44 @@ class SparkJobs(ABC):
     """Where stack traces go."""
     looked_at: str
     """What a person does who wants to know why there is no answer."""
+
+    _in_reach = True
+    """Whether workers reach this process, as far as is known."""
+
+    @contextmanager
+    def started(self, lanes: int, to_stop: ToStop = never) -> Iterator[Engine]:
+        """See `work.Starting`: one job, whose workers dial in. Where they do not reach this process, or there are too
+        few slots for all, each execution is a job of its own. Raises what fails the job before they are there."""
+        with ExitStack() as ending:
+            job, lines = self._dialled(lanes, ending) if self._in_reach else (None, [])
+            if job and lines:
+                yield WithWorkers(self, Workers(lines, partial(self._ended, job), _LANE_GRACE_S, to_stop))
+            else:
+                yield self
+
+    def _dialled(self, lanes: int, ending: ExitStack) -> tuple[_Job, list[Line]]:
+        """A line to each worker, or none. `ending` closes them, and ends the job."""
+        with DialIn(lanes) as dial_in:
+            job = _Job(self, spark_task.staying, dial_in.invitations())
+            job.start()
+            ending.callback(job.end, _CANCEL_LIMIT_S)
+            lines = dial_in.lines(_DIAL_LIMIT_S, job.is_alive)
+        for line in lines:
+            ending.callback(line.close)
+        if not lines:
+            if job.is_alive():
+                job.give_up(_CANCEL_LIMIT_S)
+            if job.failure is not None and not job.given_up:
+                raise self._told(job.failure, sent=False)
+            self._in_reach = job.given_up
+        return job, lines
+
+    def _ended(self, job: _Job, number: int, deadline_ns: int | None) -> NoReturn:
+        """What Spark says of a worker that has ended is better than what its line says."""
+        job.join(_LANE_GRACE_S)
+        if job.failure is not None:
+            raise self._told(job.failure, sent=True)
+        raise EngineFailed("A worker ended without an answer", where=self.where, next_step=LOOKED_UP)
 
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         left_s = (max((lane.deadline_ns for lane in lanes), default=0) - now_ns()) / 1e9
@@ -85,6 +131,11 @@ class SparkJobs(ABC):
         if isinstance(error, EngineFailed) and error is not failure:
             return failures.kept(error, failures.text_of(failure), self.log)
         return error
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """See `work.Engine`."""
 
     @abstractmethod
     def session(self) -> Any:
@@ -127,7 +178,7 @@ class _Job(threading.Thread):
         self._task = task
         self._requests = requests
         self._tag = f"waybill-{uuid4().hex}"
-        self._given_up = False
+        self.given_up = False
         self.sent = False
         self.failure: Exception | None = None
         self._table: pa.Table | None = None
@@ -135,7 +186,7 @@ class _Job(threading.Thread):
     def run(self) -> None:
         try:
             self._session = self._spark.session()
-            if self._given_up:
+            if self.given_up:
                 return  # the session came too late: nobody waits for this job any more
             self._spark.tag(self._session, self._tag)
             job = frame(self._session, self._task, self._requests)
@@ -153,9 +204,15 @@ class _Job(threading.Thread):
             raise EngineFailed(f"{len(self._requests)} lanes were sent and {len(answers)} answered")
         return [answers[index] for index in range(len(self._requests))]
 
+    def end(self, limit_s: float) -> None:
+        """Waits for a job that is about to end by itself, and gives it up when it does not within `limit_s`."""
+        self.join(limit_s)
+        if self.is_alive():
+            self.give_up(limit_s)
+
     def give_up(self, limit_s: float) -> None:
         """Asks Spark to end the job and waits until it has; when it does not within `limit_s`, cuts the line."""
-        self._given_up = True
+        self.given_up = True
         asking = threading.Thread(target=self._cancel, name="spark-cancel", daemon=True)
         asking.start()
         asking.join(limit_s)

@@ -24,6 +24,16 @@ def lanes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _answered(batches, lambda request: run_lane(request, attempt_number))
 
 
+def staying(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Works through the lanes that the driver sends over a line, until it closes that."""
+    from pyspark import TaskContext
+
+    from connect_core.engine.worker import stay
+
+    attempt_number = TaskContext.get().attemptNumber()
+    yield from _answered(batches, lambda invitation: stay(invitation, attempt_number))
+
+
 def searches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs the search of this task."""
     from connect_core.engine.worker import run_search

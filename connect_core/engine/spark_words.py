@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.errors import PySparkException
 
 from connect_core.errors import EngineFailed, VersionMismatch, WaybillError
 
+_TRIED_AGAIN = re.compile(r"Attempt \d+ of a lane was refused")
+
 
 def by_words(text: str, where: str, mend: str) -> WaybillError | None:
     """`mend` is what to do when workers run something else than their driver."""
+    if refused := _TRIED_AGAIN.search(text):
+        return EngineFailed(
+            f"{refused[0]}: the one before it may have written",
+            where=where,
+            next_step="Switch task retries off: spark.task.maxFailures=1",
+        )
     if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
         return EngineFailed(
             "A worker was killed or crashed while its lane was running: by Waybill itself when the lane's deadline had"

@@ -12,14 +12,19 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from threading import Event
 
 import pyarrow as pa
 
 from connect_core.clock import now_ns
 from connect_core.engine import envelope
 from connect_core.engine.deadline import killed_at
+from connect_core.engine.dialling import dialled
 from connect_core.engine.driver import killed_with
+from connect_core.engine.line import Line, LineEnded
+from connect_core.engine.requests import Lanes
 from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
 from connect_core.replication.host import boot_id
 from connect_core.replication.locks import shared
@@ -28,8 +33,8 @@ from connect_core.version import code_version
 from connect_core.work import Lane, Outcome, ScanTask
 
 
-def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
-    """Works through one lane. `attempt_number` is Spark's, 0 for the first.
+def run_lane(descriptor: bytes, attempt_number: int, stopped: Event | None = None) -> bytes:
+    """Works through one lane. `attempt_number` is Spark's, 0 for the first. `stopped` ends its quantum early.
 
     A lane that may not run is refused without a trace. What escapes from the work is an unclean outcome of every
     range: something may have been written.
@@ -45,7 +50,25 @@ def run_lane(descriptor: bytes, attempt_number: int) -> bytes:
         except (WaybillError, ImportError) as refused:
             # Of a repeated task nobody knows what its first attempt has written.
             return envelope.refusal(Failure.of(refused), clean=attempt_number == 0)
-        return envelope.answer(_outcomes(lane, work))
+        return envelope.answer(_outcomes(lane, partial(work, stopped=stopped)))
+
+
+def serve(line: Line) -> None:
+    """Works through the lanes that the driver sends, one after the other, until it closes the line or dies."""
+    lanes = Lanes(line)
+    for request in lanes:
+        with suppress(LineEnded):
+            line.send(run_lane(request, 0, lanes.stopped))
+
+
+def stay(invitation: bytes, attempt_number: int) -> bytes:
+    """Dials the driver and serves it. The answer is empty; it comes when the driver needs this worker no longer, or is
+    out of reach. Raises EngineFailed for a second attempt, so that the job fails."""
+    _require_first(attempt_number, "a worker that stays")
+    with suppress(OSError), dialled(invitation) as line:
+        prepared()
+        serve(line)
+    return b""
 
 
 def run_search(descriptor: bytes) -> bytes:
@@ -72,12 +95,7 @@ def place() -> bytes:
 
 def _admit(lane: Lane, attempt_number: int) -> None:
     where = f"connector {lane.connector}, task {lane.task}, epoch {lane.epoch}"
-    if attempt_number > 0:
-        raise EngineFailed(
-            f"Attempt {attempt_number} of a lane was refused: the one before it may have written",
-            where=where,
-            next_step="Switch task retries off: spark.task.maxFailures=1",
-        )
+    _require_first(attempt_number, where)
     if lane.boot_id != boot_id():
         raise Retriable(
             "The lane was planned on another boot or host, so that its deadline means nothing here",
@@ -90,6 +108,15 @@ def _admit(lane: Lane, attempt_number: int) -> None:
             f"The lane started {late_s:.1f} s after its deadline",
             where=where,
             next_step="The next attempt plans it again; the engine had too few slots, or was busy or asleep",
+        )
+
+
+def _require_first(attempt_number: int, where: str) -> None:
+    if attempt_number > 0:
+        raise EngineFailed(
+            f"Attempt {attempt_number} of a lane was refused: the one before it may have written",
+            where=where,
+            next_step="Switch task retries off: spark.task.maxFailures=1",
         )
 
 

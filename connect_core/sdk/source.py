@@ -69,10 +69,10 @@ class Source(Protocol):
         """Worker: what comes after the begin of each of these live ranges, as soon as it comes, in order within each
         range.
 
-        Ends with the quantum, when nothing came for `idle_timeout_s`, or when one range can no longer be followed (its
-        file was renamed): the next plan looks at it. An error that `read` would raise and that concerns one range only
-        is given once, as that range and a Failure; the other ranges are still followed. Raises an error that concerns
-        all of them. May give more than a range holds.
+        Ends with the quantum, which may be ended early (`Limit.stopped`), when nothing came for `idle_timeout_s`, or
+        when one range can no longer be followed (its file was renamed): the next plan looks at it. An error that
+        `read` would raise and that concerns one range only is given once, as that range and a Failure; the other ranges
+        are still followed. Raises an error that concerns all of them. May give more than a range holds.
         """
 
     def evidence(self, wanted: Range, end: int) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connect_core.clock import now_ns
@@ -228,16 +229,23 @@ class Attempt:
         return f"{self.holder} epoch {self.epoch}".strip()
 
 
+STOPPED_WITHIN_S = 0.5
+
+
 class Limit(NamedTuple):
     """When a lane stops accepting records (`quantum_end_ns`), and the moment after which it may not write at all
     (`deadline_ns`, delivery rule 1). Both are on this host's CLOCK_BOOTTIME. `first_record_timeout_s` is how long a
-    worker listens to a source that pushes while nothing comes at all, counted from when it is connected."""
+    worker listens to a source that pushes while nothing comes at all, counted from when it is connected. The quantum
+    is over as soon as another thread has set `stopped`: who waits asks again at least every `STOPPED_WITHIN_S`."""
 
     quantum_end_ns: int
     deadline_ns: int
     first_record_timeout_s: float = math.inf
+    stopped: Event | None = None
 
     def quantum_left_s(self) -> float:
+        if self.stopped is not None and self.stopped.is_set():
+            return 0.0
         return (self.quantum_end_ns - now_ns()) / 1e9
 
     def left_s(self) -> float:

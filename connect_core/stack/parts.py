@@ -38,7 +38,7 @@ class Options:
     broker: Mapping[str, str] = field(default_factory=dict)
     """Settings that replace or extend those of `settings/broker.conf`."""
     postgresql: Mapping[str, str] = field(default_factory=dict)
-    engine_slots: int = 8
+    engine_slots: int = 32
     """How many lanes may run at once; more than cores, since live lanes mostly wait."""
     airflow: Mapping[str, str] = field(default_factory=dict)
     """Variables (`AIRFLOW__SECTION__KEY`) that replace or extend those of `settings/airflow.env` and

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 from connect_core import clock
 from connect_core.config import with_policies
-from connect_core.errors import ConfigError, Failure, OffsetGone
+from connect_core.errors import ConfigError, Failure, OffsetGone, WaybillError
 from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Step
 from connect_core.planning import Assignment, split_lanes
@@ -25,6 +25,7 @@ from connect_core.replication.driver.errors import no_lasting_offsets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
 from connect_core.replication.driver.rate import Budget
+from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_moved
@@ -35,7 +36,7 @@ from connect_core.sdk.sink import ByOffset, Sink
 from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import LIVE, OpenRange, Position, Range
 from connect_core.version import code_version
-from connect_core.work import Engine, Lane, Outcome, Pace, Starting
+from connect_core.work import Lane, Outcome, Pace
 
 
 class TaskRun(TaskContext):
@@ -53,9 +54,11 @@ class TaskRun(TaskContext):
     ) -> None:
         super().__init__(context, assignment, task, source, sink, named)
         self.quantum_s, self.first_record_timeout_s = context.times.quantum_s, math.inf
+        self.idle_timeout_s = context.times.idle_timeout_s
         self.budget = Budget(
             context.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
         )
+        self.workers = RunWorkers(context.engine, self._is_to_end)
         self._began = clock.monotonic()
 
     def run(self) -> TaskSummary:
@@ -90,7 +93,8 @@ class TaskRun(TaskContext):
         try:
             require_over(self.ledger, self.context.times.ttl_s, self.where())
             self.reached(Step.LEASED)
-            self._move()
+            with self.workers:
+                self._move()
         finally:
             with self.summary.timed("release"):
                 self.held.release()
@@ -156,6 +160,12 @@ class TaskRun(TaskContext):
             self.context.listener.log(f"{why}: ends at a range boundary")
         return bool(why)
 
+    def _is_to_end(self) -> bool:
+        """Asked while lanes are at work. Where the ledger does not answer, what they bring is settled or not."""
+        with suppress(WaybillError):
+            return bool(self._halted())
+        return False
+
     def _halted(self) -> str:
         """Why, or nothing. A backfill keeps to the revision that it began with."""
         standing = self.ledger.standing(self.uid)
@@ -212,7 +222,8 @@ class TaskRun(TaskContext):
         self._keep_to_the_rate()
         shares = split_lanes(pending, 1 if single else self.budget.lanes(self.context.lanes))
         pace = self.budget.pace(len(shares))
-        with self.summary.timed("execute"), _started(self.context.engine, len(shares)) as engine:
+        with self.summary.timed("execute"):
+            engine = self.workers.ready(len(shares))
             deadline = self.held.renew()
             outcomes = engine.execute([self._lane(items, deadline, pace) for items in shares])
         self.budget.spend([outcome.receipt for outcome in outcomes if outcome.receipt])
@@ -259,7 +270,7 @@ class TaskRun(TaskContext):
             deadline_ns=deadline_ns,
             lock_paths=tuple(str(lock.path) for lock in self.held.locks),
             code=code_version(),
-            idle_timeout_s=self.context.times.idle_timeout_s,
+            idle_timeout_s=self.idle_timeout_s,
             first_record_timeout_s=self.first_record_timeout_s,
             pace=pace,
             rejected={item.range.partition.id: self._rejected[item.range.partition.id] for item in items},
@@ -273,9 +284,3 @@ class TaskRun(TaskContext):
             replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
             for item in items
         )
-
-
-def _started(engine: Engine, lanes: int) -> AbstractContextManager[Engine]:
-    """What takes an engine long to start is started before the deadline of its lanes is set: on a busy machine they
-    would have no time left."""
-    return engine.started(lanes) if isinstance(engine, Starting) else nullcontext(engine)

@@ -16,6 +16,7 @@ from connect_core.errors import Retriable
 from connect_core.ledger import FloorsBeside
 from connect_core.planning import follow_ranges, something
 from connect_core.replication.driver import available, plan
+from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, OpenRange
@@ -42,7 +43,9 @@ class Moving(Protocol):
     """What a window asks the run to do (`task.TaskRun`)."""
 
     quantum_s: float
+    idle_timeout_s: float
     first_record_timeout_s: float
+    workers: RunWorkers
 
     def ends_here(self) -> bool: ...
 
@@ -69,7 +72,9 @@ class Window:
             pending = self._still_as_planned(pending, bounds)
             if task.lifecycle.aside and not bounds:
                 break  # nothing is left to follow: who runs it next tries again
-            if something(bounds):
+            if run.workers.stay:  # what comes after a silence finds somebody there
+                run.idle_timeout_s = task.context.times.quantum_s
+            if something(bounds) or run.workers.stay:
                 pending = self._quantum(pending, bounds, left_s)
             else:
                 self._wait(bounds, left_s)

@@ -7,6 +7,7 @@ neither ledger nor engine. Nothing is written that a receipt does not tell of, u
 from __future__ import annotations
 
 from contextlib import ExitStack
+from threading import Event
 
 from connect_core import clock, systems
 from connect_core.config import revealed
@@ -24,22 +25,22 @@ _TIME_TO_END = 4
 """One part in so many of a lane's time is for its end."""
 
 
-def work(lane: Lane) -> list[Outcome]:
-    """Works through a lane between the systems that it names."""
+def work(lane: Lane, stopped: Event | None = None) -> list[Outcome]:
+    """Works through a lane between the systems that it names. `stopped` ends its quantum early."""
     with ExitStack() as resources:
-        return move(
-            lane, systems.source(revealed(lane.source), resources), systems.sink(revealed(lane.sink), resources)
-        )
+        source = systems.source(revealed(lane.source), resources)
+        sink = systems.sink(revealed(lane.sink), resources)
+        return move(lane, source, sink, stopped)
 
 
-def move(lane: Lane, source: Source, sink: Sink) -> list[Outcome]:
+def move(lane: Lane, source: Source, sink: Sink, stopped: Event | None = None) -> list[Outcome]:
     """Works through the ranges in order until the quantum is over, then follows the live ones, all at once. Ranges that
     were not begun have no outcome.
 
     A failure of the target ends the lane: order within it is kept, and the ranges behind it stay open. One that
     concerns a partition alone does not (delivery rule 26); nothing more of that partition is written.
     """
-    limit = _limit(lane)
+    limit = _limit(lane)._replace(stopped=stopped)
     reached(Step.LANE_STARTED, home=home_of(lane), where=lane.connector)
     pacer = Pacer(lane.pace, limit)
     live = [item for item in lane.ranges if item.range.live]

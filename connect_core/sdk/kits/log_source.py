@@ -19,7 +19,7 @@ from connect_core.sdk.kits.log_reading import LogChanged, LogReader, RecordsGone
 from connect_core.sdk.kits.one_partition import failure_of_one
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
-from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
+from connect_core.sdk.values import STOPPED_WITHIN_S, Bounds, Json, Limit, Position, Range, SourceBatch
 
 __all__ = ["Ends", "Fetched", "LogSource"]
 
@@ -153,7 +153,7 @@ class LogSource(ABC):
                 continue
             if left_s <= 0 or not readers:
                 return
-            self.wait_for({reader.log: reader.place for reader in readers.values()}, left_s)
+            self.wait_for({reader.log: reader.place for reader in readers.values()}, min(left_s, STOPPED_WITHIN_S))
 
     def evidence(self, wanted: Range, end: int) -> Json:
         reader = self._readers.get(wanted.partition)

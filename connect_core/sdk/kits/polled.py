@@ -23,7 +23,7 @@ from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits.contract import broken, method_of, must_be, must_be_json
 from connect_core.sdk.records import Partition, Record
 from connect_core.sdk.source import Followed
-from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
+from connect_core.sdk.values import STOPPED_WITHIN_S, Bounds, Json, Limit, Position, Range, SourceBatch
 
 _AHEAD, _LOOK_S = 1_000, 5.0
 """A look ahead ends after so many pages, or so long: a run moves what it has seen, and the next look continues behind
@@ -157,8 +157,9 @@ class PolledSource(ABC):
             left_s = min(idle_timeout_s - (clock.monotonic() - came_at), limit.quantum_left_s())
             if not came and left_s <= 0:
                 return
-            if not came:
-                clock.sleep(min(self.every_s, left_s))
+            until = clock.monotonic() + (0.0 if came else min(self.every_s, left_s))
+            while (wait_s := until - clock.monotonic()) > 0 and limit.quantum_left_s() > 0:
+                clock.sleep(min(wait_s, STOPPED_WITHIN_S))
 
     def evidence(self, wanted: Range, end: int) -> Json:
         page = self._pages.get(wanted.partition)

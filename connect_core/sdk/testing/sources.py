@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Sequence, Set
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Protocol
 
 import pytest
 
+from connect_core.clock import now_ns
 from connect_core.errors import WaybillError
 from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.source import Source
@@ -201,6 +203,16 @@ class SourceContract:
 
     def test_nothing_is_followed_when_the_quantum_is_over(self, system: SourceCase, live: Range) -> None:
         assert list(system.source().follow([live], limit(quantum_s=-1), idle_timeout_s=1)) == []
+
+    def test_a_quantum_that_is_ended_early_is_over(self, system: SourceCase, live: Range) -> None:
+        """As when a person pauses the connector, while the worker waits for what comes next."""
+        stopped = threading.Event()
+        long = limit(quantum_s=60, deadline_s=90)._replace(stopped=stopped)
+        threading.Timer(0.3, stopped.set).start()
+        for _ in system.source().follow([live], long, idle_timeout_s=60):
+            pass
+        assert stopped.is_set()
+        assert now_ns() < long.quantum_end_ns
 
     def test_waiting_ends_when_something_has_come(self, system: SourceCase, wanted: Range) -> None:
         source = system.source()

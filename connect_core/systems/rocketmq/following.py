@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from connect_core import clock
 from connect_core.errors import Failure, LeaseHeld
 from connect_core.rocketmq import QueueReader, TopicMissing, wait_for_any
-from connect_core.sdk.values import Range, SourceBatch
+from connect_core.sdk.values import STOPPED_WITHIN_S, Limit, Range, SourceBatch
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.gathering import Gathering
 from connect_core.systems.rocketmq.reach import Reach
@@ -73,10 +73,11 @@ class FollowedQueue:
         return quiet_s >= LEAST_RENEWAL_S
 
 
-def following(queues: Sequence[FollowedQueue], until: float, idle_timeout_s: float) -> Iterator[FollowedQueue]:
-    """Those that have something, as it comes, until that moment or until nothing came for `idle_timeout_s`."""
+def following(queues: Sequence[FollowedQueue], limit: Limit, idle_timeout_s: float) -> Iterator[FollowedQueue]:
+    """Those that have something, as it comes, until the quantum is over or nothing came for `idle_timeout_s`."""
     came = clock.monotonic()
-    while (now := clock.monotonic()) < until:
+    while (left_s := limit.quantum_left_s()) > 0:
+        now = clock.monotonic()
         if now - came >= idle_timeout_s:
             return
         if all(queue.over for queue in queues):
@@ -84,9 +85,13 @@ def following(queues: Sequence[FollowedQueue], until: float, idle_timeout_s: flo
         full = [queue for queue in queues if queue.gather()]
         for queue in full:
             yield queue
-            if (came := clock.monotonic()) >= until:  # what was gathered of the others is read again
+            came = clock.monotonic()
+            if limit.quantum_left_s() <= 0:  # what was gathered of the others is read again
                 return
         if any(queue.gathering.exhausted() for queue in queues):
             return
         if not full:
-            wait_for_any([queue.reader for queue in queues if not queue.over], min(until, came + idle_timeout_s))
+            wait_for_any(
+                [queue.reader for queue in queues if not queue.over],
+                min(now + min(left_s, STOPPED_WITHIN_S), came + idle_timeout_s),
+            )

@@ -263,7 +263,7 @@ class RocketMQSource:
                 reader = client.follow(queue_of(one.partition.key), one.begin, deadline=until)
                 given_up.callback(reader.give_up)
                 followed.append(FollowedQueue(reader, one, self._gathering(one), self._reach))
-            for queue in following(followed, until, idle_timeout_s):
+            for queue in following(followed, limit, idle_timeout_s):
                 if not queue.failure:
                     taken, holds = self._taken(client, queue, until)
                     if not holds:

@@ -248,6 +248,40 @@ def test_a_process_that_does_not_take_its_lane_is_given_up(tmp_path: Path, monke
         rescue = threading.Timer(10, os.kill, (pid, signal.SIGKILL))
         rescue.start()
         wanted = lane(tmp_path, left_s=0.5, secret=os.urandom(2_000_000).hex())
-        with pytest.raises(EngineFailed, match="did not take its work"):
+        with pytest.raises(EngineFailed, match="did not take its lane"):
             ready.execute([wanted])
         rescue.cancel()
+
+
+def test_processes_stay_from_one_execution_to_the_next(tmp_path: Path) -> None:
+    with InlineEngine().started(2) as ready:
+        outcomes = [
+            outcome
+            for index in range(3)
+            for outcome in ready.execute([lane(tmp_path, index=index), lane(tmp_path, index=index + 10)])
+        ]
+    places = [outcome.receipt.where["pid"] for outcome in outcomes if outcome.receipt]
+    assert (len(places), len(set(places))) == (6, 2)
+
+
+def test_a_process_that_stays_is_killed_at_the_deadline_of_its_own_lane(tmp_path: Path) -> None:
+    """Not at that of the lane before it."""
+    with InlineEngine().started(1) as ready:
+        ready.execute([lane(tmp_path, left_s=2)])
+        time.sleep(2.1)
+        [outcome] = ready.execute([lane(tmp_path, index=1)])
+        assert outcome.receipt is not None
+        with pytest.raises(EngineFailed, match="its deadline has passed"):
+            ready.execute([lane(tmp_path, index=2, act="deaf", seconds=60, left_s=2)])
+
+
+def test_lanes_at_work_are_ended_early_when_they_are_to_stop(tmp_path: Path) -> None:
+    """The next lane is not told of it."""
+    stop = threading.Event()
+    with InlineEngine().started(2, stop.is_set) as ready:
+        threading.Timer(1, stop.set).start()
+        outcomes = ready.execute([lane(tmp_path, index=index, act="until_stopped", left_s=60) for index in (0, 1)])
+        assert [outcome.receipt is not None for outcome in outcomes] == [True, True]
+        stop.clear()
+        [outcome] = ready.execute([lane(tmp_path, index=2, act="until_stopped", left_s=2)])
+        assert outcome.receipt is not None

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 
 from connect_core.clock import now_ns
+from connect_core.engine import spark_jobs
+from connect_core.engine.dialling import DialIn
 from connect_core.engine.spark_connect import SparkConnectEngine
 from connect_core.errors import EngineFailed, Refused, Retriable, Unreachable
 from connect_core.stack import ports
@@ -112,6 +114,63 @@ def test_the_engine_works_on_after_a_worker_died(spark: SparkConnectEngine, tmp_
     killer.join()
     (outcome,) = spark.execute([lane(tmp_path)])
     assert outcome.receipt is not None
+
+
+def test_workers_stay_from_one_execution_to_the_next(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    with spark.started(2) as ready:
+        outcomes = [
+            outcome
+            for index in range(3)
+            for outcome in ready.execute([lane(tmp_path, index=index), lane(tmp_path, index=index + 10)])
+        ]
+    places = [outcome.receipt.where["pid"] for outcome in outcomes if outcome.receipt]
+    assert (len(places), len(set(places))) == (6, 2)
+    assert spark.execute([lane(tmp_path)])[0].receipt is not None
+
+
+def test_a_worker_that_stays_and_is_killed_is_told_by_spark(spark: SparkConnectEngine, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    killer = kill_who_notes(note)
+    with spark.started(2) as ready, pytest.raises(EngineFailed, match="A worker was killed or crashed"):
+        ready.execute([lane(tmp_path, seconds=15, note=note), lane(tmp_path, index=1)])
+    killer.join()
+
+
+def test_a_worker_that_stays_is_killed_at_the_deadline_of_its_own_lane(
+    spark: SparkConnectEngine, tmp_path: Path
+) -> None:
+    with spark.started(1) as ready:
+        ready.execute([lane(tmp_path, left_s=2)])
+        time.sleep(2.1)
+        assert ready.execute([lane(tmp_path, index=1)])[0].receipt is not None
+        with pytest.raises(EngineFailed, match="A worker was killed or crashed"):
+            ready.execute([lane(tmp_path, index=2, act="deaf", seconds=60, left_s=2)])
+
+
+def test_workers_that_do_not_reach_the_driver_work_job_by_job(
+    spark_server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DialIn, "invitations", lambda self: [b'{"host": "127.0.0.1", "port": 1, "token": ""}'])
+    spark = SparkConnectEngine(spark_server.remote)
+    with spark.started(1) as ready:
+        assert ready is spark
+        assert ready.execute([lane(tmp_path)])[0].receipt is not None
+    monkeypatch.setattr(DialIn, "__init__", lambda *_: pytest.fail("it is tried once"))
+    with spark.started(1) as ready:
+        assert ready is spark
+
+
+def test_workers_that_find_no_slot_are_not_waited_for(
+    spark: SparkConnectEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are eight."""
+    with monkeypatch.context() as shorter:
+        shorter.setattr(spark_jobs, "_DIAL_LIMIT_S", 0.5)
+        with spark.started(9) as ready:
+            assert ready is spark
+    with spark.started(8) as ready:
+        assert ready is not spark
+        assert len(ready.execute([lane(tmp_path)])) == 1
 
 
 def test_a_worker_ends_at_once_with_its_driver(spark_server: Running, tmp_path: Path) -> None:
@@ -229,3 +288,8 @@ def test_a_server_that_dies_in_the_middle_of_a_job_is_told_at_once(spark_server:
     killer.join()
     with pytest.raises(Unreachable, match="waybill engine start"):
         spark.execute([lane(tmp_path)])
+
+
+def test_a_server_that_is_not_there_is_told_before_anything_is_sent() -> None:
+    with pytest.raises(Unreachable), SparkConnectEngine(f"sc://localhost:{ports.free()}").started(1):
+        pytest.fail("nobody has started")

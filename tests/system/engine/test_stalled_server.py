@@ -54,6 +54,8 @@ class Late(SparkJobs):
         self.comes.wait()
         return self
 
+    described = "late"
+
     def tag(self, session: object, tag: str) -> None:
         self.tagged.append(tag)
 

@@ -10,8 +10,9 @@ import pytest
 
 from connect_core.clock import now_ns
 from connect_core.engine import envelope
-from connect_core.engine.worker import run_lane, run_search
-from connect_core.errors import VersionMismatch
+from connect_core.engine.dialling import DialIn
+from connect_core.engine.worker import run_lane, run_search, stay
+from connect_core.errors import EngineFailed, VersionMismatch
 from connect_core.work import Lane, Outcome
 from tests.unit.engine.lanes import lane, scan_task
 
@@ -73,3 +74,11 @@ def test_a_search_of_other_code_is_refused() -> None:
     answer = run_search(envelope.request(replace(scan_task(), code="0.0.1+other")))
     with pytest.raises(VersionMismatch):
         envelope.found(answer)
+
+
+def test_a_repeated_worker_that_is_to_stay_does_not_dial() -> None:
+    """Nobody sent it a lane, but the one before it may have worked on one."""
+    with DialIn(1) as dial_in:
+        with pytest.raises(EngineFailed, match="Attempt 1 of a lane was refused"):
+            stay(dial_in.invitations()[0], 1)
+        assert dial_in.lines(0.2, lambda: True) == []

@@ -16,7 +16,7 @@ from connect_core.observe import Step
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.task import TaskRun
 from connect_core.sdk.values import Bounds, Gap, Position
-from connect_core.work import Lane, Outcome
+from connect_core.work import Lane, Outcome, ToStop, never
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 
@@ -295,7 +295,7 @@ class SlowEngine(DirectEngine):
     ready_ns = 0
 
     @contextmanager
-    def started(self, lanes: int) -> Iterator[SlowEngine]:
+    def started(self, lanes: int, to_stop: ToStop = never) -> Iterator[SlowEngine]:
         self.ready_ns = now_ns()
         yield self
 

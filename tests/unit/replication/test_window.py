@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from connect_core import clock
 from connect_core.errors import EngineFailed, OffsetGone, Retriable
 from connect_core.observe import Step
+from connect_core.replication.driver import run_workers
 from connect_core.replication.driver.leases import LeaseTimes
+from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.task import TaskRun
+from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import OPEN_END
-from connect_core.work import Lane, Outcome
+from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
 from tests.unit.replication.dying import Killed, Mortal
-from tests.unit.replication.world import BODIES, MEMORY, World
+from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 
 LONG_S = 60.0
 
@@ -92,6 +96,78 @@ def test_an_idle_window_asks_nothing_of_the_engine_and_leaves_one_row(world: Wor
         assert world.run().receipts == []
     assert len(world.engine.lanes) == 1
     assert [run.summary["ranges"] for run in world.ledger.runs(world.connector.uid) if run.summary] == [0, 1]
+
+
+@dataclass
+class StayingEngine(DirectEngine):
+    """Its workers stay. `to_stop` is what they would ask now and then."""
+
+    started_with: list[int] = field(default_factory=list)
+    to_stop: ToStop = never
+
+    @contextmanager
+    def started(self, lanes: int, to_stop: ToStop = never) -> Iterator[Engine]:
+        self.started_with.append(lanes)
+        self.to_stop = to_stop
+        yield Kept(self)
+        self.started_with.append(-lanes)
+
+
+@dataclass
+class Kept:
+    engine: DirectEngine
+    described: str = "kept"
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        return self.engine.execute(lanes)
+
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        return self.engine.scan(task)
+
+
+def test_workers_that_stay_wait_at_the_source_themselves(world: World) -> None:
+    """For whole quanta, with the ranges into which nothing has come: none of them leaves anything behind."""
+    engine = world.engine = StayingEngine(world.source, world.sink)
+    world.times = replace(world.times, quantum_s=0.05)
+    silences = [lambda: None] * 4
+    world.source.happenings = [comes(world, b"one"), *silences, comes(world, b"two"), *silences, paused(world)]
+    world.run()
+    world.check()
+    assert engine.started_with == [1, -1]
+    live = [lane for lane in engine.lanes if lane.ranges[0].range.live]
+    assert all(0 < lane.quantum_s <= lane.idle_timeout_s == 0.05 for lane in live[1:])
+    assert world.ledger.open_ranges(world.connector.uid, "live") == []
+
+
+def test_workers_are_started_again_when_more_lanes_are_needed_or_their_time_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = StayingEngine(world.source, world.sink)
+    with RunWorkers(engine, never) as workers:
+        assert not workers.stay
+        first = workers.ready(1)
+        assert workers.stay
+        assert workers.ready(1) is first
+        assert workers.ready(2) is workers.ready(1) is not first
+        monkeypatch.setattr(run_workers, "LIFE_S", 0.0)
+        workers.ready(3)
+        workers.ready(1)
+    assert engine.started_with == [1, -1, 2, -2, 3, -3, 1, -1]
+    with RunWorkers(world.engine, never) as workers:
+        assert (workers.ready(2), workers.stay) == (world.engine, False)
+
+
+def test_lanes_at_work_end_when_the_run_is_to_end(world: World) -> None:
+    engine = world.engine = StayingEngine(world.source, world.sink)
+    asked: list[bool] = []
+    world.source.happenings = [
+        comes(world, b"one"),
+        lambda: asked.append(engine.to_stop()),
+        paused(world),
+        lambda: asked.append(engine.to_stop()),
+    ]
+    world.run()
+    assert asked == [False, True]
 
 
 def test_a_quantum_into_which_nothing_comes_leaves_nothing_behind(world: World) -> None:

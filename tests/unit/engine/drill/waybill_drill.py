@@ -45,7 +45,7 @@ class Options(BaseModel):
     Lanes that are to `meet` wait at most `seconds` until `party` of them have left a note in the folder of theirs.
     """
 
-    act: Literal["nothing", "raise", "leave", "exit", "meet", "deaf"] = "nothing"
+    act: Literal["nothing", "raise", "leave", "exit", "meet", "deaf", "until_stopped"] = "nothing"
     seconds: float = 0
     party: int = 1
     rows: int = 1
@@ -73,6 +73,8 @@ class Drill:
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         if self.options.act != "raise":
             self._act()
+        while self.options.act == "until_stopped" and limit.quantum_left_s() > 0:
+            time.sleep(0.01)
         offsets = range(wanted.begin, wanted.begin + self.options.rows)
         rows = [{"topic": "t", "value": b"v" * 1000, "offset": offset, "operation": 0} for offset in offsets]
         yield SourceBatch(pa.RecordBatch.from_pylist(rows, schema=RECORD_SCHEMA), offsets.stop)

@@ -11,6 +11,7 @@ import pytest
 from connect_core.errors import Failure, OffsetGone, Unreachable
 from connect_core.rocketmq import Queue
 from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import limit
 from connect_core.sdk.values import Pins, Range
 from connect_core.systems.rocketmq import following as module
 from connect_core.systems.rocketmq.following import FollowedQueue, following
@@ -61,7 +62,7 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[FollowedQueu
 
 def told(queues: list[FollowedQueue]) -> list[tuple[str, Failure | None]]:
     found = []
-    for queue in following(queues, time.monotonic() + 5, 0.05):
+    for queue in following(queues, limit(quantum_s=5), 0.05):
         queue.over = True
         found.append((queue.wanted.partition.key, queue.failure))
     return found

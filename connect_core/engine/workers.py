@@ -1,0 +1,114 @@
+"""The driver's side of workers that stay: each works through one lane after the other, which it is sent over a line.
+
+Both engines use it. What differs is how a worker is started, and how it is told why one has ended.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from connect_core.clock import now_ns
+from connect_core.engine import envelope
+from connect_core.engine.line import Line, LineEnded
+from connect_core.engine.requests import STOP
+from connect_core.errors import EngineFailed
+from connect_core.sdk.scan import ScanResult
+from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop
+
+_ASK_EVERY_S = 0.5
+
+LOOKED_UP = "The next attempt checks the target for written records"
+
+Ended = Callable[[int, "int | None"], NoReturn]
+"""Is given the number of a worker whose line has ended and the deadline that it had; raises EngineFailed with why."""
+
+
+class Workers:
+    """As many as there are lines, in one order. `grace_s` is how long one may be late: it kills itself at the deadline
+    of its lane. `to_stop` is asked now and then whether the lanes at work are to end early."""
+
+    def __init__(self, lines: Sequence[Line], ended: Ended, grace_s: float, to_stop: ToStop) -> None:
+        self._lines, self._ended, self._grace_s, self._to_stop = lines, ended, grace_s, to_stop
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        """Of at most as many lanes as there are workers. Raises EngineFailed when one does not answer: then nothing is
+        known of what it wrote, and none of these workers is of use any more."""
+        left_s = (max((lane.deadline_ns for lane in lanes), default=0) - now_ns()) / 1e9
+        requests, deadlines = [envelope.request(lane) for lane in lanes], [lane.deadline_ns for lane in lanes]
+        answers = self.answers(requests, max(left_s, 0) + self._grace_s, deadlines)
+        pairs = zip(lanes, answers, strict=True)
+        return [outcome for lane, answer in pairs for outcome in envelope.outcomes(lane, answer)]
+
+    def answers(
+        self, requests: Sequence[bytes], limit_s: float, deadlines: Sequence[int | None] = (None,)
+    ) -> list[bytes]:
+        """One for each request, of as many workers. Raises EngineFailed as soon as one has ended, or when the limit is
+        over."""
+        until = time.monotonic() + limit_s
+        for number, request in enumerate(requests):
+            self._ask(number, request, until, deadlines[number])
+        answers: dict[int, bytes] = {}
+        asked, stopped = time.monotonic(), False
+        while waiting := [number for number in range(len(requests)) if number not in answers]:
+            for number in self._ready(waiting, until):
+                answer = self._answer(number, deadlines[number])
+                if answer is not None:
+                    answers[number] = answer
+            if not stopped and time.monotonic() - asked >= _ASK_EVERY_S:
+                asked, stopped = time.monotonic(), self._to_stop()
+                for number in waiting if stopped else ():
+                    self._ask(number, STOP, until, deadlines[number])
+        return [answers[number] for number in range(len(requests))]
+
+    def _ask(self, number: int, request: bytes, until: float, deadline_ns: int | None) -> None:
+        try:
+            self._lines[number].send(request, max(until - time.monotonic(), 0.001))
+        except LineEnded:
+            self._ended(number, deadline_ns)
+        except TimeoutError:
+            raise EngineFailed(
+                "A worker did not take its lane before the deadline",
+                where=f"worker {number}",
+                next_step="It was ended; the next attempt tries again",
+            ) from None
+
+    def _ready(self, waiting: Sequence[int], until: float) -> list[int]:
+        poll = select.poll()
+        by_line = {self._lines[number].fileno(): number for number in waiting}
+        for line in by_line:
+            poll.register(line, select.POLLIN)
+        left_s = until - time.monotonic()
+        ready = [by_line[line] for line, _ in poll.poll(min(max(left_s, 0), _ASK_EVERY_S) * 1000)]
+        if not ready and left_s <= _ASK_EVERY_S:
+            raise EngineFailed(
+                f"{len(waiting)} lanes still ran after their deadline and were ended", next_step=LOOKED_UP
+            )
+        return ready
+
+    def _answer(self, number: int, deadline_ns: int | None) -> bytes | None:
+        try:
+            return self._lines[number].arrived()
+        except LineEnded:
+            self._ended(number, deadline_ns)
+
+
+@dataclass(frozen=True)
+class WithWorkers:
+    """An engine with as many workers as were started: what `work.Starting` gives."""
+
+    engine: Engine
+    workers: Workers
+
+    @property
+    def described(self) -> str:
+        return self.engine.described
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        return self.workers.execute(lanes)
+
+    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
+        return self.engine.scan(task)
