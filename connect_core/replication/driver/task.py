@@ -130,8 +130,13 @@ class TaskRun(TaskContext):
         closed = {outcome.range_id for outcome in outcomes if outcome.receipt}
         going_on = self.lifecycle.going_on(left)
         if not closed and len(going_on) == len(left) and not any(item.range.live for item in left):
-            raise nothing_moved(self.where())
+            self._require_not_in_vain()
         return [item for item in going_on if item.id not in closed]
+
+    def _require_not_in_vain(self) -> None:
+        """Lanes that are told to stop may not have begun yet."""
+        if not self._halted():
+            raise nothing_moved(self.where())
 
     def _put_aside(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
         """The partitions that stopped by themselves. A range of which this run has written nothing is taken back, so

@@ -159,6 +159,22 @@ def test_a_target_that_takes_nothing_is_reported(world: World) -> None:
         world.run()
 
 
+def test_lanes_that_are_told_to_stop_before_they_have_moved_a_record_end_the_run(world: World) -> None:
+    execute = world.engine.execute
+
+    def paused_meanwhile(lanes: Sequence[Lane]) -> list[Outcome]:
+        world.ledger.set_target_state(world.connector.uid, "paused", who="tests")
+        return execute(lanes)
+
+    world.engine.execute = paused_meanwhile  # type: ignore[method-assign]
+    world.sink.room = 0
+    assert world.run().receipts == []
+    world.sink.room = 1 << 30
+    world.ledger.set_target_state(world.connector.uid, "running", who="tests")
+    world.run()
+    world.check()
+
+
 def test_a_lost_answer_to_a_send_is_looked_for(world: World) -> None:
     world.sink.broken = True
     with pytest.raises(Retriable):
