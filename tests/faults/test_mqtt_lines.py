@@ -62,10 +62,15 @@ def test_strangers_with_the_client_id_of_the_session(
             wait_for(partial(inlet.has_more_than, before), "messages in RocketMQ")
             time.sleep(seeded.random())
             row.strikes()
+            workers = processes.children_of(working.pid)
+            for worker in workers:  # or it would have the session back at once
+                processes.send(worker, signal.SIGSTOP)
             stranger = inlet.session(0)
             assert stranger.kept
             wait([stranger], 1.0)
             taken += len(stranger.receive())
+            for worker in workers:
+                processes.go_on(worker)
             assert ended(working) in (0, *TRY_AGAIN, TAKEN_OVER)
             stranger.close()
     inlet.run()
