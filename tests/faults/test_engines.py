@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,15 @@ from connect_core import stack
 from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.engines import Engine
-from tests.faults.kit.journeys import TRY_AGAIN, Inward, Journey, Outward, made_up_for, settled_up
+from tests.faults.kit.journeys import (
+    TRY_AGAIN,
+    Inward,
+    Journey,
+    Outward,
+    made_up_for,
+    settled_up,
+    start_changed,
+)
 from tests.faults.kit.processes import ended, stopped_at
 from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
@@ -113,15 +120,6 @@ def start_queued(journey: Journey) -> subprocess.Popen[str]:
     processes.wait_for(lambda: note.exists() or driver.poll() is not None, "a job in the queue")
     assert note.exists(), driver.communicate()
     return driver
-
-
-def start_changed(journey: Journey, *change: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.faults.kit.programs", *change, "run", journey.name]
-    site = journey.site
-    environment = {**site.environment(), "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen(
-        command, cwd=site.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
 
 
 @pytest.fixture(scope="module")

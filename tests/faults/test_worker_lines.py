@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ from tests.faults.kit import processes
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.engines import Engine
 from tests.faults.kit.fixtures import MakeJourney, MakeSite
-from tests.faults.kit.journeys import TRY_AGAIN, WAYS, Journey, database_of, made_up_for, run_until_done
+from tests.faults.kit.journeys import TRY_AGAIN, WAYS, Journey, database_of, made_up_for, run_until_done, start_changed
 from tests.faults.kit.processes import ended, stopped_at
 from tests.faults.rows import FaultRow
 
@@ -29,9 +26,10 @@ CUTS = {
 }
 RECORDS = 200
 MORE = 40_000
+LEASE_S = 6
 SHORT = {
     "WAYBILL_QUANTUM_S": "1s",
-    "WAYBILL_LEASE_TTL_S": "6s",
+    "WAYBILL_LEASE_TTL_S": f"{LEASE_S}s",
     "WAYBILL_LEASE_MARGIN_S": "2s",
     "WAYBILL_SEND_TIMEOUT_S": "2s",
     "WAYBILL_LINGER_S": "300ms",
@@ -57,20 +55,11 @@ def _choices(*kinds: str) -> list[object]:
     ]
 
 
-def _started(journey: Journey, *change: str) -> subprocess.Popen[str]:
-    site = journey.site
-    command = [sys.executable, "-m", "tests.faults.kit.programs", *change, "run", journey.name]
-    environment = {**site.environment(), "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen(
-        command, cwd=site.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
 @pytest.mark.parametrize(("journey", "when"), _choices(*CUTS), indirect=["journey"])
 def test_a_line_that_is_cut_loses_and_repeats_nothing(journey: Journey, when: str, row: FaultRow) -> None:
     row.describe(f"a worker's line is cut {CUTS[when]}", where=journey.where, database=database_of(journey.site))
     row.strikes()
-    driver = _started(journey, "cutting", when, "1")
+    driver = start_changed(journey, "cutting", when, "1")
     _, told = driver.communicate(timeout=120)
     assert driver.returncode in TRY_AGAIN, told
     assert made_up_for(journey, row) == EXACT
@@ -96,7 +85,7 @@ def test_a_side_of_a_line_that_stands_still_past_its_lease_writes_nothing_when_i
     if who == "driver":
         driver.send_signal(signal.SIGSTOP)
         processes.go_on(worker)
-    time.sleep(7)
+    time.sleep(LEASE_S + 1)
     if who == "driver":
         driver.send_signal(signal.SIGCONT)
     else:

@@ -166,7 +166,7 @@ class TaskRun(TaskContext):
         return bool(why)
 
     def _is_to_end(self) -> bool:
-        """Asked while lanes are at work. Where the ledger does not answer, what they bring is settled or not."""
+        """Asked while lanes are at work. Where the ledger does not answer they go on: to settle them will tell."""
         with suppress(WaybillError):
             return bool(self._halted())
         return False

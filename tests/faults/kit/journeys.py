@@ -7,6 +7,7 @@ is passed more than once.
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -343,3 +344,13 @@ def told_exactly(journey: Journey, former: Callable[[int], list[bytes]]) -> Acco
 def database_of(site: Site) -> str:
     """For the row."""
     return "SQLite" if site.database_url.startswith("sqlite") else "PostgreSQL"
+
+
+def start_changed(journey: Journey, *change: str) -> subprocess.Popen[str]:
+    """Runs its connector with something changed in the command (`programs`)."""
+    command = [sys.executable, "-m", "tests.faults.kit.programs", *change, "run", journey.name]
+    site = journey.site
+    environment = {**site.environment(), "PYTHONPATH": str(Path(__file__).parents[3])}
+    return subprocess.Popen(
+        command, cwd=site.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )

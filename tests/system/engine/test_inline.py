@@ -17,7 +17,7 @@ from connect_core.engine.failures import ended_by
 from connect_core.engine.inline import InlineEngine
 from connect_core.engine.spark_checks import installed_version
 from connect_core.errors import ConfigError, EngineFailed, Retriable
-from tests.unit.engine.lanes import DRILL, lane, meeting, scan_task
+from tests.unit.engine.lanes import DRILL, executed_three_times, lane, meeting, scan_task
 
 
 @pytest.fixture(autouse=True)
@@ -255,11 +255,7 @@ def test_a_process_that_does_not_take_its_lane_is_given_up(tmp_path: Path, monke
 
 def test_processes_stay_from_one_execution_to_the_next(tmp_path: Path) -> None:
     with InlineEngine().started(2) as ready:
-        outcomes = [
-            outcome
-            for index in range(3)
-            for outcome in ready.execute([lane(tmp_path, index=index), lane(tmp_path, index=index + 10)])
-        ]
+        outcomes = executed_three_times(ready, tmp_path)
     places = [outcome.receipt.where["pid"] for outcome in outcomes if outcome.receipt]
     assert (len(places), len(set(places))) == (6, 2)
 

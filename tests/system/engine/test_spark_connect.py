@@ -23,7 +23,7 @@ from connect_core.engine.spark_connect import SparkConnectEngine
 from connect_core.errors import EngineFailed, Refused, Retriable, Unreachable
 from connect_core.stack import ports
 from tests.system.engine.conftest import Running
-from tests.unit.engine.lanes import lane, meeting, scan_task
+from tests.unit.engine.lanes import executed_three_times, lane, meeting, scan_task
 
 pytestmark = pytest.mark.server
 
@@ -118,11 +118,7 @@ def test_the_engine_works_on_after_a_worker_died(spark: SparkConnectEngine, tmp_
 
 def test_workers_stay_from_one_execution_to_the_next(spark: SparkConnectEngine, tmp_path: Path) -> None:
     with spark.started(2) as ready:
-        outcomes = [
-            outcome
-            for index in range(3)
-            for outcome in ready.execute([lane(tmp_path, index=index), lane(tmp_path, index=index + 10)])
-        ]
+        outcomes = executed_three_times(ready, tmp_path)
     places = [outcome.receipt.where["pid"] for outcome in outcomes if outcome.receipt]
     assert (len(places), len(set(places))) == (6, 2)
     assert spark.execute([lane(tmp_path)])[0].receipt is not None

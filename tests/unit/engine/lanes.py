@@ -12,7 +12,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.values import Attempt, OpenRange, Pins, Range
 from connect_core.version import code_version
-from connect_core.work import Lane, ScanTask, Side
+from connect_core.work import Engine, Lane, Outcome, ScanTask, Side
 
 DRILL = Path(__file__).parent / "drill"
 """To be put on the workers' path."""
@@ -50,6 +50,12 @@ def meeting(home: Path, party: int) -> list[Lane]:
         lane(home, index=index, left_s=60, act="meet", seconds=40, party=party, note=folder / str(index))
         for index in range(party)
     ]
+
+
+def executed_three_times(engine: Engine, home: Path) -> list[Outcome]:
+    """Two lanes each time."""
+    pairs = [[lane(home, index=index), lane(home, index=index + 10)] for index in range(3)]
+    return [outcome for pair in pairs for outcome in engine.execute(pair)]
 
 
 def scan_task(**options: Any) -> ScanTask:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from connect_core import clock
+from connect_core.engine.workers import WithWorkers
 from connect_core.errors import EngineFailed, OffsetGone, Retriable
 from connect_core.observe import Step
 from connect_core.replication.driver import run_workers
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.task import TaskRun
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import OPEN_END
-from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
+from connect_core.work import Engine, Lane, Outcome, ToStop, never
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 
@@ -109,20 +109,8 @@ class StayingEngine(DirectEngine):
     def started(self, lanes: int, to_stop: ToStop = never) -> Iterator[Engine]:
         self.started_with.append(lanes)
         self.to_stop = to_stop
-        yield Kept(self)
+        yield WithWorkers(self, self)  # type: ignore[arg-type]  it executes as workers do
         self.started_with.append(-lanes)
-
-
-@dataclass
-class Kept:
-    engine: DirectEngine
-    described: str = "kept"
-
-    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
-        return self.engine.execute(lanes)
-
-    def scan(self, task: ScanTask) -> dict[int, ScanResult]:
-        return self.engine.scan(task)
 
 
 def test_workers_that_stay_wait_at_the_source_themselves(world: World) -> None:
