@@ -12,9 +12,10 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from threading import Event
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -32,9 +33,15 @@ from connect_core.sdk.scan import ScanResult
 from connect_core.version import code_version
 from connect_core.work import Lane, Outcome, ScanTask
 
+if TYPE_CHECKING:
+    from connect_core.replication.worker.lane import KeptSource
 
-def run_lane(descriptor: bytes, attempt_number: int, stopped: Event | None = None) -> bytes:
-    """Works through one lane. `attempt_number` is Spark's, 0 for the first. `stopped` ends its quantum early.
+
+def run_lane(
+    descriptor: bytes, attempt_number: int, stopped: Event | None = None, kept: KeptSource | None = None
+) -> bytes:
+    """Works through one lane. `attempt_number` is Spark's, 0 for the first. `stopped` ends its quantum early. `kept` is
+    the source of a worker that stays.
 
     A lane that may not run is refused without a trace. What escapes from the work is an unclean outcome of every
     range: something may have been written.
@@ -43,22 +50,28 @@ def run_lane(descriptor: bytes, attempt_number: int, stopped: Event | None = Non
         try:
             lane = envelope.opened(descriptor, Lane)
             _admit(lane, attempt_number)
-            from connect_core.replication.worker.lane import work
+            from connect_core.replication.worker.lane import KeptSource, work
 
             held.enter_context(killed_with(envelope.driver(descriptor)))
             held.enter_context(_armed(lane))
         except (WaybillError, ImportError) as refused:
             # Of a repeated task nobody knows what its first attempt has written.
             return envelope.refusal(Failure.of(refused), clean=attempt_number == 0)
-        return envelope.answer(_outcomes(lane, partial(work, stopped=stopped)))
+        source = kept or KeptSource()
+        if kept is None:
+            held.callback(source.close)
+        return envelope.answer(_outcomes(lane, partial(work, kept=source, stopped=stopped)))
 
 
 def serve(line: Line) -> None:
     """Works through the lanes that the driver sends, one after the other, until it closes the line or dies."""
-    lanes = Lanes(line)
-    for request in lanes:
-        with suppress(LineEnded):
-            line.send(run_lane(request, 0, lanes.stopped))
+    from connect_core.replication.worker.lane import KeptSource
+
+    lanes, source = Lanes(line), KeptSource()
+    with closing(source):
+        for request in lanes:
+            with suppress(LineEnded):
+                line.send(run_lane(request, 0, lanes.stopped, source))
 
 
 def stay(invitation: bytes, attempt_number: int) -> bytes:

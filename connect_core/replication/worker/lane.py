@@ -6,7 +6,7 @@ neither ledger nor engine. Nothing is written that a receipt does not tell of, u
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from threading import Event
 
 from connect_core import clock, systems
@@ -19,18 +19,47 @@ from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Limit
-from connect_core.work import Lane, Outcome, ScanTask
+from connect_core.work import Lane, Outcome, ScanTask, Side
 
 _TIME_TO_END = 4
 """One part in so many of a lane's time is for its end."""
 
 
-def work(lane: Lane, stopped: Event | None = None) -> list[Outcome]:
-    """Works through a lane between the systems that it names. `stopped` ends its quantum early."""
-    with ExitStack() as resources:
-        source = systems.source(revealed(lane.source), resources)
-        sink = systems.sink(revealed(lane.sink), resources)
-        return move(lane, source, sink, stopped)
+class KeptSource:
+    """The source of a worker that stays, with its connections, from one lane to the next that reads the same one. The
+    sink is not kept: what a lane writes has to end within its time (delivery rule 2)."""
+
+    def __init__(self) -> None:
+        self._side: Side | None = None
+        self._resources = ExitStack()
+        self._source: Source
+
+    def of(self, lane: Lane) -> Source:
+        side = revealed(lane.source)
+        if side != self._side:
+            self.close()
+            self._source = systems.source(side, self._resources)
+            self._side = side
+        return self._source
+
+    def close(self) -> None:
+        """Nothing that it may raise concerns what was moved."""
+        self._side, resources, self._resources = None, self._resources, ExitStack()
+        with suppress(Exception):
+            resources.close()
+
+
+def work(lane: Lane, kept: KeptSource, stopped: Event | None = None) -> list[Outcome]:
+    """Works through a lane between the systems that it names. `stopped` ends its quantum early. After a failure the
+    source is not used again."""
+    with ExitStack() as unless_all_is_well:
+        unless_all_is_well.callback(kept.close)
+        with ExitStack() as resources:
+            sink = systems.sink(revealed(lane.sink), resources)
+            outcomes = move(lane, kept.of(lane), sink, stopped)
+        if not any(outcome.failure for outcome in outcomes):
+            unless_all_is_well.pop_all()
+        return outcomes
 
 
 def move(lane: Lane, source: Source, sink: Sink, stopped: Event | None = None) -> list[Outcome]:

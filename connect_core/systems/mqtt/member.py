@@ -1,8 +1,10 @@
-"""One session at work, in the worker of a lane: packets become batches, what is durable is acknowledged."""
+"""One session at work, in a worker: packets become batches, what is durable is acknowledged. It may stay connected from
+one lane to the next."""
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 from connect_core.errors import ConfigError, Retriable, WaybillError
@@ -12,7 +14,7 @@ from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.records import record_batch
-from connect_core.systems.mqtt.session import Session, wait
+from connect_core.systems.mqtt.session import Session
 from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import Unconfirmed
 
@@ -31,7 +33,7 @@ class Member:
     ) -> None:
         self._options, self._filters = options, filters
         self._where = f"partition {wanted.partition.key}"
-        self._standing = standing = SessionStanding.of(wanted.evidence).numbered_below(wanted.begin)
+        self._standing = self._told_last = standing = _standing_at(wanted)
         client_id, witness_id = client_ids
         self.session = Session(options, client_id)
         kept = self.session.kept
@@ -50,6 +52,8 @@ class Member:
         self._answers = 0
         self._spoke_at = time.monotonic()
         self._emptied = False
+        self.owes = False
+        """Whether there is something to acknowledge, or acknowledged, of which nothing that is settled tells."""
         self._subscribed = tuple(dict.fromkeys((*standing.subscribed, *filters)))
         """What the session may be subscribed to; until the broker has answered, to what it was and what it is to be."""
         unchanged = standing.subscribed == (filters or standing.subscribed)
@@ -88,6 +92,31 @@ class Member:
             self._answered = True
             self._subscribed = self._filters or self._standing.subscribed
             self._granted = tuple((one, self._options.qos) for one in self._filters)
+
+    def goes_on(self, wanted: Range) -> bool:
+        """Whether the next quantum is to begin over this connection: all that came over it is settled, as it was told,
+        and nothing else has happened to the position."""
+        self.session.read()  # or it would not be known that the connection has ended
+        with suppress(WaybillError):  # it comes again over the next one
+            self._hear()
+        standing, reception = _standing_at(wanted), self._reception
+        settled = (wanted.begin, standing.entries) == (reception.next, self._told_last.entries)
+        subscribed = self._answered and self._subscribed == self._filters == standing.subscribed
+        learned = self._options.counts_up(standing.counts_up) != reception.counts_up
+        if not (settled and subscribed and self.session.open) or self._refused or self._emptied or learned:
+            return False
+        self._standing = self._told_last = standing
+        reception.settled()
+        self.owes = any(not one.confirmed for one in standing.entries)
+        return True
+
+    def before_acknowledging(self) -> SourceBatch:
+        """What is settled is acknowledged only behind something else of the quantum. Else an acknowledgement would be
+        sent of which nothing tells when the quantum ends without a record, or dies: a broker may give that id to
+        another message, which would be taken for this one."""
+        self.owes = False
+        number, behind = self._reception.next, self._reception.passed_over()
+        return SourceBatch(empty_records(), behind, ((number, behind),))
 
     def batch(self) -> SourceBatch | None:
         """What has come; None when nothing has. The numbers of packets that are there already are holes."""
@@ -171,10 +200,10 @@ class Member:
     def evidence(self, end: int, until: float) -> Json:
         """How the session stands at `end`, as well as can be known at the moment `until`. What is there by now is
         looked at also when that has passed."""
-        self._take_answers()
+        self._take_answers(0.0)
         while self._reception.awaits_answer() and self.session.open and time.monotonic() < until:
-            wait([self.session], 0.05)
-            self._take_answers()
+            if not self._take_answers(0.05):
+                break
         reception = self._reception
         standing = replace(
             self._standing,
@@ -184,14 +213,20 @@ class Member:
             granted=self._granted,
             asks=(),
         )
+        self._told_last = standing
         return standing.evidence()
 
-    def _take_answers(self) -> None:
-        if self._reception.awaits_answer():
-            self.session.receive()  # not acknowledged, so it comes again
-            self._confirm()
+    def _take_answers(self, limit_s: float) -> bool:
+        """False when answers are behind more messages than the next quantum takes at once."""
+        there = self.session.listen(limit_s)
+        self._confirm()
+        return there
 
     def _confirm(self) -> None:
         while self._answers < self.session.answers:
             self._answers += 1
             self._reception.answered()
+
+
+def _standing_at(wanted: Range) -> SessionStanding:
+    return SessionStanding.of(wanted.evidence).numbered_below(wanted.begin)

@@ -1,5 +1,5 @@
-"""One session in one quantum, without I/O: packets get their numbers, acknowledgements become due, answers to pings
-confirm them.
+"""One session over one connection, without I/O: packets get their numbers, acknowledgements become due, and answers to
+pings confirm them.
 
 Every packet gets a number, one that is sent again and dropped as well: then whatever happens in a session moves its
 position, and is settled. Acknowledgements go in the order of arrival (MQTT 5, [MQTT-4.6.0-2]): those of dropped packets
@@ -112,6 +112,11 @@ class Reception:
     def durable(self, end: int) -> None:
         """Everything with a number below `end` is in the target for good."""
         self._durable = max(self._durable, end)
+
+    def settled(self) -> None:
+        """All that came is settled, and more comes over this connection."""
+        self.durable(self.next)
+        self._unconfirmed.settled()
 
     def due(self) -> list[int]:
         """The ids to acknowledge now, in order; they count as sent from here on."""

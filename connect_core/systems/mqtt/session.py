@@ -187,6 +187,14 @@ class Session:
         if client.want_write():
             client.loop_write()
 
+    def listen(self, limit_s: float) -> bool:
+        """`read`, once something has come, or at the latest after `limit_s`. False when there is no room for more."""
+        if not self._has_room():
+            return False
+        self._connection.readable(limit_s)
+        self.read()
+        return True
+
     def acknowledge(self, packet_ids: Sequence[int]) -> bool:
         """One burst, and a PINGREQ behind it. False when the connection has ended: nobody knows what was sent then."""
         if self.open:

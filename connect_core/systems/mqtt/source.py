@@ -1,7 +1,7 @@
 """The MQTT source: sessions that a broker keeps, each a partition whose offsets are numbers of arrival.
 
 Why it works as it does: docs/decisions/mqtt-push-source.md. On the driver it connects once a run to each session, to
-see whether the broker still knows it; in the worker for each quantum.
+see whether the broker still knows it; in the worker once, for as long as that stays and nothing goes wrong.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class MqttSource:
         self._told: BrokerFacts | None = None
         self._asked_at = 0.0
         self._shares = options.shares()
+        self._resources.callback(self._disconnect)
 
     # ------------------------------------------------------------------------------------------------------ the driver
 
@@ -226,6 +227,11 @@ class MqttSource:
         yield from ((one, refused[one.partition]) for one in wanted if one.partition in refused)
         followed = [(one, members[one.partition]) for one in wanted if one.partition in members]
         arrivals = _Arrivals()
+        for one, member in followed:
+            if member.owes:
+                yield one, member.before_acknowledging()
+                member.acknowledge()
+                arrivals.told()
         remark_s = min(idle_timeout_s, limit.first_record_timeout_s / 2, limit.quantum_left_s() / 2)
         empty_s = max(remark_s, min(_EMPTY_S, idle_timeout_s / 2))
         over = False
@@ -257,16 +263,32 @@ class MqttSource:
         return self._members[wanted.partition].evidence(end, self._answered_by)
 
     def _connected(self, wanted: Sequence[Range]) -> tuple[dict[Partition, Member], dict[Partition, Failure]]:
-        """Side by side: each needs several round trips, and what it takes is taken from the quantum. Gives what keeps
-        some of them from it, too; raises it where that is so of all of them."""
+        """Those that are connected already, and the others side by side: each needs several round trips, and what it
+        takes is taken from the quantum. Gives what keeps some of them from it, too; raises it where that is so of all
+        of them."""
+        staying = {one.partition for one in wanted if self._goes_on(one)}
         with ThreadPoolExecutor(_AT_ONCE) as together:
-            trying = {one.partition: together.submit(self._member, one) for one in wanted}
-        connected = {partition: one.result() for partition, one in trying.items() if one.exception() is None}
-        for member in connected.values():
-            self._resources.callback(member.session.close)
-        self._members |= connected
+            trying = {
+                one.partition: together.submit(self._member, one) for one in wanted if one.partition not in staying
+            }
+        self._members |= {partition: one.result() for partition, one in trying.items() if one.exception() is None}
         errors = {partition: error for partition, one in trying.items() if (error := one.exception())}
+        connected = {one.partition: self._members[one.partition] for one in wanted if one.partition in self._members}
         return connected, _of_some(errors, others=bool(connected))
+
+    def _goes_on(self, wanted: Range) -> bool:
+        """Whether a session stays connected since the lane before. Else what it got there is given up."""
+        member = self._members.get(wanted.partition)
+        if member is None:
+            return False
+        if member.goes_on(wanted):
+            return True
+        self._members.pop(wanted.partition).session.close()
+        return False
+
+    def _disconnect(self) -> None:
+        for member in self._members.values():
+            member.session.close()
 
     def _member(self, wanted: Range) -> Member:
         return Member(self._options, wanted, self._client_ids(wanted.partition), self._filters(wanted.partition))

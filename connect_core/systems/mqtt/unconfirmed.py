@@ -33,6 +33,7 @@ _DOUBT = 1 << _CHECKSUM_BITS
 _CHECKSUM = _DOUBT - 1
 _ID_SHIFT = _CHECKSUM_BITS + 1
 _IDS = 65_535
+_NO_END = 1 << 62
 
 
 class PacketVerdict(Enum):
@@ -103,6 +104,12 @@ class Unconfirmed:
         confirmed = [one for one in ordered if one.confirmed]
         newest = [one for one in confirmed if packet_id_of(one.trace) == self._newest_id] or confirmed[-1:]
         return [one for one in ordered if not one.confirmed or one in newest]
+
+    def settled(self) -> None:
+        """What was told is settled, and more comes over this connection: of what is confirmed the newest is enough."""
+        kept = {packet_id_of(one.trace) for one in self.below(_NO_END)}
+        self._by_id = {packet_id: one for packet_id, one in self._by_id.items() if packet_id in kept}
+        self._doubted = {}
 
     def judge(self, trace: int, *, dup: bool) -> PacketVerdict:
         """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for

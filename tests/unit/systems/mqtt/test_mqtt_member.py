@@ -3,8 +3,10 @@ is told how a session stands."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,12 +38,15 @@ class Broker:
     packets: dict[str, deque[Packet]] = field(default_factory=dict)
     asked: int = 0
     """What is not answered yet."""
+    acknowledged: list[int] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
 
     def session(self, options: MqttSourceOptions, client_id: str) -> Session:
         known = client_id in self.kept
         self.kept.add(client_id)
         self.said.append(f"connect {client_id}")
-        return Session(self, client_id, known)
+        self.sessions.append(Session(self, client_id, known))
+        return self.sessions[-1]
 
 
 @dataclass
@@ -75,6 +80,7 @@ class Session:
         return [waiting.popleft()] if waiting else []
 
     def acknowledge(self, packet_ids: list[int]) -> bool:
+        self.broker.acknowledged += packet_ids
         return True
 
     def give_up(self) -> None:
@@ -84,6 +90,13 @@ class Session:
     def close(self) -> None:
         self.open = False
 
+    def read(self) -> None:
+        """What there is waits at the broker."""
+
+    def listen(self, limit_s: float) -> bool:
+        time.sleep(min(limit_s, 0.01))
+        return True
+
     def lost(self) -> None:
         return None
 
@@ -92,8 +105,7 @@ class Session:
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     there = Broker({"s", "w"})
     monkeypatch.setattr(member_module, "Session", there.session)
-    for module in (member_module, source_module):
-        monkeypatch.setattr(module, "wait", lambda sessions, limit_s: time.sleep(0.01))
+    monkeypatch.setattr(source_module, "wait", lambda sessions, limit_s: time.sleep(0.01))
     return there
 
 
@@ -270,3 +282,72 @@ def test_a_session_that_leaves_is_empty_after_silence_of_its_own(broker: Broker)
 
 def test_a_session_that_leaves_is_not_empty_because_connecting_took_all_of_the_quantum(broker: Broker) -> None:
     assert followed(broker, SessionStanding(("c",)), "b", quantum_s=-1.0) == []
+
+
+ONE = SessionStanding(("a",), granted=(("a", 1),))
+
+
+def quantum(source: MqttSource, wanted: Range, *, tells: bool) -> Range:
+    """What is planned when this one is settled. A sink that `tells` which records it has lets them be acknowledged."""
+    end = wanted.begin
+    for _, batch in source.follow([wanted], limit(0.3), idle_timeout_s=0.05):
+        assert isinstance(batch, SourceBatch)
+        end = batch.next_offset
+        if tells:
+            source.acknowledge(wanted, end)
+    evidence = wanted.evidence if end == wanted.begin else json.loads(json.dumps(source.evidence(wanted, end)))
+    return replace(wanted, begin=end, evidence=evidence)
+
+
+def messages(first: int, count: int) -> deque[Packet]:
+    return deque(Packet(b"a", b"%d" % n, 1, n) for n in range(first, first + count))
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_session_stays_connected_from_one_quantum_to_the_next(broker: Broker, tells: bool) -> None:
+    """What was not acknowledged before it was settled is acknowledged then, and does not have to be sent again."""
+    given = options()
+    broker.kept = {given.client_id(0)}
+    source, wanted = MqttSource(given), planned(0, ONE)
+    for first in (1, 4, 7):
+        broker.packets[given.client_id(0)] = messages(first, 3)
+        wanted = quantum(source, wanted, tells=tells)
+    assert wanted.begin == 5 + 9 + 2, "with each acknowledgement something is settled"
+    assert broker.acknowledged == list(range(1, 10) if tells else range(1, 7))
+    wanted = quantum(source, wanted, tells=tells)
+    assert broker.acknowledged == list(range(1, 10))
+    assert broker.said == [f"connect {given.client_id(0)}", "subscribe a"]
+    assert SessionStanding.of(wanted.evidence).subscribed == ("a",)
+
+
+@pytest.mark.parametrize("happens", ["ended", "begin", "entries", "learned"])
+def test_a_session_is_connected_again_when_something_else_has_happened(broker: Broker, happens: str) -> None:
+    """The broker then sends again what was not acknowledged."""
+    given = options()
+    broker.kept = {given.client_id(0)}
+    source = MqttSource(given)
+    broker.packets[given.client_id(0)] = messages(1, 3)
+    wanted = quantum(source, planned(0, ONE), tells=False)
+    standing = SessionStanding.of(wanted.evidence)
+    if happens == "ended":
+        broker.sessions[0].open = False
+    elif happens == "begin":
+        wanted = replace(wanted, begin=wanted.begin - 1)
+    elif happens == "entries":
+        wanted = replace(wanted, evidence=replace(standing, entries=standing.entries[:-1]).evidence())
+    else:
+        wanted = replace(wanted, evidence=replace(standing, counts_up=True).evidence())
+    quantum(source, wanted, tells=False)
+    assert broker.said == [f"connect {given.client_id(0)}", "subscribe a"] * 2
+    assert broker.acknowledged == []
+    assert [one.open for one in broker.sessions] == [False, True]
+
+
+def test_sessions_are_left_when_nobody_reads_them_any_longer(broker: Broker) -> None:
+    given = options()
+    broker.kept = {given.client_id(0)}
+    with ExitStack() as resources:
+        source = MqttSource(given, resources)
+        quantum(source, planned(0, ONE), tells=True)
+        assert [one.open for one in broker.sessions] == [True]
+    assert [one.open for one in broker.sessions] == [False]

@@ -89,11 +89,28 @@ class Bridge:
     def settle(self, end: int | None = None) -> None:
         """The end of a quantum: position and evidence together, through the form in which they are stored. `end` is
         where what is in the target ends, if that is not all that came."""
-        self.position, self.settled = self.reception.next if end is None else end, len(self.target)
+        self._keep(self.reception.next if end is None else end)
+        self.connect()
+
+    def stay(self) -> None:
+        """The end of a quantum behind all that came: the next one begins over the same connection."""
+        self._keep(self.reception.next)
+        self.doubts = 0
+        self.reception.settled()
+        if any(not one.confirmed for one in self.standing.entries):
+            self.reception.passed_over()
+            self.broker.back.extend(self.reception.due())
+            self.broker.back.append(None)
+            self.reception.pinged()
+
+    def _keep(self, position: int) -> None:
+        """Where nothing came nothing is settled."""
+        if position == self.position:
+            return
+        self.position, self.settled = position, len(self.target)
         standing = SessionStanding(("t",), self.reception.entries(self.position), self.reception.counts_up)
         self.standing = SessionStanding.of(standing.evidence())
         self.repeats += self.doubts
-        self.connect()
 
     def forget(self, count: int) -> None:
         """The broker is killed, which ends the quantum."""
@@ -127,7 +144,11 @@ class Bridge:
         self.settle()
 
     def die(self) -> None:
-        """Anywhere: what was settled stands, and the next attempt looks in the target."""
+        """Anywhere: what was settled stands, and the next attempt looks in the target. Where nothing had come to it, it
+        leaves no range behind."""
+        if self.reception.next == self.position:
+            self.connect()
+            return
         if not self.tells:
             del self.target[self.settled :]
         found = [(number, trace) for number, trace, _ in self.target[self.settled :]]
@@ -144,7 +165,7 @@ def histories(*counted: str) -> st.SearchStrategy[list[tuple[str, int]]]:
     return st.lists(
         st.one_of(
             st.tuples(st.sampled_from(["publish", "receive", "leave", "answer", *counted]), st.integers(1, 9)),
-            st.tuples(st.sampled_from(["acknowledge", "settle", "die"]), st.just(0)),
+            st.tuples(st.sampled_from(["acknowledge", "settle", "stay", "die"]), st.just(0)),
         ),
         max_size=60,
     )
@@ -197,6 +218,7 @@ def test_a_broker_that_counts_up_delivers_each_message_once(
 @given(actions=histories("forget", "lose_count", "rewind", "glance"))
 @example(actions=[("publish", 5), ("receive", 5), ("lose_count", 5), ("publish", 5), ("glance", 1)])
 @example(actions=[("publish", 5), ("receive", 5), ("rewind", 4)])
+@example(actions=[("publish", 5), ("receive", 5), ("stay", 0), ("lose_count", 5), ("publish", 5), ("glance", 1)])
 @settings(max_examples=150)
 def test_a_broker_that_forgets_or_loses_count_loses_nothing_and_repeats_are_counted(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
@@ -247,7 +269,7 @@ def test_without_a_death_nothing_is_doubtful_with_either(actions: list[tuple[str
     quiet = [one for one in actions if one[0] != "die"]
     for counts_up in (True, False):
         bridge = Bridge(BrokerModel(counts_up=counts_up, window=WINDOW), tells=False)
-        published = perform(bridge, [one for one in quiet if one[0] != "acknowledge"], b"the same")
+        published = perform(bridge, [one for one in quiet if one[0] not in ("acknowledge", "stay")], b"the same")
         assert [message for _, _, message in bridge.target] == list(range(published))
         assert bridge.repeats == 0
 
