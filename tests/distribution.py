@@ -21,6 +21,10 @@ _NEEDS_ROCKETMQ = re.compile(
 )
 """Fixtures that a file with such tests names. One that is missed, or meant in vain, costs the start of a broker."""
 _OF_ONE_PROCESS = (
+    (  # one demo for both
+        "tests/system/demo/test_airflow.py",
+        "tests/system/demo/test_readme.py",
+    ),
     (  # the oldest RocketMQ: `rocketmq_533`
         "tests/faults/test_clusters.py",
         "tests/faults/test_crashes.py",

@@ -39,17 +39,6 @@ _SLACK_NS = 20_000_000
 _QUICK_START = ("-XX:TieredStopAtLevel=1",)
 # Until the first interval is over a thread of the broker waits in a tight loop.
 _QUIET_START = {"transactionMetricFlushInterval": "100"}
-_SHARED = stack.Options(
-    well_known_ports=False,
-    rocketmq_jvm=_QUICK_START,
-    broker=_QUIET_START,
-    postgresql={"fsync": "off"},
-    airflow={
-        "AIRFLOW__CORE__PARALLELISM": "4",
-        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2",
-        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
-    },
-)
 _tether: processes.Process | None = None
 _skipped: list[str] = []
 
@@ -151,26 +140,10 @@ def postgres_url(worker_folder: Path) -> str:
 @pytest.fixture(scope="session")
 def spark_remote() -> str:
     """Spark Connect URL of an engine that all workers share. Do not stop its session, do not kill it."""
-    return _shared(stack.ENGINE).spark_remote
-
-
-@pytest.fixture(scope="module")
-def airflow() -> Iterator[stack.Stack]:
-    """A stack with Airflow, its engine the one of `spark_remote`, and no RocketMQ: a test takes `rocketmq` for that. Do
-    not kill its parts.
-
-    Its DAG folder has the shipped file, which shows the connectors of its ledger; a test may put files beside it. All
-    but the engine ends with the module: with nothing to do it costs a third of a processor.
-    """
-    running = _shared(stack.POSTGRESQL, stack.ENGINE, *stack.AIRFLOW_PARTS)
-    yield running
-    end(running.home, spared=stack.ENGINE)
-
-
-def _shared(*parts: str) -> stack.Stack:
     home = _root() / "shared" / "engine" / ".waybill"
+    options = stack.Options(well_known_ports=False)
     with coarse_timers():
-        return stack.up(home, parts=parts, supervise=False, options=_SHARED)
+        return stack.up(home, parts=(stack.ENGINE,), supervise=False, options=options).spark_remote
 
 
 @pytest.fixture(scope="session")
@@ -288,13 +261,12 @@ def _end_servers(root: Path) -> None:
         end(file.parent)
 
 
-def end(home: Path, spared: str = "") -> None:
-    """Kills what the home has recorded, but for one part: its data go with it, so nothing has to be shut down."""
+def end(home: Path) -> None:
+    """Kills what the home has recorded: its data go with it, so nothing has to be shut down."""
     running = record.load(home)
     for part in running.parts.values() if running else ():
-        if part.name != spared:
-            sign = signal.SIGINT if part.name in (stack.POSTGRESQL, stack.ENGINE) else signal.SIGKILL
-            processes.stop(part.process, sign=sign)
+        sign = signal.SIGINT if part.name in (stack.POSTGRESQL, stack.ENGINE) else signal.SIGKILL
+        processes.stop(part.process, sign=sign)
     postgresql.forget(home)
 
 

@@ -20,8 +20,11 @@ from connect_core.stack.processes import Launch
 
 SETTINGS = Path(__file__).with_name("settings")
 JVM = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Dfile.encoding=UTF-8")
+# Both would make a key and sign a certificate with each start, for which BouncyCastle's signed jars are checked: more
+# than half of the processor time of a start, for a secret that nobody can verify.
+_NO_TLS = "-Dtls.server.mode=disabled"
 # Early start speed matters more than peak speed for a server that answers a few requests a minute.
-NAME_SERVER_JVM = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m", "-XX:TieredStopAtLevel=1")
+NAME_SERVER_JVM = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m", "-XX:TieredStopAtLevel=1", _NO_TLS)
 # The store deletes unexpired messages above the second ratio and refuses writes above the first.
 BROKER_JVM = (
     "-Xms256m",
@@ -29,6 +32,7 @@ BROKER_JVM = (
     "-XX:MaxDirectMemorySize=512m",
     "-Drocketmq.broker.diskSpaceWarningLevelRatio=0.99",
     "-Drocketmq.broker.diskSpaceCleanForciblyRatio=0.97",
+    _NO_TLS,
 )
 
 

@@ -112,6 +112,7 @@ def started(folder: Path) -> Iterator[Secured]:
     _certificate(folder, "mover", "ca")
     _certificate(folder, "stranger", "others")
     tls = {
+        "tls.server.mode": "permissive",
         "tls.test.mode.enable": "false",
         "tls.server.certPath": folder / "server.pem",
         "tls.server.keyPath": folder / "server.key",

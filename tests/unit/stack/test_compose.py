@@ -44,7 +44,7 @@ def test_rocketmq_is_of_the_default_version(compose: dict[str, Any], part: str) 
 @pytest.mark.parametrize(
     ("part", "arguments"), [("name-server", rocketmq.NAME_SERVER_JVM), ("broker", rocketmq.BROKER_JVM)]
 )
-def test_the_memory_is_the_same(compose: dict[str, Any], part: str, arguments: tuple[str, ...]) -> None:
+def test_the_arguments_of_java_are_the_same(compose: dict[str, Any], part: str, arguments: tuple[str, ...]) -> None:
     assert tuple(compose["services"][part]["environment"]["JAVA_OPT_EXT"].split()) == arguments
 
 

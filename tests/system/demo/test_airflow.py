@@ -16,15 +16,14 @@ import httpx
 import psutil
 import pytest
 
-from connect_core import ledger, stack
+from connect_core import stack
 from connect_core.errors import ConfigError, Refused
 from connect_core.ledger import Ledger
 from connect_core.orchestration import names
 from connect_core.orchestration.rest import Airflow, DagRun
-from tests.servers import RocketMQ
 from tests.site import Site
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
 Found = TypeVar("Found")
 
@@ -151,10 +150,8 @@ def test_a_second_start_has_nothing_to_migrate(airflow: stack.Stack) -> None:
 
 
 @pytest.fixture
-def home(airflow: stack.Stack, rocketmq: RocketMQ) -> Site:
-    """The home of the shared stack, as a person has it after `waybill dev up`."""
-    ledger.upgrade(airflow.database_url)
-    return Site(airflow.home.parent, f"t-{uuid.uuid4().hex[:12]}", rocketmq.name_servers, airflow.database_url)
+def home(airflow: stack.Stack) -> Site:
+    return Site(airflow.home.parent, f"t-{uuid.uuid4().hex[:12]}", [airflow.name_servers], airflow.database_url)
 
 
 @pytest.fixture

@@ -1,71 +1,21 @@
 """What the README and the guide tell people to type works in a fresh shell, in the order in which it stands there.
 
-`make demo` runs once, in a home of its own, with lines that come for a shorter time; it is the first command of the
-README and the ground for its five others.
+`make demo` is the first command of the README and the ground for its five others.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from connect_core import stack
-from connect_core.stack import postgresql
-from tests.servers import coarse_timers
+from tests.system.demo.conftest import ROOT, Shell
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).resolve().parents[2]
 NOT_RUN = {"make test"}
 """Would run this very test; that there is such a target is looked at."""
-
-_KEPT = ("HOME", "JAVA_HOME", "WAYBILL_CACHE", "WAYBILL_TEST_SESSION", "PATH", "LANG")
-
-
-@dataclass(frozen=True)
-class Shell:
-    """Fresh shells: nothing activated, nothing exported, but for the home that keeps the test out of the checkout's."""
-
-    home: Path
-    folder: Path
-
-    def run(self, script: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment["PATH"] = os.pathsep.join(p for p in environment["PATH"].split(os.pathsep) if ".venv" not in p)
-        return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=folder or ROOT,
-            env={**environment, "WAYBILL_HOME": str(self.home)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-
-@pytest.fixture(scope="module")
-def shell(worker_folder: Path) -> Iterator[Shell]:
-    folder = worker_folder / "readme"
-    folder.mkdir()
-    home = folder / ".waybill"
-    home.mkdir()
-    (folder / ".venv").symlink_to(ROOT / ".venv")
-    yield Shell(home, folder)
-    stack.down(home)
-    postgresql.forget(home)
-
-
-@pytest.fixture(scope="module")
-def demo(shell: Shell) -> str:
-    with coarse_timers():
-        done = shell.run("make demo SECONDS=5")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def commands(page: Path) -> list[str]:
