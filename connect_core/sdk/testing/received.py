@@ -59,21 +59,25 @@ class ReceivedCase(ABC):
 @dataclass
 class Deliveries:
     """A target with the coordinates of its records, and the position that was settled last. A sink that does not tell
-    which records it holds (`tells`) has nothing acknowledged within a quantum."""
+    which records it holds (`tells`) has nothing acknowledged within a quantum. A worker that `stays` goes on with the
+    source that it has, until an attempt fails."""
 
     system: ReceivedCase
     tells: bool = True
+    stays: bool = True
     target: list[tuple[int, int, bytes | None]] = field(default_factory=list)
     """Number of arrival, trace and value."""
     position: Position = field(default_factory=lambda: Position(0, 0))
     possible_duplicates: int = 0
     open: Range | None = None
+    kept: ReceivedSource | None = None
 
     def attempt(self, failing: Failing | None = None, *, stops_at: int | None = None) -> None:
         """A quantum. Killed, it leaves no receipt. A rejected record before `stops_at` would stop acknowledgements
         there."""
         self._recover()
-        source = self.system.source()
+        source = self.kept or self.system.source()
+        self.kept = source if self.stays and failing is None else None
         if failing is not None:
             failing.connections(source)
         with suppress(Killed):
@@ -137,8 +141,9 @@ class ReceivedContract:
         with pytest.raises(ConfigError):
             source.align_offset(partition, Bounds(0, 0, 0, 0, pushes=True), 0)
 
-    def test_what_is_sent_is_delivered_once_and_acknowledged(self, system: ReceivedCase) -> None:
-        deliveries = Deliveries(system)
+    @pytest.mark.parametrize("stays", [False, True], ids=["another worker", "the same worker"])
+    def test_what_is_sent_is_delivered_once_and_acknowledged(self, system: ReceivedCase, stays: bool) -> None:
+        deliveries = Deliveries(system, stays=stays)
         for first in range(0, 60, 20):
             system.append(VALUES[first : first + 20])
             deliveries.attempt()

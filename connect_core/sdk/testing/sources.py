@@ -185,13 +185,17 @@ class SourceContract:
                 system.append([b"later %d" % (len(seen) - len(VALUES))])
         assert seen == [*VALUES, b"later 0", b"later 1", b"later 2"]
 
-    def test_what_follows_a_live_range_goes_on_behind_any_place(self, system: SourceCase, live: Range) -> None:
-        """Each batch may be the last one: the evidence at its end leads to the next."""
+    @pytest.mark.parametrize("stays", [False, True], ids=["another worker", "the same worker"])
+    def test_what_follows_a_live_range_goes_on_behind_any_place(
+        self, system: SourceCase, live: Range, stays: bool
+    ) -> None:
+        """Each batch may be the last one: the evidence at its end leads to the next. A worker that stays goes on with
+        the source that it has."""
         seen: list[bytes] = []
-        position = None
+        position, of_worker = None, system.source()
         for _ in range(3):
-            source = system.source()
-            begin = source.available_offsets({live.partition: position})[live.partition]
+            source = of_worker if stays else system.source()
+            begin = system.source().available_offsets({live.partition: position})[live.partition]
             assert (begin.gaps, begin.grows) == ((), True)
             wanted = replace(live, begin=begin.begin, evidence=begin.evidence)
             for _, batch in source.follow([wanted], limit(), self.idle_timeout_s):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from connect_core.sdk.testing.memory_sources import MemoryInbox, MemorySourceLog
 from connect_core.sdk.testing.received import ReceivedContract
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.testing.steps import CodeStep, Death, Steps, spread
-from connect_core.sdk.values import Json
+from connect_core.sdk.values import OPEN_END, Json
 from tests.contract.systems.test_kits import Box, Pages, Records, Shelf, Table
 from tests.contract.systems.test_source_kits import Inbox, SparseLog
 
@@ -456,6 +457,27 @@ def planned(case: Any) -> Any:
 def test_a_source_that_says_nothing_instead_of_an_error(test: str) -> None:
     case = PagesThatFail()
     notices(SourceContract, test, case, planned(case))
+
+
+class EndsForGood(MemoryPages):
+    """It asks no more once nothing came."""
+
+    ended = False
+
+    def poll(self, name: str, checkpoint: Json) -> Polled:
+        polled = Polled([], checkpoint) if self.ended else super().poll(name, checkpoint)
+        self.ended = not polled.records
+        return polled
+
+
+def test_a_source_that_is_of_no_use_for_a_second_range() -> None:
+    class Case(Pages):
+        def source(self) -> MemoryPages:
+            return EndsForGood(self.values)
+
+    case, test = Case(), "test_what_follows_a_live_range_goes_on_behind_any_place"
+    live = replace(planned(case), end=OPEN_END)
+    notices(SourceContract, test, case, live, True)
 
 
 def test_a_checkpoint_that_is_one_too_low_is_told_by_its_name() -> None:
