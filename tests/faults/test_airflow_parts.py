@@ -151,10 +151,15 @@ def test_what_a_killed_scheduler_ran_dies_with_it_and_runs_again(installation: I
     killed = installation.pids(stack.SCHEDULER)
     run_id = f"orphan-{killed[stack.SCHEDULER]}"
     task = installation.begin_run(run_id)
+
+    def died() -> bool:
+        replaced, alive = installation.is_replaced(killed), _is_alive(task)  # in this order
+        assert not (replaced and alive), "it must be dead before another scheduler is there"
+        return not alive
+
     row.strikes()
     os.kill(killed[stack.SCHEDULER], 9)
-    until(lambda: not _is_alive(task), "its task is dead")
-    assert not installation.is_replaced(killed), "it must be dead before another scheduler is there"
+    until(died, "its task is dead")
     assert until(lambda: installation.has_ended(run_id), "its run has ended").state == "success"
     row.moves_again()
 
