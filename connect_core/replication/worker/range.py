@@ -188,8 +188,9 @@ class WorkerRange:
 
     def _time_to_write(self) -> Limit:
         """A first batch that comes when the quantum is over gets a moment all the same: else nothing would ever move
-        where a quantum is too short for it."""
-        if self.counts.end > self.counts.begin:
+        where a quantum is too short for it. So does what comes into a live range: a source that pushes cannot give it
+        once more."""
+        if self.counts.end > self.counts.begin and not self.item.range.live:
             return self.limit
         moment = min(clock.now_ns() + _MOMENT_NS, self.limit.deadline_ns)
         return self.limit._replace(quantum_end_ns=max(self.limit.quantum_end_ns, moment))

@@ -15,13 +15,14 @@ from tests.unit.replication.memory import MemorySink, MemorySource, records
 
 @dataclass
 class MemoryPushSource(MemorySource):
-    """Sends everything that is not acknowledged, in order, in batches. `acknowledged` counts; `durable` says how many
-    records the target holds."""
+    """Sends everything that is not acknowledged, in order, in batches; the one behind `holds_back` records when the
+    quantum is over. `acknowledged` counts; `durable` says how many records the target holds."""
 
     acknowledged: int = 0
     sink: MemorySink = field(default_factory=MemorySink)
     lost: bool = False
     connecting_s: float = 0.0
+    holds_back: int = -1
     _ahead: int = 0
     told: list[int] = field(default_factory=list)
 
@@ -47,6 +48,8 @@ class MemoryPushSource(MemorySource):
             if sent == len(self.bodies):
                 self.wait({}, 0.005)
                 continue
+            if sent == self.holds_back:
+                clock.sleep(max(limit.quantum_left_s(), 0))
             bodies = self.bodies[sent : sent + self.batch]
             batch = records({place + n: body for n, body in enumerate(bodies)})
             sent, place, came = sent + len(bodies), place + len(bodies), clock.monotonic()

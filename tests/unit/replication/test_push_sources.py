@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from connect_core import clock
@@ -13,9 +14,10 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import Prefix, ScanResult
 from connect_core.sdk.testing.driving import range_of
 from connect_core.sdk.testing.memory import Index, MemoryIndex
-from connect_core.sdk.values import OPEN_END, Bounds, Gap, OpenRange
+from connect_core.sdk.values import OPEN_END, Bounds, Gap, Limit, OpenRange
+from tests.unit.replication.memory import MemorySink
 from tests.unit.replication.memory_push_source import MemoryPushSource
-from tests.unit.replication.world import World
+from tests.unit.replication.world import DirectEngine, World
 
 
 def test_a_batch_is_acknowledged_when_it_is_durable(world: World, pushing: MemoryPushSource) -> None:
@@ -55,6 +57,23 @@ def test_in_a_window_what_comes_is_moved_and_silence_is_no_fault(world: World, p
     world.run()
     world.check()
     assert pushing.acknowledged == 26
+
+
+class PunctualSink(MemorySink):
+    """Takes nothing when the quantum is over."""
+
+    def write(self, batch: pa.RecordBatch, limit: Limit) -> int:
+        return super().write(batch, limit) if limit.quantum_left_s() > 0 else 0
+
+
+def test_what_comes_when_the_quantum_ends_is_written_all_the_same(world: World, pushing: MemoryPushSource) -> None:
+    """Of MQTT's QoS 0 nothing would come again."""
+    world.sink = pushing.sink = PunctualSink()
+    world.engine = DirectEngine(pushing, world.sink)
+    pushing.holds_back = 10
+    first, _ = world.run().receipts
+    assert first.end == 20
+    world.check()
 
 
 def test_into_a_sink_that_cannot_tell_its_records_nothing_is_acknowledged(
