@@ -60,6 +60,22 @@ def test_the_version_whose_private_names_are_used() -> None:
     assert version("paho-mqtt") == "2.2.0"
 
 
+def test_what_comes_beside_an_answer_is_kept_for_who_receives(mosquitto: Mosquitto) -> None:
+    """As at the end of a quantum, which waits for answers alone: of QoS 0 nothing would come again."""
+    topic = f"beside/{uuid4().hex}"
+    session = Session(options(mosquitto), f"beside-{uuid4().hex}")
+    session.subscribe([topic], 1)
+    with devices(mosquitto) as all_of_them:
+        all_of_them.publish(topic, [b"one"] * COUNT, 0)
+        all_of_them.wait()
+    session.acknowledge([])
+    until = time.monotonic() + 60
+    while not session.answers and time.monotonic() < until:
+        assert session.listen(0.1)
+    assert len(received(session, COUNT)) == COUNT
+    session.close()
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_acknowledgements_go_in_one_burst_and_an_answered_ping_proves_them(
     mqtt_broker: MqttBroker, protocol: str

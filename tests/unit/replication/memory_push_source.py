@@ -16,13 +16,14 @@ from tests.unit.replication.memory import MemorySink, MemorySource, records
 @dataclass
 class MemoryPushSource(MemorySource):
     """Sends everything that is not acknowledged, in order, in batches; the one behind `holds_back` records when the
-    quantum is over. `acknowledged` counts; `durable` says how many records the target holds."""
+    quantum is over. `acknowledged` counts, as `given` does; `durable` says how many records the target holds."""
 
     acknowledged: int = 0
     sink: MemorySink = field(default_factory=MemorySink)
     lost: bool = False
     connecting_s: float = 0.0
     holds_back: int = -1
+    given: int = 0
     _ahead: int = 0
     told: list[int] = field(default_factory=list)
 
@@ -53,6 +54,7 @@ class MemoryPushSource(MemorySource):
             bodies = self.bodies[sent : sent + self.batch]
             batch = records({place + n: body for n, body in enumerate(bodies)})
             sent, place, came = sent + len(bodies), place + len(bodies), clock.monotonic()
+            self.given += len(bodies)
             yield one, SourceBatch(batch, place)
 
     def acknowledge(self, wanted: Range, end: int) -> None:
