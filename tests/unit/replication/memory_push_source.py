@@ -53,9 +53,10 @@ class MemoryPushSource(MemorySource):
                 clock.sleep(max(limit.quantum_left_s(), 0))
             bodies = self.bodies[sent : sent + self.batch]
             batch = records({place + n: body for n, body in enumerate(bodies)})
-            sent, place, came = sent + len(bodies), place + len(bodies), clock.monotonic()
+            sent, place = sent + len(bodies), place + len(bodies)
             self.given += len(bodies)
             yield one, SourceBatch(batch, place)
+            came = clock.monotonic()
 
     def acknowledge(self, wanted: Range, end: int) -> None:
         assert end <= self.sink.durable, "acknowledged before it is durable"
