@@ -70,6 +70,7 @@ def test_what_comes_when_the_quantum_ends_is_written_all_the_same(world: World, 
     """Of MQTT's QoS 0 nothing would come again."""
     world.sink = pushing.sink = PunctualSink()
     world.engine = DirectEngine(pushing, world.sink)
+    world.times = replace(world.times, quantum_s=0.5)
     pushing.holds_back = 10
     world.run()
     world.check()
