@@ -29,5 +29,5 @@ def pushing(world: World) -> MemoryPushSource:
     """The world with a source that pushes, whose run ends by itself when nothing comes."""
     source = MemoryPushSource([b"%d" % n for n in range(25)], sink=world.sink)
     world.source, world.engine = source, DirectEngine(source, world.sink)
-    world.times = LeaseTimes(ttl_s=20, margin_s=5, quantum_s=5, idle_timeout_s=0.02)
+    world.times = LeaseTimes(ttl_s=8, margin_s=1, quantum_s=5, idle_timeout_s=0.02)
     return source
