@@ -29,8 +29,8 @@ Followed: TypeAlias = tuple[Range, SourceBatch | Failure]
 
 class Source(Protocol):
     """Reads a system. Driver and worker each build it from the same options. It is cheap to build and holds no
-    connection. A worker that stays for a run reads one range after the other with the same object, until a lane fails;
-    a range may begin before the place that it has come to."""
+    connection. A worker that stays reads one range after the other with the same object, until a lane fails; a range
+    may begin before the place that it has come to."""
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """Driver, once a run: every partition that the document names now. This includes those of `known` that it still
