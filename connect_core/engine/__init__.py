@@ -26,11 +26,11 @@ def engine(kind: str, *, remote: str | None = None, spark: str | None = None, ho
         return InlineEngine(log=log)
     if kind == "spark":
         from connect_core.engine.spark_checks import check_asked_for
-        from connect_core.engine.spark_connect import SparkConnectEngine
+        from connect_core.engine.spark_on_demand import SparkOnDemand
 
         if remote is None:
             raise ConfigError("The engine has no address", next_step="Start one with `waybill engine start`")
         if spark is not None:
             check_asked_for(spark)
-        return SparkConnectEngine(remote, log)
+        return SparkOnDemand(remote, log)
     raise ConfigError(f"There is no engine {kind!r}", next_step=f"Choose one of: {', '.join(KINDS)}")

@@ -8,16 +8,30 @@ finds the jar's folder of that name: it is forgotten as well.
 
 Spark ends workers that were idle for a minute, so most lanes of a slow schedule meet a new one. What every worker
 loads is therefore loaded here, once, and shared by fork. Nothing of ours is, so that a new worker runs the code that
-is on disk. A fork copies no threads: the only one that these imports start is the purger of Arrow's jemalloc, which
-knows of forks.
+is on disk. Nobody looks for garbage in what is shared: that would copy its pages. A fork copies no threads: the only
+one that these imports start is the purger of Arrow's jemalloc, which knows of forks.
 """
 
+import gc
 import importlib
 import os
 import sys
 
 _ARCHIVES = (".zip", ".jar")
-PRELOADED = ("pandas", "pyarrow.compute", "pydantic", "pyspark.worker", "zstandard")
+PRELOADED = (
+    "importlib.metadata",
+    "numpy.typing",
+    "paho.mqtt.client",
+    "pandas",
+    "pyarrow.compute",
+    "pydantic.json_schema",
+    "pydantic.main",
+    "pydantic.plugin._loader",
+    "pydantic.types",
+    "pyspark.worker",
+    "xxhash",
+    "zstandard",
+)
 
 
 def main() -> None:
@@ -26,6 +40,7 @@ def main() -> None:
         importlib.import_module(name)
     from pyspark import daemon
 
+    gc.freeze()
     daemon.manager()
 
 

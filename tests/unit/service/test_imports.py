@@ -33,3 +33,13 @@ def brought_by(names: tuple[str, ...], heavy: list[str]) -> str:
 )
 def test_what_a_module_loads(names: tuple[str, ...], heavy: list[str]) -> None:
     assert brought_by(names, heavy) == "[]"
+
+
+def test_the_client_of_spark_is_loaded_with_the_first_job() -> None:
+    script = (
+        "import sys; from connect_core.engine import engine; spark = engine('spark', remote='sc://localhost:1/');"
+        " spark.described; before = 'pyspark' in sys.modules;"
+        " spark.started(1); print(before, 'pyspark.sql.connect.session' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "True"]
