@@ -2,7 +2,7 @@
 the same input gives the same plan."""
 
 from connect_core.planning.assigning import Assignment, Share, assigned
-from connect_core.planning.lanes import split_lanes
+from connect_core.planning.lanes import followed, split_lanes
 from connect_core.planning.ranges import Goal, RangeLimits, follow_ranges, plan_ranges, something
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Share",
     "assigned",
     "follow_ranges",
+    "followed",
     "plan_ranges",
     "something",
     "split_lanes",

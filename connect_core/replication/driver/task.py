@@ -17,7 +17,7 @@ from connect_core.config import with_policies
 from connect_core.errors import ConfigError, Failure, OffsetGone, WaybillError
 from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Step
-from connect_core.planning import Assignment, split_lanes
+from connect_core.planning import Assignment, followed, split_lanes
 from connect_core.replication.driver import plan, recovery
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.context import RunContext, shares_of
@@ -59,6 +59,8 @@ class TaskRun(TaskContext):
             context.resolved.records_per_second, len({share.task for share in assignment.shares.values()})
         )
         self.workers = RunWorkers(context.engine, self._is_to_end)
+        self._followers: dict[Partition, int] = {}
+        """Which worker follows each partition of a window."""
         self._began = clock.monotonic()
 
     def run(self) -> TaskSummary:
@@ -225,7 +227,9 @@ class TaskRun(TaskContext):
         of_another = pins.revision != self.revision or not self.goes_where_now(pins)
         single = of_another or (self.targets is not None and self.targets.single_lane)
         self._keep_to_the_rate()
-        shares = split_lanes(pending, 1 if single else self.budget.lanes(self.context.lanes))
+        lanes = 1 if single else self.budget.lanes(self.context.lanes)
+        shares = split_lanes(pending, lanes, self._followers)
+        self._followers |= followed(shares)
         pace = self.budget.pace(len(shares))
         with self.summary.timed("execute"):
             engine = self.workers.ready(len(shares))

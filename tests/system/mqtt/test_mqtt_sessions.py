@@ -143,6 +143,40 @@ def prefixed(broker: Mosquitto, settings: dict[str, str]) -> None:
     time.sleep(1)
 
 
+def test_sessions_stay_connected_whichever_of_them_is_ahead(sqlite_site: Site, mosquitto: Mosquitto) -> None:
+    """Each stays with its worker from one quantum to the next: of QoS 0 nothing is lost in between."""
+    site = sqlite_site
+    site.settings |= {"WAYBILL_QUANTUM_S": "500ms", "WAYBILL_LINGER_S": "300ms", "WAYBILL_LANES": "2"}
+    source = {"host": mosquitto.host, "port": mosquitto.port, "filters": ["d/left", "d/right"], "sessions": 2, "qos": 0}
+    sink = {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}}
+    site.apply("in", {"source": {"mqtt": source}, "sink": sink})
+    run(site)
+    staying = site.start("run", "in", "--engine", "inline", "--window", "120s")
+    said = [b"%d" % number for number in range(600)]
+    try:
+        with devices(mosquitto) as all_of_them:
+
+            def arrives() -> bool:
+                for side in ("left", "right"):
+                    all_of_them.publish(f"d/{side}", [side.encode()], 0)
+                return {b"left", b"right"} <= set(site.messages())
+
+            wait_for(arrives, "sessions that are connected")
+            for number, one in enumerate(said):
+                ahead, behind = ("d/left", "d/right") if number // 200 != 1 else ("d/right", "d/left")
+                all_of_them.publish(ahead, [one], 0)
+                all_of_them.publish(behind, [b"beside"] if number % 4 == 0 else [], 0)
+                time.sleep(0.01)
+            wait_for(lambda: said[-1] in site.messages(), "the last one")
+        site.waybill("connectors", "pause", "in")
+        assert ended(staying) == 0
+    finally:
+        staying.kill()
+    there = site.messages()
+    assert set(said) <= set(there)
+    assert there.count(b"beside") == 150
+
+
 def test_filters_of_which_one_has_all_topics_bring_a_message_once(bare_site: Site, mosquitto: Mosquitto) -> None:
     """Mosquitto sends one copy for each subscription (MQTT 5, 3.3.4)."""
     source = {"host": mosquitto.host, "port": mosquitto.port, "filters": ["d/right", "d/#", "d/+"]}
