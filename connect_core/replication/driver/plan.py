@@ -20,14 +20,18 @@ from connect_core.sdk.values import Floor, Gap, Json, OpenRange, Pins, Range
 
 
 def next_ranges(task: TaskContext) -> list[OpenRange]:
-    """The next ranges, from where reading goes on to the end that was seen when this run began."""
+    """The next ranges, from where reading goes on to the end that was seen when this run began. With a window those of
+    all partitions, as long as one has to come so far: what comes to the others does not wait for it."""
     while True:
         with task.summary.timed("bounds"):
             bounds = {one: there for one, there in available.bounds(task).items() if not there.later}
         if not something(bounds):
             return []
         limits, pins = terms(task)
-        opened = open_ranges(task, plan_ranges(task.stream, bounds, task.slots, task.end_offsets.of, limits, pins))
+        wanted = plan_ranges(task.stream, bounds, task.slots, task.end_offsets.of, limits, pins)
+        if wanted and task.context.window_s:
+            wanted = plan_ranges(task.stream, bounds, task.slots, {}, limits, pins)
+        opened = open_ranges(task, wanted)
         if opened or not task.beginnings.overtaken:
             return opened
 

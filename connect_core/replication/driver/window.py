@@ -19,10 +19,15 @@ from connect_core.replication.driver import available, plan
 from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Bounds, OpenRange
+from connect_core.sdk.source import PushSource
+from connect_core.sdk.values import OPEN_END, Bounds, OpenRange
 
 WAIT_S = 1.0
 """How long at most a wait at the source lasts before the run looks whether it is to end."""
+
+CATCH_UP_S = 0.25
+"""How long a quantum lasts at most in which a partition has an end to come to, a log file that was rotated away: behind
+it the next file waits."""
 
 EMPTIED_S = 60.0
 """How long at most a run without a window stays for what its source pushes."""
@@ -62,11 +67,12 @@ class Window:
         self._sign_s = task.context.times.ttl_s / 4
         self._signed = self._looked = clock.monotonic()
         self._in_vain = 0
+        self._followed = False
 
     def stay(self) -> None:
         """Raises what stopped the run; live ranges that are open then are looked for by the next attempt."""
         run, task, pending = self._run, self._task, list[OpenRange]()
-        while (left_s := self._ends_at - clock.monotonic()) > 0 and not run.ends_here():
+        while ((left_s := self._ends_at - clock.monotonic()) > 0 or self._owes_a_quantum()) and not run.ends_here():
             self._follow_new_partitions()
             bounds = available.bounds(task)
             pending = self._still_as_planned(pending, bounds)
@@ -78,6 +84,7 @@ class Window:
                 pending = self._quantum(pending, bounds, left_s)
             else:
                 self._wait(bounds, left_s)
+            self._followed = True
         self._withdraw(pending)
 
     def empty_inbox(self) -> None:
@@ -96,14 +103,21 @@ class Window:
         """Raises Retriable when nothing moves though there is something, again and again."""
         run, task = self._run, self._task
         receipts = len(task.summary.receipts)
-        run.quantum_s = min(task.context.times.quantum_s, left_s)
-        left = run.moved([*pending, *self._planned(bounds, {item.range.partition for item in pending})])
+        ranges = [*pending, *self._planned(bounds, {item.range.partition for item in pending})]
+        catching_up = any(item.range.begin < item.range.end < OPEN_END for item in ranges)
+        longest_s = CATCH_UP_S if catching_up else task.context.times.quantum_s
+        run.quantum_s = longest_s if self._owes_a_quantum() else min(longest_s, left_s)
+        left = run.moved(ranges)
         self._signed = clock.monotonic()
         waiting = any(seen.end > seen.begin for seen in bounds.values())
         self._in_vain = self._in_vain + 1 if waiting and len(task.summary.receipts) == receipts else 0
         if self._in_vain > IN_VAIN:
             raise nothing_moved(task.where())
         return left
+
+    def _owes_a_quantum(self) -> bool:
+        """What a source pushes comes in a window alone: in a run that had no time for one, a whole one all the same."""
+        return isinstance(self._task.source, PushSource) and not self._followed
 
     def _planned(self, bounds: Mapping[Partition, Bounds], planned: set[Partition]) -> list[OpenRange]:
         task = self._task
@@ -118,7 +132,7 @@ class Window:
         if clock.monotonic() - self._signed >= self._sign_s:
             self._task.held.renew()
             self._signed = clock.monotonic()
-        self._task.source.wait(bounds, min(left_s, WAIT_S, self._sign_s))
+        self._task.source.wait(bounds, max(min(left_s, WAIT_S, self._sign_s), 0.0))
 
     def _still_as_planned(self, pending: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
         """Idle ranges whose partition is what it was. The others are taken back, to be planned anew."""

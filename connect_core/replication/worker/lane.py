@@ -12,6 +12,7 @@ from threading import Event
 from connect_core import clock, systems
 from connect_core.config import revealed
 from connect_core.observe import Step, reached
+from connect_core.replication.worker.end_times import EndTimes
 from connect_core.replication.worker.live import LiveLane
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, home_of
@@ -26,10 +27,12 @@ _TIME_TO_END = 4
 
 
 class KeptSource:
-    """The source of a worker that stays, with its connections, from one lane to the next that reads the same one. The
-    sink is not kept: what a lane writes has to end within its time (delivery rule 2)."""
+    """The source of a worker that stays, with its connections, from one lane to the next that reads the same one; and
+    how long these took to end. The sink is not kept: what a lane writes has to end within its time (delivery rule 2).
+    """
 
     def __init__(self) -> None:
+        self.end_times = EndTimes()
         self._side: Side | None = None
         self._resources = ExitStack()
         self._source: Source
@@ -56,13 +59,15 @@ def work(lane: Lane, kept: KeptSource, stopped: Event | None = None) -> list[Out
         unless_all_is_well.callback(kept.close)
         with ExitStack() as resources:
             sink = systems.sink(revealed(lane.sink), resources)
-            outcomes = move(lane, kept.of(lane), sink, stopped)
+            outcomes = move(lane, kept.of(lane), sink, stopped, kept.end_times)
         if not any(outcome.failure for outcome in outcomes):
             unless_all_is_well.pop_all()
         return outcomes
 
 
-def move(lane: Lane, source: Source, sink: Sink, stopped: Event | None = None) -> list[Outcome]:
+def move(
+    lane: Lane, source: Source, sink: Sink, stopped: Event | None = None, end_times: EndTimes | None = None
+) -> list[Outcome]:
     """Works through the ranges in order until the quantum is over, then follows the live ones, all at once. Ranges that
     were not begun have no outcome.
 
@@ -84,7 +89,7 @@ def move(lane: Lane, source: Source, sink: Sink, stopped: Event | None = None) -
         if outcome.failure and not outcome.apart:
             return outcomes
     if live and limit.quantum_left_s() > 0:
-        outcomes += LiveLane(lane, live, source, sink, limit, pacer).run()
+        outcomes += LiveLane(lane, live, source, sink, limit, pacer, end_times or EndTimes()).run()
     return outcomes
 
 

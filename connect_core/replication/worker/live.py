@@ -12,10 +12,12 @@ from contextlib import ExitStack, closing
 
 import pyarrow as pa
 
+from connect_core import clock
 from connect_core.errors import Failure, WaybillError
 from connect_core.observe import Step
 from connect_core.replication.worker.acks import Acknowledger
 from connect_core.replication.worker.counts import cut
+from connect_core.replication.worker.end_times import EndTimes
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, source_failure
 from connect_core.sdk.records import Partition
@@ -24,15 +26,29 @@ from connect_core.sdk.source import Source
 from connect_core.sdk.values import Limit, OpenRange, Range, SourceBatch
 from connect_core.work import Lane, Outcome
 
+_LOOK_NS = 250_000_000
+"""However long the end takes, a quantum looks at its source for so long."""
+
 
 class LiveLane:
-    """Used once."""
+    """Used once. Ends early enough for its end, and takes no more partitions than it can end: those that it leaves out
+    come first in the next quantum."""
 
     def __init__(
-        self, lane: Lane, items: Sequence[OpenRange], source: Source, sink: Sink, limit: Limit, pacer: Pacer
+        self,
+        lane: Lane,
+        items: Sequence[OpenRange],
+        source: Source,
+        sink: Sink,
+        limit: Limit,
+        pacer: Pacer,
+        end_times: EndTimes,
     ) -> None:
         self._lane, self._items, self._source, self._sink = lane, items, source, sink
-        self._limit, self._pacer = limit, pacer
+        at_least = clock.now_ns() + _LOOK_NS
+        latest = max(limit.deadline_ns - int(end_times.to_leave_s() * 1e9), at_least)
+        self._limit = limit = limit._replace(quantum_end_ns=min(limit.quantum_end_ns, latest))
+        self._pacer, self._end_times = pacer, end_times
         self._acknowledger = Acknowledger(source, sink)
         self._ranges = {item.range.partition: WorkerRange(lane, item, source, sink, limit, pacer) for item in items}
         self._writers: dict[Partition, Writer] = {}
@@ -43,7 +59,10 @@ class LiveLane:
         try:
             with ExitStack() as opened:
                 self._follow(opened)
-                return [self._closed(worker_range) for worker_range in self._ranges.values()]
+                began = clock.monotonic()
+                outcomes = [self._closed(worker_range) for worker_range in self._ranges.values()]
+                self._end_times.took(len(self._writers), clock.monotonic() - began)
+                return outcomes
         except (WaybillError, OSError, pa.ArrowException) as error:
             failure = self._failure or Failure.of(error)
             return [self._lost(worker_range, failure) for worker_range in self._ranges.values()]
@@ -53,10 +72,17 @@ class LiveLane:
         with closing(self._batches()) as batches:
             for wanted, batch in batches:
                 worker_range = self._ranges[wanted.partition]
+                if self._is_one_too_many(wanted):
+                    return
                 if not worker_range.failure and self._is_over(worker_range, batch, self._writer(wanted, opened)):
                     return
                 if all(one.failure for one in self._ranges.values()):
                     return
+
+    def _is_one_too_many(self, wanted: Range) -> bool:
+        opened = len(self._writers)
+        new = opened and wanted.partition not in self._writers
+        return bool(new) and not self._end_times.allow(opened + 1, self._limit.left_s())
 
     def _is_over(self, worker_range: WorkerRange, batch: SourceBatch, writer: Writer) -> bool:
         """Hands over a batch; True when the range ends with it, unless it is because of its own partition."""

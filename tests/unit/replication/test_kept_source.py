@@ -34,7 +34,7 @@ class Opened:
         resources.callback(self.closed.append, what)
         return what
 
-    def move(self, lane: Lane, source: str, sink: str, stopped: None) -> Sequence[Outcome]:
+    def move(self, lane: Lane, source: str, sink: str, *rest: object) -> Sequence[Outcome]:
         came = self.comes.pop(0)
         if isinstance(came, Exception):
             raise came

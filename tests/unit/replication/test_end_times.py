@@ -1,0 +1,77 @@
+"""A lane that follows many partitions leaves itself the time to end all that it has begun."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from connect_core.replication.worker.end_times import EndTimes
+from connect_core.replication.worker.lane import move
+from connect_core.sdk.records import Partition
+from tests.unit.replication.memory import MemorySource
+from tests.unit.replication.several import SeveralSink, SeveralSources, SeveralWorld
+from tests.unit.replication.world import World
+
+MANY = [Partition(f"p{number}") for number in range(10)]
+
+
+@pytest.fixture
+def world(world: World) -> SeveralWorld:
+    sources = SeveralSources({one: MemorySource([b"a", b"b"]) for one in MANY}, set(MANY))
+    return SeveralWorld(world.ledger, world.connector, world.home, sources, SeveralSink(), world.engine)  # type: ignore[arg-type]
+
+
+def moved(world: SeveralWorld, end_times: EndTimes, idle_timeout_s: float = 0.1) -> list[int]:
+    """The numbers of the ranges that have receipts, after a lane with ten seconds to live."""
+    lane = replace(world.lane(*MANY), idle_timeout_s=idle_timeout_s)
+    outcomes = move(lane, world.several, world.target, end_times=end_times)
+    assert all(one.clean and one.failure is None for one in outcomes)
+    return [one.range_id for one in outcomes if one.receipt]
+
+
+def test_what_cannot_be_ended_in_time_is_left_to_the_next_quantum(world: SeveralWorld) -> None:
+    assert moved(world, EndTimes(each_s=0.7)) == [0, 1, 2, 3]
+    assert world.moved() == {one.key: 2 if one in MANY[:4] else 0 for one in MANY}
+
+
+def test_one_partition_is_always_followed(world: SeveralWorld) -> None:
+    assert moved(world, EndTimes(each_s=60)) == [0]
+
+
+def test_a_quantum_leaves_three_times_what_the_lane_before_took(world: SeveralWorld) -> None:
+    end_times = EndTimes()
+    end_times.took(1000, 3.2)
+    began = time.monotonic()
+    assert len(moved(world, end_times, idle_timeout_s=60)) == len(MANY)
+    assert time.monotonic() - began < 4, "its quantum of five seconds was shorter"
+
+
+@pytest.mark.parametrize(("partitions", "seconds"), [(100, 5.0), (1, 0.05)])
+def test_what_took_long_is_forgotten_by_and_by(partitions: int, seconds: float) -> None:
+    end_times = EndTimes(each_s=0.001)
+    end_times.took(partitions, seconds)
+    assert end_times.to_leave_s() == 3 * seconds
+    assert end_times.allow(6, 1.0)
+    assert not end_times.allow(7, 1.0)
+    for _ in range(6):
+        end_times.took(100, 0.0)
+    assert end_times.to_leave_s() < seconds / 8
+    assert end_times.allow(200, 1.0)
+
+
+def test_a_lane_into_which_nothing_came_says_nothing() -> None:
+    end_times = EndTimes(each_s=0.05)
+    end_times.took(0, 7.0)
+    assert end_times.to_leave_s() == 0
+    assert not end_times.allow(7, 1.0)
+
+
+def test_many_partitions_are_taken_in_growing_numbers() -> None:
+    end_times = EndTimes(each_s=0.001)
+    end_times.took(10, 0.01)
+    assert end_times.allow(36, 10.0)
+    assert not end_times.allow(37, 10.0)
+    end_times.took(36, 0.036)
+    assert end_times.allow(88, 10.0)
