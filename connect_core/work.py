@@ -35,7 +35,7 @@ class Receipt:
     first are records, the second their outputs: `emitted` is more than `passed` only where rules make several of one.
     `deduplicated` outputs were found in the target and not written again.
 
-    A `reconstructed` one was made from what the target holds, because the source had lost the records by then: None
+    A `reconstructed` one was made from what the target holds, because the source could not give the records again: None
     stands for a count that nobody can know, and its digests are empty.
 
     `floors` are those of targets that were looked through or written for this range, and no others. `covered` is how

@@ -104,7 +104,7 @@ def receipts(
     def for_people() -> None:
         output.table(columns, rows, "no receipts", wide=wide)
         if any(receipt["reconstructed"] for receipt in found):
-            output.line('READ "-": the source had lost the records; the receipt counts those that are in the target')
+            output.line('READ "-": the source could not give these records again; the receipt counts those that are in the target')
         for receipt in found:
             for sentence in reports.set_aside_lines(receipt):
                 output.line(f"{receipt['connector']}, settled {output.cell(receipt['settled_at'])}: {sentence}")
@@ -115,7 +115,8 @@ def receipts(
 def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """Show the lag of each partition: end of the source minus committed offset, in records, or in bytes for files.
 
-    WAITING counts the bytes of a last line that has no line feed yet.
+    WAITING counts the bytes of a last line that has no line feed yet. Of a log that was rotated several times the next
+    file is counted, not those behind it.
     """
     from connect_core.service.lag import lag as waiting
 

@@ -18,7 +18,7 @@ Parts = Annotated[list[str], typer.Option("--only", help="Only this part; may be
 
 @app.command()
 def up(only: Parts = [], as_json: JsonFlag = False) -> None:  # noqa: B006  typer copies it
-    """Start the parts that do not run yet, and create the ledger. Creates a home if there is none.
+    """Start the parts that do not run yet. Creates a home if there is none, and the ledger if PostgreSQL is started.
 
     Starts every part that ran before. Name the MQTT broker once: `--only mqtt-broker`.
     """

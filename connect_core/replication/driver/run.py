@@ -70,13 +70,24 @@ def run_connector(context: RunContext) -> RunSummary:
     assignment = shared.assignment
     busy = [task for task in range(assignment.tasks) if _has_work(context, assignment, task)]
     with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:
-        running = [pool.submit(_run_task, context, shared, task) for task in busy]
+        run = _run_task if len(busy) == 1 else _run_beside_others
+        running = [pool.submit(run, context, shared, task) for task in busy]
     errors = [error for future in running if (error := future.exception())]
     if all(map(_only_put_aside, errors)):
         keep_in_step(context)
     if errors:
         raise _gravest(errors, f"connector {context.connector.name}")
     return RunSummary(context.connector.name, tuple(future.result() for future in running))
+
+
+def _run_beside_others(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
+    """Says at once why it has failed: the others may stay for as long as a window lasts."""
+    try:
+        return _run_task(context, shared, task)
+    except Exception as error:
+        if not _only_put_aside(error):
+            context.listener.log(f"task {task} has failed, others continue: {error}")
+        raise
 
 
 @contextmanager

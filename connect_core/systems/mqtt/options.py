@@ -29,6 +29,11 @@ def default_port(*, tls: bool) -> int:
 TopicFilter = Annotated[str, AfterValidator(check)]
 
 
+def _as_text(version: object) -> object:
+    """YAML reads `protocol: 5` as a number."""
+    return "5" if version == 5 else version
+
+
 class MqttBrokerOptions(BaseModel):
     """An MQTT broker, and who we are to it."""
 
@@ -40,7 +45,7 @@ class MqttBrokerOptions(BaseModel):
 
     host: str = Field(min_length=1, description="Host of the broker", examples=["mqtt.internal"])
     port: int = Field(default=0, ge=0, le=65535, description="Its port; 0: 1883, with TLS 8883", examples=[1883])
-    protocol: Literal["5", "3.1.1"] = Field(
+    protocol: Annotated[Literal["5", "3.1.1"], BeforeValidator(_as_text)] = Field(
         default="5",
         description="Version of MQTT. 3.1.1 has no properties, no say in how much comes at once, and cannot tell that "
         "a session was taken over",

@@ -41,6 +41,22 @@ def test_a_run_moves_what_is_there_and_tells_its_receipts(waybill: Waybill, appl
     assert (again.code, again.out.startswith("copy: nothing to move")) == (0, True)
 
 
+def test_a_task_that_fails_says_so_while_the_others_go_on(waybill: Waybill, folder: Path) -> None:
+    for name in ("a", "b"):
+        (folder / "logs").mkdir(exist_ok=True)
+        (folder / "logs" / f"{name}.log").write_text(f"{name}\n")
+    (folder / "out.task1.txt").mkdir()
+    document = "version: 1\nname: two\ntasks: 2\nsource: {file: {path: logs/*.log}}\nsink: {file: {path: out.txt}}\n"
+    (folder / "two.yaml").write_text(document)
+    assert waybill("apply", "two.yaml").code == 0
+    typed = waybill("run", "two", "--engine", "inline")
+    assert typed.code != 0
+    first, last = typed.err.index("task 1 has failed, others continue: "), typed.err.rindex("Error: ")
+    assert first < last
+    assert "out.task1.txt" in typed.err[first:last]
+    assert (folder / "out.task0.txt").read_text() in ("a\n", "b\n")
+
+
 def test_a_log_that_is_rotated_after_a_run_that_had_no_target_is_read_to_its_end(
     waybill: Waybill, applied: Path
 ) -> None:

@@ -25,3 +25,10 @@ def test_a_signature_is_that_of_the_client_id() -> None:
 def test_a_signature_needs_a_key() -> None:
     with pytest.raises(ValidationError, match="signature needs password"):
         MqttBrokerOptions.model_validate({**BROKER, "signature": True})
+
+
+@pytest.mark.parametrize("version", [5, "5"])
+def test_a_version_may_be_written_as_a_number(version: object) -> None:
+    assert MqttBrokerOptions.model_validate({**BROKER, "protocol": version}).protocol == "5"
+    with pytest.raises(ValidationError, match=r"'5' or '3\.1\.1'"):
+        MqttBrokerOptions.model_validate({**BROKER, "protocol": 3})
