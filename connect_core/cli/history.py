@@ -104,7 +104,9 @@ def receipts(
     def for_people() -> None:
         output.table(columns, rows, "no receipts", wide=wide)
         if any(receipt["reconstructed"] for receipt in found):
-            output.line('READ "-": the source could not give these records again; the receipt counts those that are in the target')
+            output.line(
+                'READ "-": the source could not give these records again; the receipt counts those that are in the target'
+            )
         for receipt in found:
             for sentence in reports.set_aside_lines(receipt):
                 output.line(f"{receipt['connector']}, settled {output.cell(receipt['settled_at'])}: {sentence}")

@@ -22,7 +22,7 @@ from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, source_failure
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Sink, Writer
-from connect_core.sdk.source import Source
+from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import Limit, OpenRange, Range, SourceBatch
 from connect_core.work import Lane, Outcome
 
@@ -32,7 +32,7 @@ _LOOK_NS = 250_000_000
 
 class LiveLane:
     """Used once. Ends early enough for its end, and takes no more partitions than it can end: those that it leaves out
-    come first in the next quantum."""
+    come first in the next quantum. A source that pushes could not give again what it leaves out, so all are taken."""
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class LiveLane:
         latest = max(limit.deadline_ns - int(end_times.to_leave_s() * 1e9), at_least)
         self._limit = limit = limit._replace(quantum_end_ns=min(limit.quantum_end_ns, latest))
         self._pacer, self._end_times = pacer, end_times
+        self._takes_all = isinstance(source, PushSource)
         self._acknowledger = Acknowledger(source, sink)
         self._ranges = {item.range.partition: WorkerRange(lane, item, source, sink, limit, pacer) for item in items}
         self._writers: dict[Partition, Writer] = {}
@@ -81,8 +82,9 @@ class LiveLane:
 
     def _is_one_too_many(self, wanted: Range) -> bool:
         opened = len(self._writers)
-        new = opened and wanted.partition not in self._writers
-        return bool(new) and not self._end_times.allow(opened + 1, self._limit.left_s())
+        if self._takes_all or not opened or wanted.partition in self._writers:
+            return False
+        return not self._end_times.allow(opened + 1, self._limit.left_s())
 
     def _is_over(self, worker_range: WorkerRange, batch: SourceBatch, writer: Writer) -> bool:
         """Hands over a batch; True when the range ends with it, unless it is because of its own partition."""

@@ -10,6 +10,9 @@ import pytest
 from connect_core.replication.worker.end_times import EndTimes
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Partition
+from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.source import Recovered
+from connect_core.sdk.values import Range
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World
@@ -34,6 +37,20 @@ def moved(world: SeveralWorld, end_times: EndTimes, idle_timeout_s: float = 0.1)
 def test_what_cannot_be_ended_in_time_is_left_to_the_next_quantum(world: SeveralWorld) -> None:
     assert moved(world, EndTimes(each_s=0.7)) == [0, 1, 2, 3]
     assert world.moved() == {one.key: 2 if one in MANY[:4] else 0 for one in MANY}
+
+
+class Pushing(SeveralSources):
+    def acknowledge(self, wanted: Range, end: int) -> None:
+        """It is kept in no broker."""
+
+    def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
+        raise NotImplementedError
+
+
+def test_of_a_source_that_pushes_all_is_taken(world: SeveralWorld) -> None:
+    """It could not give it again."""
+    world.source = Pushing(world.parts, world.several.named)  # type: ignore[assignment]
+    assert moved(world, EndTimes(each_s=1.2)) == [*range(len(MANY))]
 
 
 def test_one_partition_is_always_followed(world: SeveralWorld) -> None:
