@@ -105,7 +105,7 @@ def receipts(
         output.table(columns, rows, "no receipts", wide=wide)
         if any(receipt["reconstructed"] for receipt in found):
             output.line(
-                'READ "-": the source could not give these records again; the receipt counts those that are in the target'
+                'READ "-": the source could not give these records again; the receipt counts what is in the target'
             )
         for receipt in found:
             for sentence in reports.set_aside_lines(receipt):
