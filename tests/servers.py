@@ -38,7 +38,7 @@ _SLACK_NS = 20_000_000
 # A third less CPU to start; nothing here measures how fast a broker is once it has run for a while.
 _QUICK_START = ("-XX:TieredStopAtLevel=1",)
 # Until the first interval is over a thread of the broker waits in a tight loop; and of messages with a delay, which no
-# test sends, it keeps account each second, with six threads.
+# test sends, it keeps account each second, with several threads.
 _QUIET = {
     "transactionMetricFlushInterval": "100",
     "timerFlushIntervalMs": "600000",

@@ -68,6 +68,7 @@ class Window:
         self._signed = self._looked = clock.monotonic()
         self._in_vain = 0
         self._followed = False
+        """Whether the sources were followed, or waited for, once."""
 
     def stay(self) -> None:
         """Raises what stopped the run; live ranges that are open then are looked for by the next attempt."""

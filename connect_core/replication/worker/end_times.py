@@ -5,6 +5,8 @@ A lane that is not done at its deadline is killed, and has told of nothing. Pure
 
 from __future__ import annotations
 
+from connect_core.sdk.records import Partition
+
 _SAFETY = 3
 """A machine may be so many times as busy as it was."""
 
@@ -14,11 +16,13 @@ longer than one of few, since its sink may look at what the others have written.
 
 
 class EndTimes:
-    """What the lanes before took, in one worker. `each_s` is what one partition takes, as long as nothing is known."""
+    """What the lanes before took, in one worker. `each_s` is what one partition takes, as long as nothing is known.
+    `left_out` is the partition that the lane before had no time for: the next one looks at it first."""
 
     def __init__(self, each_s: float = 0.02) -> None:
         self._each_s, self._all_s = each_s, 0.0
         self._most: int | None = None
+        self.left_out: Partition | None = None
 
     def took(self, partitions: int, seconds: float) -> None:
         """A lane with so many partitions has ended. What took longer before is forgotten by and by."""

@@ -74,6 +74,7 @@ class LiveLane:
             for wanted, batch in batches:
                 worker_range = self._ranges[wanted.partition]
                 if self._is_one_too_many(wanted):
+                    self._end_times.left_out = wanted.partition
                     return
                 if not worker_range.failure and self._is_over(worker_range, batch, self._writer(wanted, opened)):
                     return
@@ -102,8 +103,7 @@ class LiveLane:
     def _batches(self) -> Generator[tuple[Range, SourceBatch], None, None]:
         """What comes, at its pace. When the source fails, what was read before is still worth its receipts."""
         try:
-            wanted = [item.range for item in self._items]
-            for one, came in self._source.follow(wanted, self._limit, self._lane.idle_timeout_s):
+            for one, came in self._source.follow(self._in_turn(), self._limit, self._lane.idle_timeout_s):
                 if isinstance(came, Failure):
                     self._ranges[one.partition].fail(came, apart=True)
                     continue
@@ -115,6 +115,12 @@ class LiveLane:
             raise
         except Exception as error:
             self._failure = source_failure(error, f"connector {self._lane.connector}")
+
+    def _in_turn(self) -> list[Range]:
+        """Whoever was left out is looked at first, and those behind it: else the first ones would always be."""
+        wanted = [item.range for item in self._items]
+        first = next((at for at, one in enumerate(wanted) if one.partition == self._end_times.left_out), 0)
+        return wanted[first:] + wanted[:first]
 
     def _writer(self, wanted: Range, opened: ExitStack) -> Writer:
         """Opened when something comes: most live ranges are idle."""

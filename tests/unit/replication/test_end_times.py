@@ -39,6 +39,16 @@ def test_what_cannot_be_ended_in_time_is_left_to_the_next_quantum(world: Several
     assert world.moved() == {one.key: 2 if one in MANY[:4] else 0 for one in MANY}
 
 
+def test_who_was_left_out_comes_first_in_the_next_quantum(world: SeveralWorld) -> None:
+    """Also where all of them are planned anew, in the order as before."""
+    end_times = EndTimes(each_s=0.7)
+    turns = [moved(world, end_times)]
+    for _ in range(3):
+        end_times.took(10, 7.0)  # as slow as before
+        turns.append(moved(world, end_times))
+    assert turns == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 8, 9], [2, 3, 4, 5]]
+
+
 class Pushing(SeveralSources):
     def acknowledge(self, wanted: Range, end: int) -> None:
         """It is kept in no broker."""
