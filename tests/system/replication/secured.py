@@ -19,7 +19,7 @@ from connect_core.rocketmq import ClientOptions, Credentials
 from connect_core.rocketmq.channel import Channel
 from connect_core.rocketmq.connection import Purpose
 from connect_core.rocketmq.wire.header import Command
-from tests.servers import coarse_timers
+from tests.servers import end, rocketmq_up
 from tests.site import Site
 
 ADMIN, ADMIN_SECRET = "admin", "secret-of-the-admin"
@@ -126,13 +126,12 @@ def started(folder: Path) -> Iterator[Secured]:
         broker=_access_control(),
     )
     home = folder / ".waybill"
-    with coarse_timers():
-        running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
+    running = rocketmq_up(home, options)
     broker = f"127.0.0.1:{running.part(stack.BROKER).ports['remoting']}"
     made = Secured(running.name_servers, broker, folder)
     made.add(USER)
     yield made
-    stack.down(home)
+    end(home)
 
 
 def _access_control() -> dict[str, str]:

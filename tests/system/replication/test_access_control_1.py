@@ -20,7 +20,7 @@ from connect_core.errors import Refused
 from connect_core.rocketmq import Client, ClientOptions, Credentials
 from connect_core.stack import processes
 from tests.faults.kit.topics import fill
-from tests.servers import coarse_timers
+from tests.servers import end, rocketmq_up
 from tests.site import Site
 
 pytestmark = pytest.mark.server
@@ -79,8 +79,7 @@ def broker(worker_folder: Path) -> Iterator[Broker]:
         rocketmq_jvm=("-XX:TieredStopAtLevel=1",),
         broker={"aclEnable": "true"},
     )
-    with coarse_timers():
-        running = stack.up(home, parts=(stack.NAME_SERVER, stack.BROKER), supervise=False, options=options)
+    running = rocketmq_up(home, options)
     made = Broker(running.name_servers, rules)
     fill([running.name_servers], ORIGIN, [BODIES])
     fill([running.name_servers], HIDDEN, [BODIES])
@@ -91,7 +90,7 @@ def broker(worker_folder: Path) -> Iterator[Broker]:
     made.guard(trusted=[])
     assert processes.wait_until(made.checks, _NOTICED_S)
     yield made
-    stack.down(home)
+    end(home)
 
 
 @pytest.fixture
