@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import asdict, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import zstandard
 
 from connect_core.engine.driver import Driver, this_process
 from connect_core.errors import EngineFailed, Failure, VersionMismatch
-from connect_core.sdk.scan import ScanResult
 from connect_core.version import code_version
 from connect_core.work import Lane, Outcome, ScanTask
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 _COMPRESSED_FROM_BYTES = 64 * 1024
 

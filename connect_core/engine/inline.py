@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import connect_core
 from connect_core.clock import now_ns
@@ -29,8 +29,10 @@ from connect_core.engine.line import Line, LineEnded
 from connect_core.engine.naming import described
 from connect_core.engine.workers import LOOKED_UP, WithWorkers, Workers
 from connect_core.errors import EngineFailed
-from connect_core.sdk.scan import ScanResult
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 _LANE_GRACE_S = 10.0
 """A lane is killed by its own timer at its deadline; this is for one that starts so late that it refuses."""

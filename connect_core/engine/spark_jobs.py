@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
 
 import pyarrow as pa
@@ -26,8 +26,10 @@ from connect_core.engine.dialling import DialIn
 from connect_core.engine.line import Line
 from connect_core.engine.workers import LOOKED_UP, WithWorkers, Workers
 from connect_core.errors import EngineFailed, WaybillError
-from connect_core.sdk.scan import ScanResult
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from connect_core.engine.naming import described
 from connect_core.engine.spark_checks import installed_version
-from connect_core.sdk.scan import ScanResult
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
 
 if TYPE_CHECKING:
     from connect_core.engine.spark_connect import SparkConnectEngine
+    from connect_core.sdk.scan import ScanResult
 
 
 class SparkOnDemand:

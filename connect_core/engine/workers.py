@@ -9,15 +9,17 @@ import select
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from connect_core.clock import now_ns
 from connect_core.engine import envelope
 from connect_core.engine.line import Line, LineEnded
 from connect_core.engine.requests import STOP
 from connect_core.errors import EngineFailed
-from connect_core.sdk.scan import ScanResult
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 _ASK_EVERY_S = 0.5
 

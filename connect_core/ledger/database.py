@@ -12,16 +12,19 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 
 from connect_core import clock
 from connect_core.errors import ConfigError, DataError, Retriable, Unreachable
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 _BUSY_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 5
@@ -222,13 +225,22 @@ def upsert(connection: Connection, table: sa.Table, key: Sequence[str], rows: Se
 def insert_missing(connection: Connection, table: sa.Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
     """Inserts rows of equal columns, but those of which `key` (a unique one) is there already."""
     if rows:
-        statement = postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+        statement = _insert(connection.dialect.name, table)
         connection.execute(statement.on_conflict_do_nothing(index_elements=list(key)), list(rows))
+
+
+def _insert(dialect: str, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+    """Both have the same ways to go on where a row is there already."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql  # 20 ms, with drivers that nobody here uses
+
+        return postgresql.insert(table)
+    return sqlite.insert(table)
 
 
 @cache
 def _upsert_statement(dialect: str, table: sa.Table, key: tuple[str, ...], columns: tuple[str, ...]) -> sa.Insert:
     """Kept, because building one costs more than running it."""
-    statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    statement = _insert(dialect, table)
     overwritten = {name: statement.excluded[name] for name in columns if name not in key}
     return statement.on_conflict_do_update(index_elements=list(key), set_=overwritten)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import Delivered, Floor, FloorMove, OpenRange
 
 
@@ -15,7 +14,7 @@ def next_floors(
     what it has from elsewhere, which this receipt counts. Of a target that was neither nothing is known that the ledger
     does not know. A target that may hold any of the range stays ahead until that is settled to its planned end, or is
     `full`: as much as its limits let any attempt write."""
-    found = item.found or ScanResult()
+    found = item.known
     known = {floor.target: floor for floor in item.floors}
     ahead = found.lowest_from(end)
     if found.prefix.through > end:

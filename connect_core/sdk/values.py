@@ -211,6 +211,13 @@ class OpenRange:
     found: ScanResult | None = None
     comes_again: bool = False
 
+    @property
+    def known(self) -> ScanResult:
+        """What is known to be there already: nothing where nobody has looked."""
+        from connect_core.sdk.scan import ScanResult  # and NumPy, which a run with nothing to move does not need
+
+        return self.found or ScanResult()
+
 
 @dataclass(frozen=True)
 class Attempt:

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from connect_core.replication.worker.counts import empty_receipt
+from connect_core.replication.driver.empty_receipt import empty_receipt
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import PushSource
 from connect_core.sdk.values import Bounds, Delivered, Gap, Json, OpenRange, Range
 from connect_core.work import Outcome, Receipt
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,12 @@ class LostRange:
         return self._found().behind_highest(self.item.range.begin, self.item.range.end)
 
     def _found(self) -> ScanResult:
-        return self.item.found or ScanResult()
+        return self.item.known
 
 
 def reconstructed(item: OpenRange, end: int, evidence: Json, possible_duplicates: int = 0) -> Receipt:
     """Closes a range at `end` with the records of it that are in the target."""
-    found = item.found or ScanResult()
+    found = item.known
     already = found.count_below(end)
     return Receipt(
         begin=item.range.begin,
@@ -137,7 +140,7 @@ def closed_from_target(source: PushSource, items: Sequence[OpenRange], left: Con
 def _with_unplaced(item: OpenRange, receipt: Receipt, left: Container[int]) -> Receipt:
     """The next who writes there moves them to a file beside it, for what no receipt covers comes again. So it is there
     twice where nobody writes any more. But what a ledger has forgotten that was restored was acknowledged."""
-    found = item.found or ScanResult()
+    found = item.known
     names = sorted(found.scanned)
     if item.id in left:
         where = {"left_in": [[name, found.unplaced] for name in names]}
@@ -155,7 +158,7 @@ def _with_unplaced(item: OpenRange, receipt: Receipt, left: Container[int]) -> R
 
 
 def _closed_behind_highest(source: PushSource, item: OpenRange) -> Receipt:
-    found = item.found or ScanResult()
+    found = item.known
     recovered = source.recovered(item.range, found)
     end = found.behind_highest(item.range.begin, item.range.end)
     come_again = found.prefix.records + found.prefix.unsure  # in such a target: nothing of this was acknowledged
@@ -177,7 +180,7 @@ def ends(items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> dict
 
 
 def _end(item: OpenRange, seen: Bounds) -> int:
-    found = item.found or ScanResult()
+    found = item.known
     there = found.behind_highest(item.range.begin, item.range.end)
     return max(there, seen.end) if seen.incarnation == item.range.incarnation else there
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from connect_core.config import with_policies
 from connect_core.errors import Failure, PartitionUnreachable, PipelineChanged, Retriable, Unreachable
@@ -20,12 +21,14 @@ from connect_core.replication.driver.ledger_batches import in_batches
 from connect_core.replication.driver.lost_ranges import LostRange, closed_from_target, ends, lost_ranges
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import Bounds, OpenRange, Pins, Position
 from connect_core.version import code_version
 from connect_core.work import Outcome, ScanTask
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 _RANGES_TOLD = 5
 """Of so many that were left open it is said one by one where they go on."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import OpenRange
 from connect_core.work import Receipt
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 
 class ScanCache:

@@ -21,6 +21,7 @@ from connect_core.planning import Assignment, followed, split_lanes
 from connect_core.replication.driver import plan, recovery
 from connect_core.replication.driver.attempts import noted
 from connect_core.replication.driver.context import RunContext, shares_of
+from connect_core.replication.driver.empty_receipt import empty_receipt
 from connect_core.replication.driver.errors import no_lasting_offsets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
@@ -30,7 +31,6 @@ from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task_context import TaskContext
 from connect_core.replication.driver.window import EMPTIED_S, Window, nothing_moved
 from connect_core.replication.host import boot_id
-from connect_core.replication.worker.counts import empty_receipt
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import ByOffset, Sink
 from connect_core.sdk.source import PushSource, Source

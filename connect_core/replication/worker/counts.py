@@ -16,7 +16,6 @@ from connect_core.sdk.batches import ordinals, value_lengths
 from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Lineage
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import Delivered, Gap, Json, OpenRange, Range, Reject, SourceBatch
 from connect_core.work import Receipt
 
@@ -109,7 +108,7 @@ class RangeCounts:
         self, item: OpenRange, delivered: Delivered, evidence: Json, gaps: tuple[Gap, ...], seconds: float
     ) -> Receipt:
         """The receipt of the range, closed at `end`. `delivered` is what the writer made durable."""
-        found = item.found or ScanResult()
+        found = item.known
         return Receipt(
             begin=self.begin,
             end=self.end,
@@ -135,13 +134,6 @@ class RangeCounts:
             gaps=gaps,
             covered=self.covered,
         )
-
-
-def empty_receipt(item: OpenRange) -> Receipt:
-    """Closes a range at its begin, where nothing was read: it only tells of the gaps before it."""
-    nothing = Delivered(records=0, bytes=0, behind={}, where={})
-    counts = RangeCounts(item.range.begin, item.range.lineage(""))
-    return counts.receipt(item, nothing, item.range.evidence, item.range.gaps, seconds=0.0)
 
 
 def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from threading import Event
+from typing import TYPE_CHECKING
 
 from connect_core import clock, systems
 from connect_core.config import revealed
@@ -16,11 +17,13 @@ from connect_core.replication.worker.end_times import EndTimes
 from connect_core.replication.worker.live import LiveLane
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, home_of
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Limit
 from connect_core.work import Lane, Outcome, ScanTask, Side
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 _TIME_TO_END = 4
 """One part in so many of a lane's time is for its end."""

@@ -155,7 +155,7 @@ def together(item: OpenRange, searched: Sequence[Searched], spread: tuple[str, .
     for search, reached, complete in searched:
         scanned |= {search.floor: max(reached, search.begin)}
         scanned |= {_doubt(search.floor): 0 if complete else search.doubtful}
-    return replace(item.found or ScanResult(), spread=spread).joined(
+    return replace(item.known, spread=spread).joined(
         {one.search.floor: one.search.seen() for one in searched},
         scanned,
         all(one.complete for one in searched),

@@ -97,7 +97,7 @@ class LogSink(OneTarget, ABC):
         return [self._within(floor) for floor in floors]
 
     def home_found(self, item: OpenRange) -> Json | None:
-        found, home = item.found or ScanResult(), _home(item.range)
+        found, home = item.known, _home(item.range)
         if not len(found.hits) or self._floor_name(home) in found.targets:
             return None
         last = found.hits[found.hits[:, 0].argmax(), 2]

@@ -8,7 +8,6 @@ is recognised then as at the beginning of a range.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -17,35 +16,16 @@ from dataclasses import replace
 from connect_core import clock
 from connect_core.errors import Failure, WaybillError
 from connect_core.sdk.values import Limit, Range, SourceBatch
+from connect_core.systems.file.changes import pause_s, signature
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.identity import Evidence, OpenFile
-from connect_core.systems.file.lines import LineRules
+from connect_core.systems.file.line_rules import LineRules
 from connect_core.systems.file.reading import RangeReader, changed
 
 MAX_OPEN = 200
 """So many files are open at a time. (A process may often have 1,024 descriptors, and others need some.)"""
-LOOK_S = 0.002
-LOOK_EACH_S = 0.00004
-"""The pause between two looks: the first for few files; the second for each of many, so that looking takes a small part
-of a core."""
 NAMES_S = 0.05
 """How often it is looked whether a path still leads to its file."""
-
-Signature = tuple[int, int, int, int]
-
-
-def signature(path: str) -> Signature | None:
-    """What changes when something happens to a file; None while there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def pause_s(files: int) -> float:
-    return max(LOOK_S, files * LOOK_EACH_S)
-
 
 Opening = Callable[[Range, Evidence | None], AbstractContextManager[OpenFile]]
 """The file that was planned, wherever it is now; raises Retriable where it is not there as it was."""

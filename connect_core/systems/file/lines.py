@@ -7,8 +7,6 @@ Bytes pass as they are, valid UTF-8 or not. A line's offset is that of its first
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.records import OPERATION_NONE
 from connect_core.sdk.values import Reject, SourceBatch
+from connect_core.systems.file.line_rules import LineRules
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 """How much of a line that is too long is kept."""
@@ -26,16 +25,6 @@ _LF, _CR = 10, 13
 def line_feeds(data: bytes) -> NDArray[np.int64]:
     """Positions of the line feeds in `data`."""
     return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _LF)
-
-
-@dataclass(frozen=True)
-class LineRules:
-    """What becomes a record: at most `max_bytes` of a line, without a carriage return before its line feed where
-    `drop_returns`; of a file that is compressed or binary nothing, unless `binary`."""
-
-    max_bytes: int
-    drop_returns: bool = True
-    binary: bool = False
 
 
 def line_batch(

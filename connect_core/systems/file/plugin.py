@@ -63,7 +63,12 @@ PLUGIN = Plugin(
     sink_options=FileSinkOptions,
     open_source=_source,
     open_sink=_sink,
-    preload=("connect_core.systems.file.sink", "connect_core.systems.file.source"),
+    preload=(
+        "connect_core.systems.file.following",
+        "connect_core.systems.file.sink",
+        "connect_core.systems.file.source",
+        "connect_core.systems.file.writing",
+    ),
     guarantee=guarantee,
     conflict=conflict,
     files_written=files_written,

@@ -16,7 +16,8 @@ from connect_core.errors import Retriable
 from connect_core.sdk.batches import empty_records
 from connect_core.sdk.values import Limit, Range, SourceBatch
 from connect_core.systems.file.identity import TAIL_BYTES, Evidence, FileVerdict, OpenFile
-from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, LineRules, line_batch, line_feeds, rejected_line
+from connect_core.systems.file.line_rules import LineRules
+from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, line_batch, line_feeds, rejected_line
 
 CHUNK_BYTES = 2 * 1024 * 1024
 MAX_ROWS = 4_000

@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from connect_core.errors import TargetChanged
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets, Writer
 from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
 from connect_core.systems.file.failures import require_folder, telling
@@ -23,7 +21,13 @@ from connect_core.systems.file.leftovers import left_behind, lines_behind
 from connect_core.systems.file.names import Settled, settled
 from connect_core.systems.file.options import FileSinkOptions, path_of_task
 from connect_core.systems.file.target import Beside, Target, TargetPlace, check
-from connect_core.systems.file.writing import LineWriter, MingledWriter, holds_line_feed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from connect_core.sdk.scan import ScanResult
+
+# Arrow and NumPy are loaded where there is something to write: a run with nothing to move asks only where to write it.
 
 
 class FileSink:
@@ -87,6 +91,8 @@ class FileSink:
         return {item.id: self._looked(item, counted) for item in wanted.ranges}
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
+        from connect_core.systems.file.writing import holds_line_feed
+
         values = records.column("value")
         if not holds_line_feed(values):
             return []
@@ -98,6 +104,8 @@ class FileSink:
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Writer]:
         """The ranges of a lane follow each other in the file: each begins where the one before it was flushed. Live
         ones take turns in it."""
+        from connect_core.systems.file.writing import LineWriter, MingledWriter
+
         with self._target(attempt, wanted) as (name, target):
             yield MingledWriter(name, target) if wanted.range.live else LineWriter(name, target)
 
@@ -140,6 +148,8 @@ class FileSink:
 
     def _looked(self, item: OpenRange, counted: dict[tuple[str, int], tuple[int, int]]) -> ScanResult:
         """`counted`: what stands behind a place of a file, which many ranges have in common."""
+        from connect_core.sdk.scan import ScanResult
+
         pins = item.range.pins.target
         scanned = {floor.target: floor.position for floor in item.floors if self.reaches(pins, floor.target)}
         known = self._settled(pins["target"], pins["path"], item.floors)

@@ -11,24 +11,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from connect_core import clock
 from connect_core.errors import ConfigError, Failure, PartitionUnreachable, Retriable, Unreachable
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
+from connect_core.systems.file.changes import Signature, pause_s, signature
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.failures import require_folder
 from connect_core.systems.file.folders import Folders, as_text, matching_files, still_named
-from connect_core.systems.file.following import FollowedFile, Signature, follow, pause_s, signature
 from connect_core.systems.file.identity import Evidence, FileVerdict, OpenFile
 from connect_core.systems.file.last import LastFiles
-from connect_core.systems.file.lines import LineRules
+from connect_core.systems.file.line_rules import LineRules
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import FilePart, PartBounds, covered, parts_now
 from connect_core.systems.file.patterns import first_in
-from connect_core.systems.file.reading import RangeReader
 from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_moved
+
+if TYPE_CHECKING:
+    from connect_core.systems.file.following import FollowedFile
 
 
 class FileSource:
@@ -101,6 +104,10 @@ class FileSource:
             raise PartitionUnreachable.of(error) from error
 
     def _read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        from connect_core.systems.file.reading import (
+            RangeReader,  # loads Arrow, which looking for records does not need
+        )
+
         key = (wanted.partition, wanted.incarnation)
         with self._identified(wanted.partition, wanted.begin, Evidence.of(wanted.evidence)) as file:
             seen = Evidence.of(wanted.evidence) or file.evidence(wanted.begin)
@@ -121,6 +128,8 @@ class FileSource:
             clock.sleep(min(pause_s(len(looked)), left_s))
 
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
+        from connect_core.systems.file.following import FollowedFile, follow  # as `_read` does
+
         files = [
             FollowedFile(one, _path_of(one.partition), Evidence.of(one.evidence), limit, self._rules) for one in wanted
         ]

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from connect_core.errors import (
     ConfigError,
@@ -22,7 +23,6 @@ from connect_core.errors import (
     WaybillError,
 )
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import Followed, Recovered
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mqtt.dropping import noticed
@@ -35,6 +35,9 @@ from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session, wait
 from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import is_doubtful, left_by
+
+if TYPE_CHECKING:
+    from connect_core.sdk.scan import ScanResult
 
 LOST = "the broker has lost the session, and what it held"
 _LEFT = "left"

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from connect_core.rocketmq import Queue
 from connect_core.rocketmq.wire.properties import SHARDING_KEY
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import Floor, Json, OpenRange, Range
 from connect_core.systems.rocketmq.connecting import is_queue, queue_of
 
@@ -87,7 +86,7 @@ def places_forgotten(wanted: Range, known: Iterable[Floor]) -> list[Queue]:
 
 def home_found(item: OpenRange) -> Json | None:
     """What a range pins so that it goes where the newest record of its partition was found; None where it does."""
-    target, found = item.range.pins.target, item.found or ScanResult()
+    target, found = item.range.pins.target, item.known
     homes: dict[str, Queue] = {}
     for topic, own in by_topic(target).items():
         there = {place: queue_of(name) for place, name in enumerate(found.targets) if queue_of(name).topic == topic}

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connect_core.replication.worker.counts import empty_receipt
+from connect_core.replication.driver.empty_receipt import empty_receipt
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.digest_texts import add_digests

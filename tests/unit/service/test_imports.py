@@ -9,6 +9,8 @@ import pytest
 
 LIGHT = ("opened", "streams", "json_values")
 DOCUMENTS = ("connectors", "documents")
+POSTGRESQL = "sqlalchemy.dialects.postgresql"
+FILES = "connect_core.systems.file.source"
 READING = ("reports", "backfills", "dead_letters", "rules", "completions", "ledgers", "schedules")
 
 
@@ -22,14 +24,31 @@ def brought_by(names: tuple[str, ...], heavy: list[str]) -> str:
     ("names", "heavy"),
     [
         (LIGHT, ["pyarrow", "pydantic", "sqlalchemy", "connect_core.config"]),
-        (DOCUMENTS, ["pyarrow", "numpy", "httpx", "http.client", "pyspark", "connect_core.systems.file.source"]),
+        (
+            DOCUMENTS,
+            ["pyarrow", "numpy", POSTGRESQL, "httpx", "http.client", "pyspark", FILES],
+        ),
         (
             READING,
-            ["pyarrow", "pyspark", "httpx", "connect_core.replication.driver.run", "connect_core.systems.file.source"],
+            [
+                "pyarrow",
+                POSTGRESQL,
+                "pyspark",
+                "httpx",
+                "connect_core.replication.driver.run",
+                "connect_core.systems.file.source",
+            ],
         ),
+        (("runs", "run_report"), ["pyarrow", "numpy", POSTGRESQL, "pyspark", FILES]),
         (("local_stack",), ["pyspark", "sqlalchemy"]),
     ],
-    ids=["what every command loads", "what lists and checks documents", "what reads the ledger", "the local stack"],
+    ids=[
+        "what every command loads",
+        "what lists and checks documents",
+        "what reads the ledger",
+        "what runs",
+        "the local stack",
+    ],
 )
 def test_what_a_module_loads(names: tuple[str, ...], heavy: list[str]) -> None:
     assert brought_by(names, heavy) == "[]"

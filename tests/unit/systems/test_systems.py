@@ -92,6 +92,14 @@ def test_drivers_do_not_load_pandas() -> None:
     assert done.stdout.strip() == "False"
 
 
+def test_ends_at_files_load_arrow_with_the_first_record() -> None:
+    """Another tenth, which a run with nothing to move does not need."""
+    names = ", ".join(f"connect_core.systems.file.{side}" for side in ("source", "sink"))
+    code = f"import sys, {names}; print([one for one in ('numpy', 'pyarrow') if one in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_the_registry_loads_no_driver() -> None:
     drivers = r"connect_core\.(systems\..*\.(source|sink)|rocketmq\.client)"
     code = f"import re, sys, connect_core.systems; print([m for m in sys.modules if re.fullmatch(r'{drivers}', m)])"

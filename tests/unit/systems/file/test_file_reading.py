@@ -17,7 +17,8 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.values import Position, Range, SourceBatch
 from connect_core.systems.file import reading
-from connect_core.systems.file.lines import LineRules, line_batch, line_feeds
+from connect_core.systems.file.line_rules import LineRules
+from connect_core.systems.file.lines import line_batch, line_feeds
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.source import FileSource
 
