@@ -81,15 +81,29 @@ NOTHING_FURTHER = Further()
 class Prefix(NamedTuple):
     """What a target tells that keeps progress rather than coordinates: each record of the range before the offset
     `through` is there, `records` of them from the range's begin. Of those behind it the next `unsure` may be there too,
-    where the attempt that wrote them has died."""
+    where the attempt that wrote them has died. Those `without` are not there: stretches [begin, end) of offsets, in
+    order, that were left out when their turn came (`sdk.sink.Outdating`)."""
 
     through: int = 0
     records: int = 0
     unsure: int = 0
+    without: tuple[tuple[int, int], ...] = ()
 
     def within(self, begin: int, end: int) -> int:
         """The offset in [begin, end] before which all are there."""
         return max(begin, min(self.through, end))
+
+    def covers(self, offsets: Numbers) -> NDArray[np.bool_]:
+        """Boolean mask: which of these are there by its word."""
+        there: NDArray[np.bool_] = offsets < self.through
+        for begin, end in self.without:
+            there &= (offsets < begin) | (offsets >= end)
+        return there
+
+    @classmethod
+    def of(cls, through: int, records: int, unsure: int, without: Sequence[Sequence[int]] = ()) -> Prefix:
+        """As the ledger has it."""
+        return cls(through, records, unsure, tuple((begin, end) for begin, end in without))
 
 
 NO_PREFIX = Prefix()
@@ -233,10 +247,9 @@ class ScanResult:
             places = np.searchsorted(known, offsets)
             near = self.hits[np.minimum(places, len(known) - 1)] if len(known) else np.full((len(offsets), 2), -1)
             there: NDArray[np.bool_] = (near[:, 0] == offsets) & (near[:, 1] == 0)
-            return there | (offsets < self.prefix.through)
+            return there | self.prefix.covers(offsets)
         if not len(offsets) or not len(known):
-            before: NDArray[np.bool_] = offsets < self.prefix.through
-            return before
+            return self.prefix.covers(offsets)
         least, most = int(offsets.min()), int(offsets.max())
         around = self.hits[np.searchsorted(known, least) : np.searchsorted(known, most, side="right")]
         width = int(max(ordinals.max(), around[:, 1].max(initial=0))) + 1
@@ -353,7 +366,7 @@ class ScanResult:
             traces,
             values.get("possible_duplicates", 0),
             outputs,
-            Prefix(*values.get("prefix", NO_PREFIX)),
+            Prefix.of(*values.get("prefix", NO_PREFIX)),
             Further(values["further"], (), False) if "further" in values else NOTHING_FURTHER,
             values.get("later", {}),
             unplaced_records=values.get("unplaced_records", 0),

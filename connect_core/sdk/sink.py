@@ -20,7 +20,9 @@ from connect_core.sdk.values import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from connect_core.sdk.scan import ScanResult
 
@@ -75,6 +77,17 @@ class Refusable(Protocol):
 
     on_refused: OnRefused | None
     """Called in `write` or `flush` for each refused row among those taken. While it is None a refusal is raised."""
+
+
+@runtime_checkable
+class Outdating(Protocol):
+    """A writer that leaves out records which are too late for its target; they count as filtered. Two attempts at a
+    range may decide otherwise, so only a sink that delivers at least once may have one (delivery rule 8), and one that
+    keeps with its progress what it has left out: else the next attempt takes that for delivered (`Prefix.without`)."""
+
+    def outdated(self, records: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which of these rows are too late, by now: all outputs of a record or none. Asked right before `write`, which
+        then gets the other ones, and about no row that is in the target already."""
 
 
 class Sink(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from connect_core.replication.worker.counts import BatchCounts, RangeCounts, cov
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.rejects import invalid_rows_of, reject_row, shape
 from connect_core.sdk.batches import ordinals
-from connect_core.sdk.sink import Refusable, Sink, Writer
+from connect_core.sdk.sink import Outdating, Refusable, Sink, Writer
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
 from connect_core.work import Lane, Outcome
@@ -31,6 +32,16 @@ _MOMENT_NS = 1_000_000_000
 
 def home_of(lane: Lane) -> Path:
     return Path(lane.lock_paths[0]).parent.parent
+
+
+class _Due(NamedTuple):
+    """Outputs of one batch: of the `kept` ones whether they are in the target `already`, and those that are not
+    (`fresh`). `outdated` are the offsets of records that the writer leaves out."""
+
+    kept: pa.RecordBatch
+    already: NDArray[np.bool_]
+    fresh: pa.RecordBatch
+    outdated: tuple[int, ...] = ()
 
 
 class WorkerRange:
@@ -157,8 +168,7 @@ class WorkerRange:
         invalid = self._invalid_rows(shaped.kept)
         rejects = sorted((*batch.rejects, *shaped.rejected, *invalid), key=lambda r: (r.offset, r.ordinal))
         end, failure = self._tolerated(rejects, batch.next_offset)
-        kept = _before(_without(shaped.kept, invalid), end)
-        fresh, already = self._fresh(kept)
+        kept, already, fresh, outdated = self._due(_before(_without(shaped.kept, invalid), end), writer)
         self._rejecting = sum(1 for reject in rejects if reject.offset < end)
         taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
@@ -175,7 +185,7 @@ class WorkerRange:
                 deduplicated=int(already.sum()),
                 absent=absent,
                 left_out=left_out,
-                filtered=left_out + sum(1 for offset in shaped.filtered if offset < end),
+                filtered=left_out + sum(1 for offset in (*shaped.filtered, *outdated) if offset < end),
                 rejects=tuple(reject for reject in rejects if reject.offset < end),
                 possible_duplicates=sum(1 for offset in batch.doubtful if offset < end),
                 covered=covered(batch, end, rows, absent),
@@ -234,6 +244,19 @@ class WorkerRange:
             where=f"{self.where()}, offset {first.offset}",
             next_step="Correct the source, or allow it in the document (errors.tolerance): it becomes a dead letter",
         )
+
+    def _due(self, kept: pa.RecordBatch, writer: Writer) -> _Due:
+        """Of the outputs that the target is to have. What is there already is not outdated (delivery rule 8)."""
+        fresh, already = self._fresh(kept)
+        if not isinstance(writer, Outdating) or not len(fresh):
+            return _Due(kept, already, fresh)
+        late = writer.outdated(fresh)
+        if not late.any():
+            return _Due(kept, already, fresh)
+        stays = np.ones(len(kept), dtype=np.bool_)
+        stays[~already] = ~late
+        outdated = np.unique(fresh.column("offset").to_numpy()[late])
+        return _Due(kept.filter(pa.array(stays)), already[stays], fresh.filter(pa.array(~late)), tuple(outdated))
 
     def _fresh(self, kept: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
         """The outputs that are not in the target, and for each of `kept` whether it is there already."""

@@ -26,16 +26,20 @@ from connect_core.sdk.values import LIVE, OpenRange, Range
 class MqttProgress(TargetProgress):
     """`unsure` are the numbers of records behind `position` that attempts now dead may have sent, one for each of
     them; `group` is the same of the attempt that wrote this. `repeats` counts what may have been sent more than once
-    since the last settle. `epoch` is that of the lease it was written under, for people."""
+    since the last settle. `epoch` is that of the lease it was written under, for people. `left_out` are stretches
+    [begin, end) of offsets before `position`, in order, whose records had expired when their turn came: since the last
+    settle, as far as that is known here."""
 
     unsure: tuple[int, ...] = ()
     repeats: int = 0
     group: int = 0
     epoch: int = 0
+    left_out: tuple[tuple[int, int], ...] = ()
 
     def encode(self) -> bytes:
         fields = asdict(self)
-        return json.dumps({"version": 1, **{name: fields[name] for name in _STORED}}).encode()
+        stored = {name: fields[name] for name in _STORED}
+        return json.dumps({"version": 1, **stored} | ({_LEFT_OUT: self.left_out} if self.left_out else {})).encode()
 
     @classmethod
     def decode(cls, payload: bytes, topic: str) -> MqttProgress:
@@ -43,7 +47,8 @@ class MqttProgress(TargetProgress):
         try:
             given = {"origin": "", **ADDED, **json.loads(payload)}
             fields = {name: given[name] for name in _STORED}
-            return cls(**{**fields, "unsure": tuple(map(int, fields["unsure"]))})
+            left_out = tuple((int(begin), int(end)) for begin, end in given.get(_LEFT_OUT, ()))
+            return cls(**{**fields, "unsure": tuple(map(int, fields["unsure"]))}, left_out=left_out)
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
                 "The retained message there is not the progress of a connector",
@@ -63,6 +68,8 @@ _STORED = (
     *("origin", "begin", "settled", "highest", "elsewhere"),
 )
 """In this order."""
+_LEFT_OUT = "left_out"
+"""Stored where there is something."""
 
 
 def topic_of(prefix: str, uid: str, stream: str, partition_id: str) -> str:
@@ -76,7 +83,9 @@ def covered(kept: MqttProgress | None, wanted: Range, settled: int, group: int) 
     if kept is None or kept.count < settled:
         return Prefix(wanted.begin, 0, wanted.max_records)
     there = progress.covered(kept, wanted, settled)
-    return Prefix(max(there.through, wanted.begin), there.records, max((*kept.unsure, kept.group, group)))
+    through = max(there.through, wanted.begin)
+    without = tuple((max(begin, wanted.begin), end) for begin, end in kept.left_out if wanted.begin < end <= through)
+    return Prefix(through, there.records, max((*kept.unsure, kept.group, group)), without)
 
 
 def repeated(kept: MqttProgress | None, wanted: Range, settled: int) -> int:
@@ -105,6 +114,7 @@ def begun(
         repeats=kept.repeats if kept is not None and kept.count > settled else 0,
         group=group,
         epoch=epoch,
+        left_out=covered(kept, wanted, settled, group).without,
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from connect_core.sdk.records import decode_headers
+from connect_core.systems.mqtt import expiry
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 from connect_core.systems.topic_filters import CONTROL, MAX_BYTES
@@ -58,11 +59,20 @@ class Composer:
     properties: bool = True
 
     def compose(self, records: pa.RecordBatch, most_bytes: int = MAX_PACKET_BYTES) -> Iterator[Publication | Unfit]:
-        """One for each row, in order."""
+        """One for each row, in order. Those of which a header says how long they are good for have all of that:
+        `on_time` takes off what they have waited."""
         names = ("to", "topic", "tags", "key", "headers", "value")
         for to, topic, tags, key, headers, value in zip(*(records.column(n).to_pylist() for n in names), strict=True):
             template = self.template if to is None else TopicTemplate("", (to,))
             yield self._composed(template, topic, tags, key, headers, value or b"", most_bytes)
+
+    def on_time(self, one: Publication, came_ms: int | None, now_ms: int) -> Publication:
+        """As it is published at this moment. With `expiry_s` its time begins now."""
+        given = one.properties.expiry_s
+        if given is None or self.expiry_s is not None:
+            return one
+        left = expiry.left_s(given, came_ms, now_ms)
+        return one._replace(properties=one.properties._replace(expiry_s=left))
 
     def _composed(
         self,
@@ -102,8 +112,8 @@ class Composer:
     def _properties(self, record: Named) -> Properties:
         headers = record.headers
         correlation = headers.get("MQTT_CORRELATION_DATA")
-        kind, expiry = headers.get("MQTT_PAYLOAD_FORMAT"), headers.get("MQTT_EXPIRY_S")
-        own = None if expiry is None else _number("MQTT_EXPIRY_S", expiry, _MAX_EXPIRY_S)
+        kind, interval = headers.get("MQTT_PAYLOAD_FORMAT"), headers.get(expiry.HEADER)
+        own = None if interval is None else _number(expiry.HEADER, interval, _MAX_EXPIRY_S)
         return Properties(
             self.content_type or headers.get("MQTT_CONTENT_TYPE"),
             headers.get("MQTT_RESPONSE_TOPIC"),

@@ -5,12 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from connect_core import clock
 from connect_core.errors import DataError, Retriable, WaybillError
 from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.values import Delivered, Limit
+from connect_core.systems.mqtt.expired import Stretches, came_ms, expired
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
 from connect_core.systems.mqtt.progress import MqttProgress
 from connect_core.systems.mqtt.publications import Composer, Publication
@@ -30,11 +35,24 @@ _FIRST = 10
 """So many may be under way before anybody knows how fast it is: the smallest window that a broker is known to have."""
 
 
-class PublishWriter:
-    """A `sdk.sink.Writer` for one range. `begun` is what is kept at the broker, or has to be before the first record
-    is sent."""
+def _now_ms() -> int:
+    return int(clock.utc().timestamp() * 1000)
 
-    def __init__(self, publisher: Publisher, composer: Composer, target: str, topic: str, begun: MqttProgress) -> None:
+
+class PublishWriter:
+    """A `sdk.sink.Writer` for one range, `Refusable` and `Outdating`. `begun` is what is kept at the broker, or has to
+    be before the first record is sent. `now_ms` is the time by which records expire."""
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        composer: Composer,
+        target: str,
+        topic: str,
+        begun: MqttProgress,
+        now_ms: Callable[[], int] = _now_ms,
+    ) -> None:
+        self._now_ms, self._expired = now_ms, Stretches(begun.left_out)
         self._publisher, self._composer = publisher, composer
         self._target, self._topic = target, topic
         self._begun = self._kept = begun
@@ -48,11 +66,23 @@ class PublishWriter:
         self._sent = 0
         self._since = time.monotonic()
 
+    def outdated(self, records: pa.RecordBatch) -> NDArray[np.bool_]:
+        """What an attempt before has left out is left out for good, whatever the clock says by now."""
+        offsets = records.column("offset").to_numpy()
+        before = int(np.searchsorted(offsets, self._begun.position))
+        late = np.zeros(len(records), dtype=np.bool_)
+        if self._composer.expiry_s is None:
+            late = expired(records, self._now_ms())
+        late[:before] = True
+        self._expired.add(offsets[before:], late[before:])
+        return late
+
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
-        """Takes one record after the other while there is time, and until one is left out. A group ends between
-        records."""
+        """Takes one record after the other while there is time, and until one is left out, or more have expired before
+        it than is kept. A group ends between records."""
         offsets = records.column("offset").to_pylist()
         outputs = records.column("outputs").to_pylist()
+        times = came_ms(records)
         self._since, self._sent = time.monotonic(), self._publisher.under_way
         last = None
         for taken, one in enumerate(self._composer.compose(records, self._publisher.most_bytes)):
@@ -60,12 +90,12 @@ class PublishWriter:
                 if limit.quantum_left_s() <= 0 or limit.left_s() <= _MARGIN_S:
                     return taken
                 self._make_room(outputs[taken] or 1, limit)
-                if self._left_out is not None:
+                if self._left_out is not None or self._expired.too_many_before(offsets[taken]):
                     return taken
                 last = offsets[taken]
             if isinstance(one, Unfit):
                 raise DataError(one.message, where=f"offset {offsets[taken]}")  # `invalid_rows` has let it pass
-            self._send(one, offsets[taken], records.slice(taken, 1), limit)
+            self._send(one, offsets[taken], times[taken], records.slice(taken, 1), limit)
         return len(offsets)
 
     def flush(self, limit: Limit) -> Delivered:
@@ -98,9 +128,9 @@ class PublishWriter:
         if self._group and len(self._group) + outputs > self._begun.group:
             self.keep(limit)
 
-    def _send(self, one: Publication, offset: int, row: pa.RecordBatch, limit: Limit) -> None:
+    def _send(self, one: Publication, offset: int, came_ms: int | None, row: pa.RecordBatch, limit: Limit) -> None:
         self._wait(lambda: self._publisher.has_room(one.packet_bytes, self._most_under_way()), limit)
-        self._publisher.publish(one, offset, row)
+        self._publisher.publish(self._composer.on_time(one, came_ms, self._now_ms()), offset, row)
         self._sent += 1
         self._group.append(offset)
         self._bytes += len(one.payload)
@@ -119,7 +149,8 @@ class PublishWriter:
         self._publisher.publish(Publication(self._topic, payload, 1, True, NO_PROPERTIES, size), self._kept.position)
 
     def _advance(self, records: int) -> None:
-        self._kept = self._kept.advanced(records, self._group[records - 1] + 1)
+        position = self._group[records - 1] + 1
+        self._kept = replace(self._kept.advanced(records, position), left_out=self._expired.before(position))
         del self._group[:records]
 
     def _wait(self, condition: Callable[[], bool], limit: Limit) -> None:
