@@ -49,7 +49,7 @@ class MqttBrokerOptions(BaseModel):
         default="5",
         description="Version of MQTT. 3.1.1 has no properties, no say in how much comes at once, and cannot tell that "
         "a session was taken over",
-        examples=["3.1.1"],
+        examples=["5"],
     )
     websockets: str = Field(
         default="", description="Path of the broker's websocket; empty: plain TCP", examples=["/mqtt"]

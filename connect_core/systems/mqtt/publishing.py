@@ -27,7 +27,7 @@ from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
 from connect_core.systems.mqtt.grants import Grants
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.publications import Publication
-from connect_core.systems.mqtt.refusals import no_subscription, refusal
+from connect_core.systems.mqtt.refusals import OF_ONE_RECORD, OF_ONE_TOPIC, no_subscription, refusal
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
 _MOST_BYTES = 4 * 1024 * 1024
@@ -162,7 +162,8 @@ class Publisher:
         """Raises RefusedPublish for the next publish that was refused, once."""
         if self._refused:
             one, reason = self._refused.popleft()
-            raise refusal(one.offset, one.topic, reason, one.row, where=self.where)
+            alone = OF_ONE_TOPIC if self._options.on_refused == "reject" else OF_ONE_RECORD
+            raise refusal(one.offset, one.topic, reason, one.row, where=self.where, alone=alone)
 
     def finish(self, limit_s: float) -> None:
         """Waits until nothing is under way, accepted or refused. Raises Unreachable when that takes longer, and what

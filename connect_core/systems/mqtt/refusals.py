@@ -4,13 +4,18 @@ it drops, or closes the connection."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 from paho.mqtt.reasoncodes import ReasonCode
 
 from connect_core.errors import DataError, Refused, Retriable, WaybillError
 
+NOT_AUTHORISED = 0x87
 OF_ONE_RECORD = frozenset({0x90, 0x95, 0x99})
 """Codes that concern this message alone, and for good: its topic, its size, its payload's format."""
+OF_ONE_TOPIC = OF_ONE_RECORD | {NOT_AUTHORISED}
+"""The same where a document says that a topic to which nobody lets us publish concerns its records alone."""
 
 
 class RefusedPublish(Exception):
@@ -24,7 +29,11 @@ class RefusedPublish(Exception):
 
 _KINDS: dict[int, tuple[type[WaybillError], str]] = {
     0x83: (Retriable, "Look at the broker's log"),
-    0x87: (Refused, "Let this user publish and subscribe to it, or change the sink's topic"),
+    NOT_AUTHORISED: (
+        Refused,
+        "Let this user publish and subscribe to it, or change the sink's topic. With on_refused: reject such records "
+        "become dead letters, and the others are delivered",
+    ),
     0x90: (Refused, "The broker does not take this topic: change the sink's topic, or filter such records out"),
     0x91: (Retriable, "Try again; if it stays, look at the broker's log"),
     0x95: (DataError, "Set max_packet_bytes to what the broker takes: larger records are rejected then"),
@@ -38,11 +47,20 @@ _KINDS: dict[int, tuple[type[WaybillError], str]] = {
 }
 
 
-def refusal(offset: int, topic: str, reason: ReasonCode, row: pa.RecordBatch | None, *, where: str) -> RefusedPublish:
+def refusal(
+    offset: int,
+    topic: str,
+    reason: ReasonCode,
+    row: pa.RecordBatch | None,
+    *,
+    where: str,
+    alone: Collection[int] = OF_ONE_RECORD,
+) -> RefusedPublish:
+    """`alone` are the codes that concern no other record."""
     kind, advice = _KINDS.get(reason.value, (Retriable, "Look at the broker's log"))
     what = f"The broker refuses a message for topic {topic}: {reason}"
     error = kind(what, where=f"{where}, offset {offset}", next_step=advice)
-    return RefusedPublish(offset, error, row if reason.value in OF_ONE_RECORD else None)
+    return RefusedPublish(offset, error, row if reason.value in alone else None)
 
 
 def no_subscription(topic: str, reason: ReasonCode, *, where: str) -> Refused:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, ByteSize, Field
+from pydantic import AfterValidator, ByteSize, Field, model_validator
 
 from connect_core.sdk.values import LIVE
 from connect_core.systems.mqtt.options import MqttBrokerOptions
@@ -68,6 +68,13 @@ class MqttSinkOptions(MqttBrokerOptions):
         description="Content type of all messages (MQTT 5); empty: what the header `MQTT_CONTENT_TYPE` says",
         examples=["application/json"],
     )
+    on_refused: Literal["stop", "reject"] = Field(
+        default="stop",
+        description="What happens to a record for whose topic the broker does not let this user publish (MQTT 5): "
+        "`stop` ends the run with exit code 6; `reject` makes it a dead letter, as far as `errors.tolerance` allows, "
+        "and the records of other topics are delivered",
+        examples=["reject"],
+    )
     progress_every: int = Field(
         default=1000,
         ge=1,
@@ -104,6 +111,12 @@ class MqttSinkOptions(MqttBrokerOptions):
         examples=["0123456789ab"],
         json_schema_extra={"injected": True},
     )
+
+    @model_validator(mode="after")
+    def _refusals_are_told(self) -> Self:
+        if self.on_refused == "reject" and self.protocol != "5":
+            raise ValueError("on_refused: reject needs protocol 5: a broker has no way to refuse a publish in 3.1.1")
+        return self
 
     def sink_client_id(self, stream: str, partition_id: str) -> str:
         """Of one partition in one stream, the same for ever: whoever goes on with it throws out who had it before."""

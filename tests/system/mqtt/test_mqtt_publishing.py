@@ -419,6 +419,57 @@ def test_a_topic_that_the_user_may_not_publish_to(bare_site: Site, strict: Any, 
         assert listener.payloads(2) == [b"a", b"b"]
 
 
+def refusing(site: Site, strict: Any, folder: Path, **more: Any) -> Mosquitto:
+    """A broker that lets nobody publish to closed/#, and a connector by whose lines some go there."""
+    (folder / "acl").write_text("topic readwrite waybill/#\ntopic readwrite f/#\n")
+    broker: Mosquitto = strict(f"acl_file {folder}/acl", max_queued_messages="1000")
+    append(site, [b'{"to": "%s", "n": %d}' % (b"closed" if n in (7, 8, 40) else b"f", n) for n in range(60)])
+    rules = [{"name": "r", "to": "{$.to}/x"}]
+    applied(site, place(broker, "f/none", progress_every=16, **more.pop("sink", {})), rules=rules, **more)
+    return broker
+
+
+def numbers(listener: Any, count: int) -> list[int]:
+    return [json.loads(payload)["n"] for payload in listener.payloads(count)]
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_records_of_a_topic_that_is_refused_are_dead_letters_where_the_document_says_so(
+    bare_site: Site, strict: Any, tmp_path: Path, qos: int
+) -> None:
+    sink = {"on_refused": "reject", "qos": qos}
+    broker = refusing(bare_site, strict, tmp_path, sink=sink, errors={"tolerance": 5})
+    with listening(broker, "f/#") as listener:
+        run(bare_site)
+        run(bare_site)
+        assert numbers(listener, 57) == [n for n in range(60) if n not in (7, 8, 40)]
+    letters = bare_site.json("dead-letters", "list", "out")["dead_letters"]
+    assert {(one["stage"], one["kind"]) for one in letters} == {("write", "RefusedPublish")}
+    assert len(letters) == 3
+    assert all("closed/x: Not authorized" in one["message"] for one in letters)
+    receipts = bare_site.json("receipts", "out")["receipts"]
+    counts = ("read", "rejected", "passed", "delivered", "possible_duplicates")
+    assert [sum(one[name] for one in receipts) for name in counts] == [60, 3, 57, 57, 0]
+
+
+def test_a_topic_that_is_refused_stops_the_run_unless_the_document_says_otherwise(
+    bare_site: Site, strict: Any, tmp_path: Path
+) -> None:
+    """What is tolerated of records says nothing of rights."""
+    refusing(bare_site, strict, tmp_path, errors={"tolerance": "all"})
+    assert "on_refused: reject" in run(bare_site, code=6)
+    assert bare_site.json("dead-letters", "list", "out")["dead_letters"] == []
+
+
+def test_more_refused_records_than_are_tolerated_stop_their_partition(
+    bare_site: Site, strict: Any, tmp_path: Path
+) -> None:
+    broker = refusing(bare_site, strict, tmp_path, sink={"on_refused": "reject"}, errors={"tolerance": 2})
+    with listening(broker, "f/#") as listener:
+        assert "a run tolerates 2 of each partition" in run(bare_site, code=5)
+        assert numbers(listener, 38)[:38] == [n for n in range(40) if n not in (7, 8)]
+
+
 @COSTLY
 def test_what_a_probe_tells(bare_site: Site, strict: Any) -> None:
     broker = strict(max_packet_size="2000", max_inflight_messages="20")

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from connect_core.systems.mqtt.options import MqttBrokerOptions
+from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
 BROKER = {"host": "a", "user": "me"}
 
@@ -32,3 +33,10 @@ def test_a_version_may_be_written_as_a_number(version: object) -> None:
     assert MqttBrokerOptions.model_validate({**BROKER, "protocol": version}).protocol == "5"
     with pytest.raises(ValidationError, match=r"'5' or '3\.1\.1'"):
         MqttBrokerOptions.model_validate({**BROKER, "protocol": 3})
+
+
+def test_what_a_broker_cannot_refuse_cannot_be_rejected() -> None:
+    sink = {"host": "a", "topic": "t", "on_refused": "reject"}
+    assert MqttSinkOptions.model_validate(sink).on_refused == "reject"
+    with pytest.raises(ValidationError, match="no way to refuse a publish"):
+        MqttSinkOptions.model_validate({**sink, "protocol": "3.1.1"})
