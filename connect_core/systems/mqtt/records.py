@@ -3,7 +3,8 @@
     MQTT                         record
     topic                        key, header MQTT_TOPIC
     QoS of the delivery          header MQTT_QOS
-    retain flag, DUP flag        headers MQTT_RETAIN, MQTT_DUP: 1 when they are set, else not there
+    retain flag                  header MQTT_RETAIN: 1 when it is set, else not there
+    (may be a repeat)            header MQTT_DUP: 1 when the record may be in the target already, else not there
     content type                 header MQTT_CONTENT_TYPE
     response topic               header MQTT_RESPONSE_TOPIC
     correlation data             header MQTT_CORRELATION_DATA, base64
@@ -12,6 +13,10 @@
     user property NAME           header MQTT_USER_NAME
     user properties that cannot  header MQTT_USER_PROPERTIES: all of them, a JSON list of pairs
     be headers
+
+The DUP flag says that a broker has sent the packet before, to whichever connection. Most of these are no repeats for
+whoever reads the target: the record came there for the first time, or the packet is dropped. So the flag itself is no
+header, and what may be a repeat has one.
 
 A user property has a prefix so that no device can set a header that means something to a target. It cannot be a header
 when its name is empty or comes twice, its value is empty, or one of them holds the characters 1 or 2, with which
@@ -66,19 +71,19 @@ def _all_headers(arrivals: Sequence[Arrival]) -> list[bytes]:
     """Most packets have what others have too: everything but the payload and the packet id."""
     made: dict[tuple[object, ...], bytes] = {}
     headers = []
-    for packet in (one.packet for one in arrivals):
-        said = (packet.topic, packet.qos, packet.dup, packet.retain, packet.properties)
+    for packet, doubtful in ((one.packet, one.doubtful) for one in arrivals):
+        said = (packet.topic, packet.qos, doubtful, packet.retain, packet.properties)
         if said not in made:
-            made[said] = _headers(packet, packet.topic.decode())
+            made[said] = _headers(packet, packet.topic.decode(), doubtful=doubtful)
         headers.append(made[said])
     return headers
 
 
-def _headers(packet: Packet, topic: str) -> bytes:
+def _headers(packet: Packet, topic: str, *, doubtful: bool) -> bytes:
     pairs = [("MQTT_TOPIC", _without_separators(topic)), ("MQTT_QOS", str(packet.qos))]
     if packet.retain:
         pairs.append(("MQTT_RETAIN", "1"))
-    if packet.dup:
+    if doubtful:
         pairs.append(("MQTT_DUP", "1"))
     if packet.properties != NO_PROPERTIES:
         pairs += _described(packet.properties)

@@ -12,10 +12,14 @@ from uuid import uuid4
 import pytest
 
 from connect_core.errors import ConfigError, Refused, Unreachable
+from connect_core.sdk.records import decode_headers
 from connect_core.stack import ports
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet, Properties
+from connect_core.systems.mqtt.reception import Reception
+from connect_core.systems.mqtt.records import record_batch
 from connect_core.systems.mqtt.session import Session, wait
+from connect_core.systems.mqtt.unconfirmed import Unconfirmed
 from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 from tests.mqtt_line import MqttLine
@@ -106,6 +110,23 @@ def test_acknowledgements_go_in_one_burst_and_an_answered_ping_proves_them(
     assert received(again, 1, limit_s=0.5) == []
     again.give_up()
     assert not Session(given, given.client_id(0)).kept
+
+
+def test_what_comes_again_and_was_never_written_is_no_repeat(mosquitto: Mosquitto) -> None:
+    """The broker sets DUP on it. In the target it is there for the first time."""
+    given = options(mosquitto, session_expiry_s=60)
+    session = Session(given, "never-written")
+    session.subscribe(["never/written"], 1)
+    with devices(mosquitto) as all_of_them:
+        all_of_them.publish("never/written", [b"x", b"y"])
+        received(session, 2)
+    broken_off(session)
+    session = Session(given, "never-written")
+    packets = received(session, 2)
+    session.give_up()
+    assert all(one.dup for one in packets)
+    batch, _ = record_batch(Reception(0, Unconfirmed(counts_up=True), 100).take(packets))
+    assert [decode_headers(one).get("MQTT_DUP") for one in batch.column("headers").to_pylist()] == [None, None]
 
 
 def broken_off(session: Session) -> None:

@@ -43,10 +43,18 @@ def test_qos_0_has_no_trace() -> None:
     assert row(Packet(b"t", b"", 0))["trace"] is None
 
 
-@pytest.mark.parametrize(("flag", "name"), [("retain", "MQTT_RETAIN"), ("dup", "MQTT_DUP")])
-def test_flags(flag: str, name: str) -> None:
-    found = row(Packet(b"t", b"", 1, 1)._replace(**{flag: True}))
-    assert decode_headers(found["headers"])[name] == "1"  # type: ignore[arg-type]
+def test_the_retain_flag() -> None:
+    found = row(Packet(b"t", b"", 1, 1, retain=True))
+    assert decode_headers(found["headers"])["MQTT_RETAIN"] == "1"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dup", [True, False])
+def test_what_may_be_a_repeat_says_so_and_the_flag_of_a_packet_does_not(dup: bool) -> None:
+    """A broker sets DUP on all that it has sent before, also where nobody has written it."""
+    packet = Packet(b"t", b"", 1, 1, dup=dup)
+    batch, _ = record_batch([Arrival(1, packet, 0, False), Arrival(2, packet, 0, True)], NOW)
+    first, second = (decode_headers(one) for one in batch.column("headers").to_pylist())
+    assert ("MQTT_DUP" in first, second["MQTT_DUP"]) == (False, "1")
 
 
 def test_properties_of_mqtt_5() -> None:
