@@ -6,6 +6,7 @@ import re
 
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Expiry, RuleTarget
 from connect_core.sdk.values import Json
+from connect_core.systems.addresses import plain_host
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions, default_port
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -94,9 +95,8 @@ def _same_broker(source: Json, sink: Json) -> bool:
 
 def _address(options: Json) -> tuple[str, int | str]:
     """As different documents may write it; a reference stands for itself."""
-    host = str(options.get("host", "")).lower()
     port = options.get("port") or default_port(tls=bool(options.get("tls")))
-    return ("localhost" if host == "::1" or host.startswith("127.") else host), port
+    return plain_host(str(options.get("host", ""))), port
 
 
 def shares(source: Json) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, RuleTarget
 from connect_core.sdk.values import Json
+from connect_core.systems.addresses import plain_address
 from connect_core.systems.rocketmq.options import (
     SYSTEM,
     TOPIC,
@@ -83,7 +84,12 @@ def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) 
 
 
 def _same_cluster(source: Json, sink: Json) -> bool:
-    return bool(source.get("name_servers") == sink.get("name_servers"))
+    """By one name server that both name: it knows one cluster."""
+    return bool(_name_servers(source) & _name_servers(sink))
+
+
+def _name_servers(options: Json) -> set[str]:
+    return {plain_address(str(one)) for one in _names(options.get("name_servers"))}
 
 
 def _read_by(source: Json) -> RocketMQSourceOptions:

@@ -205,6 +205,15 @@ def test_all_faults_are_told_at_once(faults: Faults) -> None:
             "is a topic that the source reads, at the same broker",
         ),
         (
+            "source: {rocketmq: {name_servers: 'LocalHost:9876;b:9876', topics: [a, b]}}\n"
+            "sink: {rocketmq: {name_servers: ['127.0.0.1:9876'], topic: b}}",
+            "is a topic that the source reads, in the same cluster",
+        ),
+        (
+            "source: {mqtt: {host: '::1', filters: ['d/+']}}\nsink: {mqtt: {host: 'localhost.', topic: d/x}}",
+            "is a topic that the source reads, at the same broker",
+        ),
+        (
             "source: {mqtt: {host: LocalHost, filters: ['d/+']}}\n"
             "sink: {mqtt: {host: 127.0.0.1, port: 1883, topic: d/x}}",
             "is a topic that the source reads, at the same broker",
