@@ -8,7 +8,7 @@ from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Expiry, RuleTarget
 from connect_core.sdk.values import Json
 from connect_core.systems.addresses import plain_host
 from connect_core.systems.mqtt.filters import is_shared
-from connect_core.systems.mqtt.options import MqttSourceOptions, default_port
+from connect_core.systems.mqtt.options import MqttSourceOptions, default_port, split_address
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 from connect_core.systems.topic_filters import overlap
@@ -90,13 +90,16 @@ def _sample(topic_filter: str) -> str:
 
 
 def _same_broker(source: Json, sink: Json) -> bool:
-    return _address(source) == _address(sink)
+    """By an address that both name."""
+    return bool(_addresses(source) & _addresses(sink))
 
 
-def _address(options: Json) -> tuple[str, int | str]:
-    """As different documents may write it; a reference stands for itself."""
-    port = options.get("port") or default_port(tls=bool(options.get("tls")))
-    return plain_host(str(options.get("host", ""))), port
+def _addresses(options: Json) -> set[tuple[str, int | str]]:
+    """As different documents may write them; a reference stands for itself."""
+    tls, given = bool(options.get("tls")), options.get("failover") or ()
+    port = options.get("port") or default_port(tls=tls)
+    others = (split_address(str(one), tls=tls) for one in ([given] if isinstance(given, str) else given))
+    return {(plain_host(host), at) for host, at in [(str(options.get("host", "")), port), *others]}
 
 
 def shares(source: Json) -> bool:

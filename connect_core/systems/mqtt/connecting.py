@@ -11,7 +11,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from paho.mqtt.client import Client
@@ -52,15 +52,17 @@ Kind = TypeVar("Kind", bound=BufferedClient)
 
 
 class MqttConnection(Generic[Kind]):
-    """One connection. `made` gives a new client for each try, `client` is the one connected; `asks` goes with its
-    CONNECT, in paho's words. `kept` says whether the broker knew the session, `properties` are those of the CONNACK
-    (None: 3.1.1). `of_takeover` makes the error for a connection that another client has ended, from where it was.
+    """One connection. `made` gives a new client for each try, `client` is the one connected, at `address`; `asks` goes
+    with its CONNECT, in paho's words. `kept` says whether the broker knew the session, `properties` are those of the
+    CONNACK (None: 3.1.1). `of_takeover` makes the error for a connection that another client has ended, from where it
+    was.
 
     Made when connected, after some tries if need be: a broker that restarts is back in seconds. Raises Unreachable when
     the broker does not answer in time, Refused when it does not let us in."""
 
     kept: bool
     properties: Any
+    address: tuple[str, int]
 
     def __init__(
         self,
@@ -80,27 +82,41 @@ class MqttConnection(Generic[Kind]):
     # ------------------------------------------------------------------------------------------------------ connecting
 
     def _connect(self) -> None:
+        """To the first of its addresses that answers. Each has its share of the time that is left, so that one which is
+        silent does not take it from the others."""
         until = time.monotonic() + self._options.connect_timeout_s
         while True:
-            try:
-                return self._connect_once(until)
-            except Retriable:
-                if time.monotonic() + _RETRY_S >= until:
-                    raise
-                time.sleep(_RETRY_S)
+            errors = []
+            for address, more in self._tries:
+                try:
+                    return self._connect_once(address, (until - time.monotonic()) / (1 + more))
+                except Retriable as error:
+                    errors.append(error)
+            if time.monotonic() + _RETRY_S >= until:
+                raise _of_all(errors)
+            time.sleep(_RETRY_S)
 
-    def _connect_once(self, until: float) -> None:
+    @property
+    def _tries(self) -> Iterator[tuple[tuple[str, int], int]]:
+        """Each address, and how many come behind it."""
+        addresses = self._options.addresses
+        yield from zip(addresses, reversed(range(len(addresses))), strict=True)
+
+    def _connect_once(self, address: tuple[str, int], limit_s: float) -> None:
         self._connack, self._ended = None, ""
         self.client = client = self._set_up(self._made())  # a new one each time: paho keeps what went wrong
-        client.connect_timeout = max(until - time.monotonic(), 0.1)
-        host, port = self._options.address
+        client.connect_timeout = limit_s = max(limit_s, 0.1)
+        (host, port), self.address = address, address
+        self.where = f"{host}:{port}, client id {self._client_id}"
+        began = time.monotonic()
         try:
             # Without keep-alive: a quantum is short, and pings of paho's own would be taken for answers to ours.
             client.connect(host, port, keepalive=0, **self._asks)
         except (OSError, ValueError) as error:
             raise self.unreachable(f"The broker cannot be reached: {error}") from None
         self._set(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # no packet waits for others to go with it
-        self.until(lambda: self._connack is not None, "The broker does not answer CONNECT")
+        left_s = limit_s - (time.monotonic() - began)
+        self.until(lambda: self._connack is not None, "The broker does not answer CONNECT", min(left_s, ANSWER_S))
         if self._connack.is_failure:
             client.disconnect()
             raise _not_let_in(self._connack, self.where)
@@ -212,6 +228,18 @@ class MqttConnection(Generic[Kind]):
 
     def unreachable(self, what: str) -> Unreachable:
         return Unreachable(what, where=self.where, next_step="Check the broker, and host, port and tls")
+
+
+def _of_all(errors: Sequence[Retriable]) -> Retriable:
+    """Why none of the addresses answers."""
+    if len(errors) == 1:
+        return errors[0]
+    kind = Unreachable if all(isinstance(one, Unreachable) for one in errors) else Retriable
+    return kind(
+        f"None of the addresses answers: {'; '.join(f'{one.what} ({one.where})' for one in errors)}",
+        where=errors[0].where,
+        next_step="Check the broker, and host, port, failover and tls",
+    )
 
 
 def _not_let_in(reason: Any, where: str) -> WaybillError:

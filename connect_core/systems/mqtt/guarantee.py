@@ -20,6 +20,10 @@ _RECOGNISED = (
     "The MQTT broker does not forget acknowledgements.",
 )
 """Otherwise a message that is sent again, and a new one, cannot be told apart."""
+_ONE_CLUSTER = (
+    "The addresses in `failover` are those of one MQTT cluster, whose nodes share sessions and retained messages.",
+)
+"""Otherwise each change from one to another is a session or a progress that is lost, and is reported so."""
 _ORDER = "each session"
 _SOURCE = Guarantee("exactly once", (*_RECOGNISED, *_KEPT), _ORDER)
 _NOT_RECOGNISED = Guarantee("at least once", _KEPT, _ORDER)
@@ -33,6 +37,14 @@ _SINK_QOS_0 = Guarantee("may be lost or repeated", order="")
 
 
 def guarantee(role: Role, options: Json) -> Guarantee:
+    promised = _promised(role, options)
+    if not options.get("failover") or not promised.conditions:
+        return promised
+    return promised._replace(conditions=promised.conditions + _ONE_CLUSTER)
+
+
+def _promised(role: Role, options: Json) -> Guarantee:
+    """By one broker at one address."""
     unacknowledged = options.get("qos") == 0
     if role == "sink":
         return _SINK_QOS_0 if unacknowledged else _SINK

@@ -22,7 +22,7 @@ def end_session(options: MqttSourceOptions, session: int, standing: SessionStand
     ours = Session(options, options.client_id(session))
     held = _held(ours, options, session, standing, window) if ours.kept else None
     ours.give_up()
-    Session(options, options.witness_id(session)).give_up()
+    Session(options, options.witness_id(session, standing.losses)).give_up()
     if held is None:
         return f"session-{session} was no longer at the broker" if standing.subscribed else ""
     return f"session-{session} is ended" + (

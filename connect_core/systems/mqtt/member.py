@@ -11,6 +11,7 @@ from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import empty_records
 from connect_core.sdk.values import Json, Range, SourceBatch
 from connect_core.systems.mqtt.filters import is_shared
+from connect_core.systems.mqtt.looking import is_of_another_broker
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.records import record_batch
@@ -39,12 +40,15 @@ class Member:
         kept = self.session.kept
         if standing.subscribed and not kept:
             self.session.give_up()  # first: beside a witness that is there it would pass for the old one
-            Session(options, witness_id).give_up()
+            Session(self.session.there, witness_id).give_up()
             raise Retriable(
                 "The broker has lost the session",
                 where=self._where,
                 next_step="The next run reports what was lost",
             )
+        if standing.subscribed and options.failover and is_of_another_broker(self.session, witness_id):
+            self.session.close()
+            raise _another_broker(self._where, self.session)
         unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=options.counts_up(standing.counts_up))
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         self._learns = learns = options.packet_ids == "detect"
@@ -226,6 +230,15 @@ class Member:
         while self._answers < self.session.answers:
             self._answers += 1
             self._reception.answered()
+
+
+def _another_broker(where: str, session: Session) -> Retriable:
+    return Retriable(
+        "Another broker answers than the one that has the session: it has one of before",
+        where=f"{where}, {session.there.where}",
+        next_step="Nothing was read from it; the next run reports what was lost. The addresses in failover have to be "
+        "those of one cluster whose nodes share sessions",
+    )
 
 
 def _standing_at(wanted: Range) -> SessionStanding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import ssl
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -15,6 +16,7 @@ from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
 
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
+_HOST_AND_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<host>[^:]+)):(?P<port>\d+)")
 
 
 def _as_list(value: object) -> object:
@@ -24,6 +26,20 @@ def _as_list(value: object) -> object:
 
 def default_port(*, tls: bool) -> int:
     return _TLS_PORT if tls else _PLAIN_PORT
+
+
+def split_address(text: str, *, tls: bool) -> tuple[str, int]:
+    """Of `HOST`, `HOST:PORT` or `[ADDRESS OF VERSION 6]:PORT`, with the usual port where none is written."""
+    if (found := _HOST_AND_PORT.fullmatch(text)) is None:
+        return text.removeprefix("[").removesuffix("]"), default_port(tls=tls)
+    return found["six"] or found["host"], int(found["port"])
+
+
+def _address(text: str) -> str:
+    host, port = split_address(text, tls=False)
+    if not host or not 0 < port < 65536 or host.endswith(":") or {*host} & {*"/@[] "}:
+        raise ValueError('must be written as "host" or "host:port"')
+    return text
 
 
 TopicFilter = Annotated[str, AfterValidator(check)]
@@ -39,12 +55,29 @@ class MqttBrokerOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     ACCESS: ClassVar[frozenset[str]] = frozenset(
-        {"user", "password", "signature", "tls", "tls_ca", "tls_certificate", "tls_key", "connect_timeout_s"}
+        {
+            "user",
+            "password",
+            "signature",
+            "tls",
+            "tls_ca",
+            "tls_certificate",
+            "tls_key",
+            "connect_timeout_s",
+            "failover",
+        }
     )
     """How the broker is reached, and not which one it is."""
 
     host: str = Field(min_length=1, description="Host of the broker", examples=["mqtt.internal"])
     port: int = Field(default=0, ge=0, le=65535, description="Its port; 0: 1883, with TLS 8883", examples=[1883])
+    failover: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_as_list)] = Field(
+        default=(),
+        description="Other addresses of the same broker or cluster, `HOST` or `HOST:PORT`, that are tried in this "
+        "order when those before do not answer. For Waybill they are one broker, the one at `host` and `port`: its "
+        "nodes have to share sessions and retained messages",
+        examples=[["mqtt-2.internal", "mqtt-3.internal:1884"]],
+    )
     protocol: Annotated[Literal["5", "3.1.1"], BeforeValidator(_as_text)] = Field(
         default="5",
         description="Version of MQTT. 3.1.1 has no properties, no say in how much comes at once, and cannot tell that "
@@ -95,6 +128,11 @@ class MqttBrokerOptions(BaseModel):
     @property
     def address(self) -> tuple[str, int]:
         return self.host, self.port or default_port(tls=self.tls)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """All at which the broker may answer, in the order in which they are tried."""
+        return [self.address, *(split_address(one, tls=self.tls) for one in self.failover)]
 
     def password_for(self, client_id: str) -> str | None:
         """What the broker gets as password."""
@@ -188,9 +226,10 @@ class MqttSourceOptions(MqttBrokerOptions):
         """Of one session, the same for ever: the broker knows it by this."""
         return f"{_ID_PREFIX}-{self.uid}-{session}"
 
-    def witness_id(self, session: int) -> str:
-        """Of the session beside it, by which it is seen whether the broker has kept both."""
-        return f"{self.client_id(session)}-w"
+    def witness_id(self, session: int, losses: int = 0) -> str:
+        """Of the session beside it, by which it is seen whether the broker has kept both. After each loss it is another
+        one: a broker of before, that has kept the former ones, does not pass for the one that has the session now."""
+        return f"{self.client_id(session)}-w{losses or ''}"
 
     def shares(self) -> list[tuple[str, ...]]:
         """The filters of each session."""

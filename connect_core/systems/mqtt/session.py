@@ -80,6 +80,12 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------------ connecting
 
+    @property
+    def there(self) -> MqttSourceOptions:
+        """Options for whoever wants to connect to the same address, and to no other."""
+        host, port = self._connection.address
+        return self._options.model_copy(update={"host": host, "port": port, "failover": ()})
+
     def _connected(self, *, clean: bool = False) -> MqttConnection[_Client]:
         made, asks = partial(self._made, clean=clean), self._connect_properties()
         return MqttConnection(self._options, self._client_id, made, _of_a_stranger, asks)

@@ -194,7 +194,7 @@ class MqttSource:
         """The worker has told the broker what it has. A session that is not needed any more, and is empty, ends."""
         for partition, at in positions.items():
             if not self._filters(partition) and at.evidence and not SessionStanding.of(at.evidence).subscribed:
-                for client_id in self._client_ids(partition):
+                for client_id in self._client_ids(partition, at.evidence):
                     Session(self._options, client_id).give_up()
 
     def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
@@ -294,16 +294,17 @@ class MqttSource:
             member.session.close()
 
     def _member(self, wanted: Range) -> Member:
-        return Member(self._options, wanted, self._client_ids(wanted.partition), self._filters(wanted.partition))
+        client_ids = self._client_ids(wanted.partition, wanted.evidence)
+        return Member(self._options, wanted, client_ids, self._filters(wanted.partition))
 
     def _filters(self, partition: Partition) -> tuple[str, ...]:
         number = _number(partition)
         return self._shares[number] if number < len(self._shares) else ()
 
-    def _client_ids(self, partition: Partition) -> tuple[str, str]:
+    def _client_ids(self, partition: Partition, evidence: Json) -> tuple[str, str]:
         """Of a session and its witness."""
-        number = _number(partition)
-        return self._options.client_id(number), self._options.witness_id(number)
+        number, losses = _number(partition), SessionStanding.of(evidence).losses
+        return self._options.client_id(number), self._options.witness_id(number, losses)
 
 
 def _of_some(errors: Mapping[Partition, BaseException], *, others: bool) -> dict[Partition, Failure]:

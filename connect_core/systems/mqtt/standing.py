@@ -26,7 +26,7 @@ class SessionStanding:
     (`looking`). `dropped` is how many messages the broker said last that it has dropped, for anybody; None when it has
     not said. `granted` has, of the filters, those that the broker is known to have granted, with the QoS. `asks` is
     what the quantum asks for that begins here. `moved` are the filters of which it was told that this session leaves
-    them to another one."""
+    them to another one. `losses` is how often the session was lost: by this its witness has another name each time."""
 
     subscribed: tuple[str, ...] = ()
     entries: tuple[UnconfirmedRecord, ...] = ()
@@ -36,6 +36,7 @@ class SessionStanding:
     granted: tuple[tuple[str, int], ...] = ()
     asks: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
+    losses: int = 0
 
     @classmethod
     def of(cls, evidence: Json) -> SessionStanding:
@@ -55,6 +56,7 @@ class SessionStanding:
             tuple(evidence.get("granted", {}).items()),
             tuple(evidence.get("asks", ())),
             tuple(evidence.get("moved", ())),
+            evidence.get("losses", 0),
         )
 
     def evidence(self) -> Json:
@@ -62,7 +64,7 @@ class SessionStanding:
         rows = np.array(flagged, dtype=np.int64)
         packed = base64.b64encode(zlib.compress(rows.tobytes())).decode() if len(rows) else _NOTHING
         told = {"unconfirmed": packed, _COUNTS_UP: self.counts_up, "witnessed": self.witnessed}
-        told |= {"dropped": self.dropped, **self.of_filters()}
+        told |= {"dropped": self.dropped, **self.of_filters()} | ({"losses": self.losses} if self.losses else {})
         return told | {name: list(given) for name, given in (("asks", self.asks), ("moved", self.moved)) if given}
 
     def of_filters(self) -> Json:
@@ -94,7 +96,15 @@ class SessionStanding:
         """The broker has lost it, or its witness alone: then what was under way in it comes again, is never dropped
         since this may also be a session made anew, and counts. It may be another broker, that counts in another way."""
         entries = tuple(one._replace(sent=True, confirmed=True) for one in self.entries)
-        return replace(self, subscribed=(), entries=entries, witnessed=False, granted=(), counts_up=False)
+        return replace(
+            self,
+            subscribed=(),
+            entries=entries,
+            witnessed=False,
+            granted=(),
+            counts_up=False,
+            losses=self.losses + 1,
+        )
 
 
 _NOTHING = base64.b64encode(zlib.compress(b"")).decode()

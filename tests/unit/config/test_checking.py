@@ -214,6 +214,11 @@ def test_all_faults_are_told_at_once(faults: Faults) -> None:
             "is a topic that the source reads, at the same broker",
         ),
         (
+            "source: {mqtt: {host: a, failover: ['b:1884'], filters: ['d/+']}}\n"
+            "sink: {mqtt: {host: b, port: 1884, topic: d/x}}",
+            "is a topic that the source reads, at the same broker",
+        ),
+        (
             "source: {mqtt: {host: LocalHost, filters: ['d/+']}}\n"
             "sink: {mqtt: {host: 127.0.0.1, port: 1883, topic: d/x}}",
             "is a topic that the source reads, at the same broker",

@@ -53,10 +53,12 @@ def test_a_plugin_is_sound(name: str) -> None:
         ("rocketmq", "sink", {"on_unknown": "redeliver", "on_replaced": "continue"}, "exactly once"),
         ("rocketmq", "sink", {"client": "native"}, "exactly once"),
         ("mqtt", "source", {"filters": "a/#"}, "exactly once"),
+        ("mqtt", "source", {"filters": "a/#", "failover": ["b"]}, "exactly once"),
         ("mqtt", "source", {"filters": "a/#", "packet_ids": "used_again"}, "at least once"),
         ("mqtt", "source", {"filters": ["a/#", "$share/all/b"]}, "at least once"),
         ("mqtt", "source", {"filters": ["a/#"], "qos": 0}, "at most once"),
         ("mqtt", "sink", {}, "at least once"),
+        ("mqtt", "sink", {"failover": ["b"]}, "at least once"),
         ("mqtt", "sink", {"qos": 0}, "may be lost or repeated"),
     ],
 )

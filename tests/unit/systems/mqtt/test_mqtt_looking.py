@@ -4,6 +4,7 @@ not."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,16 @@ def test_what_a_witness_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not looking.is_lost(OPTIONS, 0, SessionStanding())
     assert kept == {OPTIONS.witness_id(0)}
     assert not looking.is_lost(OPTIONS, 0, WITNESSED)
+
+
+def test_a_witness_of_before_a_loss_says_nothing_of_the_session_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of another broker, which has kept what it had when it was the one that answered."""
+    of_before = {OPTIONS.witness_id(0)}
+    monkeypatch.setattr(looking, "Session", sessions(of_before))
+    assert not looking.is_lost(OPTIONS, 0, WITNESSED)
+    assert looking.is_lost(OPTIONS, 0, replace(WITNESSED, losses=1))
+    assert of_before == {OPTIONS.witness_id(0)}
+    assert [OPTIONS.witness_id(0, losses) for losses in (0, 2)] == ["waybill-u-0-w", "waybill-u-0-w2"]
 
 
 @pytest.mark.parametrize("keeps", [True, False])

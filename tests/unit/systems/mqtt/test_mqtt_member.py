@@ -16,6 +16,7 @@ from connect_core.errors import Failure, Refused, Retriable
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit
 from connect_core.sdk.values import Pins, Range, SourceBatch
+from connect_core.systems.mqtt import looking
 from connect_core.systems.mqtt import member as member_module
 from connect_core.systems.mqtt import source as source_module
 from connect_core.systems.mqtt.grants import Grants
@@ -59,6 +60,10 @@ class Session:
     open: bool = True
     answers: int = 0
     grants: Grants = field(default_factory=Grants)
+
+    @property
+    def there(self) -> MqttSourceOptions:
+        return options()
 
     def subscribe(self, filters: tuple[str, ...], qos: int) -> None:
         self._ask("subscribe", filters)
@@ -188,6 +193,28 @@ def test_a_session_made_anew_never_stands_beside_a_witness_made_anew(broker: Bro
     with pytest.raises(Retriable, match="has lost the session"):
         member(SessionStanding(("a",), witnessed=True), "a")
     assert broker.said == ["connect s", "give up s", "connect w", "give up w"]
+
+
+@pytest.mark.parametrize("witness", ["is there", "is not there"])
+def test_a_session_that_another_broker_has_kept_is_not_gone_on_with(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, witness: str
+) -> None:
+    """Asked only where it may be another one: at the address that has answered."""
+    broker.kept = {"s", "w"} if witness == "is there" else {"s"}
+    monkeypatch.setattr(looking, "Session", lambda options, client_id, **_: broker.session(options, client_id))
+    standing = SessionStanding(("a",), witnessed=True)
+    if witness == "is there":
+        member(standing, "a", failover=("b",))
+        assert broker.said == ["connect s", "connect w", "subscribe a"]
+    else:
+        with pytest.raises(Retriable, match="Another broker answers"):
+            member(standing, "a", failover=("b",))
+        assert broker.said == ["connect s", "connect w", "give up w"]
+        assert broker.kept == {"s"}, "what waits there is not thrown away"
+        assert not broker.sessions[0].open
+    broker.said.clear()
+    member(standing, "a")
+    assert broker.said == ["connect s", "subscribe a"]
 
 
 def test_what_comes_again_beside_a_witness_that_is_gone_is_counted(broker: Broker) -> None:

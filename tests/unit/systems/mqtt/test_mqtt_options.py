@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from connect_core.sdk.plugin import Role
+from connect_core.systems.mqtt.guarantee import guarantee
 from connect_core.systems.mqtt.options import MqttBrokerOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
@@ -40,3 +42,26 @@ def test_what_a_broker_cannot_refuse_cannot_be_rejected() -> None:
     assert MqttSinkOptions.model_validate(sink).on_refused == "reject"
     with pytest.raises(ValidationError, match="no way to refuse a publish"):
         MqttSinkOptions.model_validate({**sink, "protocol": "3.1.1"})
+
+
+def test_addresses_are_tried_in_their_order_with_the_usual_port() -> None:
+    failover = ["b", "c:1884", "[::1]:7", "::1"]
+    options = MqttBrokerOptions.model_validate({"host": "a", "failover": failover})
+    assert options.addresses == [("a", 1883), ("b", 1883), ("c", 1884), ("::1", 7), ("::1", 1883)]
+    secured = MqttBrokerOptions.model_validate({"host": "a", "port": 1, "tls": True, "failover": "b"})
+    assert secured.addresses == [("a", 1), ("b", 8883)]
+    assert options.where == "a:1883", "which one answers does not change who it is"
+
+
+@pytest.mark.parametrize("address", ["", "b:", "b:0", "b:70000", "tcp://b:1", "me@b", "a b"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ValidationError, match='must be written as "host" or "host:port"'):
+        MqttBrokerOptions.model_validate({"host": "a", "failover": [address]})
+
+
+@pytest.mark.parametrize(("role", "qos", "told"), [("source", 1, True), ("sink", 1, True), ("source", 0, False)])
+def test_what_several_addresses_depend_on_is_told(role: Role, qos: int, told: bool) -> None:
+    options = {"filters": ["a"], "qos": qos}
+    plain, several = guarantee(role, options), guarantee(role, {**options, "failover": ["b"]})
+    assert any("one MQTT cluster" in one for one in several.conditions) == told
+    assert plain.conditions == several.conditions[: len(plain.conditions)]

@@ -29,7 +29,10 @@ def test_evidence_keeps_everything() -> None:
 def test_what_was_under_way_in_a_session_that_seems_lost_is_known() -> None:
     """It may be there after all. How ids are given out is not: it may be another broker."""
     entries = (UnconfirmedRecord(3, 5, sent=True, confirmed=True),)
-    assert STANDING.without_session() == SessionStanding(entries=entries, dropped=7)
+    lost = STANDING.without_session()
+    assert lost == SessionStanding(entries=entries, dropped=7, losses=1)
+    assert SessionStanding.of(lost.evidence()) == lost
+    assert lost.without_session().losses == 2
 
 
 def test_what_is_not_known_to_be_granted() -> None:
