@@ -10,6 +10,7 @@ from connect_core.config.written import Place
 from connect_core.pipeline.references import Reference
 from connect_core.pipeline.templates import template
 from connect_core.sdk.plugin import RuleTarget
+from connect_core.sdk.topics import levels_of
 from connect_core.sdk.values import Json
 
 
@@ -58,8 +59,9 @@ def _known(piece: Reference, topic: str) -> str:
     """What it stands for in a record of that topic."""
     if piece.kind == "topic":
         return topic
-    levels = topic.split("/") if piece.kind == "level" else []
-    return levels[piece.level - 1] if 0 < piece.level <= len(levels) else "x"
+    if piece.kind in ("level", "levels"):
+        return levels_of(topic, piece.level, onward=piece.kind == "levels") or "x"
+    return "x"
 
 
 def advice(rules: Sequence[Rule]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from connect_core.pipeline.references import Reference
 from connect_core.sdk.records import decode_headers
+from connect_core.sdk.topics import levels_of
 
 Value: TypeAlias = str | int | float | bool | None
 Flags = NDArray[np.bool_]
@@ -162,9 +163,9 @@ class Fields:
         return exact[0] if type(exact[0]) in (int, float, _NOTHING) else _json(exact[0])
 
     def _level(self, wanted: Reference) -> pa.Array:
+        """One, or from one on."""
         topics, indices = self.distinct_topics
-        levels = [topic.split("/") for topic in topics]
-        named = [parts[wanted.level - 1] if len(parts) >= wanted.level else None for parts in levels]
+        named = [levels_of(topic, wanted.level, onward=wanted.kind == "levels") for topic in topics]
         return pa.array(named, pa.string()).take(pa.array(indices))
 
     def _header(self, wanted: Reference) -> list[Value]:
@@ -180,6 +181,7 @@ _MAKERS: Mapping[str, Callable[[Fields, Reference], Any]] = {
     "payload": Fields._payload,
     "topic": lambda fields, _: fields.topics,
     "level": Fields._level,
+    "levels": Fields._level,
     "header": Fields._header,
     "tags": lambda fields, _: fields._own("tags"),
     "key": lambda fields, _: fields._own("key"),

@@ -1,7 +1,7 @@
 """What conditions and templates of rules name, as it is written. Pure.
 
     $.temp   $.readings[0].value   $['outer temp']    a place in the payload, which is JSON
-    topic    topic[1]                                 the topic; its levels, counted from 1
+    topic    topic[1]    topic[2:]                    the topic; its levels, counted from 1; those from one on
     header:x-tenant                                   a header (user property)
     TAGS     KEYS                                     the record's tags and its key
 
@@ -18,22 +18,23 @@ from typing import Any, Literal
 
 from connect_core.pipeline import sql
 
-Kind = Literal["payload", "topic", "level", "header", "tags", "key"]
+Kind = Literal["payload", "topic", "level", "levels", "header", "tags", "key"]
 
 _STEP = r"\.[^\W\d]\w*|\[-?\d+\]|\['[^']*'\]"
-WRITTEN = rf"\$(?:{_STEP})+|topic(?:\[[1-9]\d*\])?(?![\w$])|header:[\w.$-]+|[a-z_$][a-z0-9_$]*"
+WRITTEN = rf"\$(?:{_STEP})+|topic(?:\[[1-9]\d*:?\])?(?![\w$])|header:[\w.$-]+|[a-z_$][a-z0-9_$]*"
 """All of them in a condition, as a regular expression without regard to case."""
-ADVICE = "$.name of the payload, topic, topic[1], header:NAME, TAGS or KEYS"
+ADVICE = "$.name of the payload, topic, topic[1], topic[2:], header:NAME, TAGS or KEYS"
 
 _PAYLOAD = re.compile(rf"\$((?:{_STEP})+)")
 _STEPS = re.compile(_STEP)
-_LEVEL = re.compile(r"topic\[([1-9]\d*)\]")
+_LEVEL = re.compile(r"topic\[([1-9]\d*)(:?)\]")
 _WORD = re.compile(r"[a-z_$][a-z0-9_$]*", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
 class Reference:
-    """`steps` are names and indices into the payload, `level` counts from 1, `name` is a header's."""
+    """`steps` are names and indices into the payload, `level` counts from 1, of `levels` it is the first, `name` is a
+    header's."""
 
     kind: Kind
     steps: tuple[str | int, ...] = ()
@@ -47,7 +48,7 @@ def reference(text: str, *, bare: bool = False) -> Reference:
     if found := _PAYLOAD.fullmatch(text):
         return Reference("payload", steps=tuple(map(_step, _STEPS.findall(found[1]))))
     if found := _LEVEL.fullmatch(text):
-        return Reference("level", level=int(found[1]))
+        return Reference("levels" if found[2] else "level", level=int(found[1]))
     if text == "topic":
         return Reference("topic")
     if text in ("TAGS", "KEYS"):

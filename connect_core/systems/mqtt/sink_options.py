@@ -40,8 +40,9 @@ class MqttSinkOptions(MqttBrokerOptions):
 
     topic: Annotated[str, AfterValidator(_template)] = Field(
         description="The topic of each publish. `{topic}`, `{tags}`, `{key}` and `{header:NAME}` stand for what the "
-        "record has, `{header:MQTT_TOPIC|topic}` for the first of these that it has: where it came from. A record "
-        "without it, or whose topic cannot be one (`+`, `#`, `$` at its begin), is rejected",
+        "record has, `{header:MQTT_TOPIC|topic}` for the first of these that it has: where it came from. `[2]` behind "
+        "a name is its second level, `[2:]` all from there on. A record without it, or whose topic cannot be one "
+        "(`+`, `#`, `$` at its begin), is rejected",
         examples=["devices/{key}/cmd"],
     )
     qos: Literal["record", 0, 1, 2] = Field(

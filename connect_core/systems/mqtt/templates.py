@@ -1,7 +1,8 @@
 """The topic of a publish, made of a record: `devices/{key}/cmd`. Pure.
 
 `{topic}`, `{tags}`, `{key}` and `{header:NAME}` stand for what a record has; `{header:MQTT_TOPIC|topic}` for the first
-of these that it has. What a topic name may be: MQTT 5, section 4.7 (3.1.1: the same).
+of these that it has. `[2]` behind one of them is its second level, `[2:]` all from there on: `{header:MQTT_TOPIC[2:]}`
+takes a first level off. What a topic name may be: MQTT 5, section 4.7 (3.1.1: the same).
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from connect_core.sdk.topics import levels_of
 from connect_core.systems.topic_filters import CONTROL, MAX_BYTES
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _COLUMNS = ("topic", "tags", "key")
 _HEADER = "header:"
+_LEVELS = re.compile(r"(?P<name>.+)\[(?P<level>[1-9]\d*)(?P<onward>:?)\]")
 
 
 class Unfit(NamedTuple):
@@ -49,7 +52,7 @@ class TopicTemplate:
         if any("{" in one or "}" in one for one in texts):
             raise ValueError("has a brace that belongs to no placeholder")
         for one in (name for choice in names for name in choice):
-            if one not in _COLUMNS and not (one.startswith(_HEADER) and one != _HEADER):
+            if not _is_name(_LEVELS.sub(r"\g<name>", one)):
                 raise ValueError(f"{{{one}}} is none of {{topic}}, {{tags}}, {{key}} and {{header:NAME}}")
         if wrong := _wrong("x".join(texts)):
             raise ValueError(wrong)
@@ -80,7 +83,14 @@ def _first(names: tuple[str, ...], record: Named) -> str | None:
     return next((value for value in values if value), None)
 
 
+def _is_name(text: str) -> bool:
+    return text in _COLUMNS or (text.startswith(_HEADER) and text != _HEADER)
+
+
 def _value(name: str, record: Named) -> str | None:
+    if found := _LEVELS.fullmatch(name):
+        whole = _value(found["name"], record)
+        return whole and levels_of(whole, int(found["level"]), onward=bool(found["onward"]))
     if name.startswith(_HEADER):
         return record.headers.get(name.removeprefix(_HEADER))
     value: str | None = getattr(record, name)

@@ -223,6 +223,33 @@ def test_rules_name_topics_and_give_a_record_several_outputs(bare_site: Site, mo
     assert (receipt["passed"], receipt["delivered"]) == (40, 59)
 
 
+def test_prefixes_are_taken_off_and_put_on(bare_site: Site, mosquitto: Mosquitto) -> None:
+    """By a rule for each filter, or by the template of the sink."""
+    broker, name = {"host": mosquitto.host, "port": mosquitto.port}, f"p{uuid4().hex[:8]}"
+    source = {"mqtt": {**broker, "filters": [f"{name}/plant/#", f"{name}/alarms/#"]}}
+    rules = [
+        {"name": "readings", "filter": f"{name}/plant/#", "to": "sites/north/{topic[3:]}"},
+        {"name": "alarms", "filter": f"{name}/alarms/#", "to": "sites/alarms/{topic[3]}/{topic[4:]}"},
+    ]
+    bare_site.apply("out", {"source": source, "sink": place(mosquitto, "none"), "rules": rules})
+    bare_site.apply("other", {"source": source, "sink": place(mosquitto, "other/{header:MQTT_TOPIC[2:]}")})
+    for connector in ("out", "other"):
+        bare_site.waybill("run", connector, "--engine", "inline")
+    with (
+        devices(mosquitto) as all_of_them,
+        listening(mosquitto, "sites/#") as listener,
+        listening(mosquitto, "other/#") as others,
+    ):
+        for topic in ("plant/kiln/temp", "alarms/north/kiln/7", "plant/x"):
+            all_of_them.publish(f"{name}/{topic}", [b"1"])
+        all_of_them.wait()
+        for connector in ("out", "other"):
+            bare_site.waybill("run", connector, "--engine", "inline")
+        by_rule, by_template = (sorted(one.topic for one in heard.heard(3)) for heard in (listener, others))
+    assert by_rule == ["sites/alarms/north/kiln/7", "sites/north/kiln/temp", "sites/north/x"]
+    assert by_template == ["other/alarms/north/kiln/7", "other/plant/kiln/temp", "other/plant/x"]
+
+
 @COSTLY
 def test_empty_and_large_payloads(bare_site: Site, mqtt_broker: MqttBroker) -> None:
     said = [b"", b"x" * 200_000, b"", b"y"]

@@ -131,6 +131,7 @@ ROW = (b'{"temp": 21.5, "unit": "C", "on": true, "n": 7, "list": [1, {"x": "y"}]
         '$.list[1] = \'{"x":"y"}\'',
         "topic[1] = 'site' AND topic[2] = '1' AND topic[4] IS NULL",
         "topic STARTSWITH 'site/'",
+        "topic[2:] = '1/temp' AND topic[1:] = topic AND topic[4:] IS NULL",
         "$.unit CONTAINS 'C' AND NOT ($.unit CONTAINS 'F')",
         "header:x-1 = 'v' AND plain = 'w'",
         "$.temp > $.n",

@@ -26,6 +26,8 @@ ROWS = records(
         ("plain", "plain", "plain"),
         ("{topic}", "site/kiln/temp", "x"),
         ("{topic[2]}-{$.id}", "kiln-7", "-"),
+        ("new/{topic[2:]}", "new/kiln/temp", "new/"),
+        ("{topic[1:]}|{topic[3:]}|{topic[4:]}", "site/kiln/temp|temp|", "x||"),
         ("{$.t} {$.on} {$.o}", '21.5 true {"a":[1]}', "  "),
         ("{header:x-1}", "v", ""),
         ("{KEYS}/{TAGS}", "k/t", "/"),
@@ -40,7 +42,7 @@ def test_each_record_fills_its_places(text: str, first: str, second: str) -> Non
     assert ([one.fixed] * 3 if one.fixed is not None else filled.to_pylist()) == [second, first, second]
 
 
-@pytest.mark.parametrize("text", ["{", "a}", "{id}", "{topic[0]}", "{}", "{$}", "{$.a b}", "{header:}"])
+@pytest.mark.parametrize("text", ["{", "a}", "{id}", "{topic[0]}", "{topic[:2]}", "{}", "{$}", "{$.a b}", "{header:}"])
 def test_a_place_that_names_nothing_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"names nothing|is not part of a pair"):
         template(text)
