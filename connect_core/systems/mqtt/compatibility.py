@@ -64,6 +64,9 @@ def expiry(source: Json) -> Expiry | None:
 
 
 def feeds(sink: Json, source: Json) -> bool:
+    """Not where the source leaves out what has passed it, and the mark that shows this travels with each publish."""
+    if source.get("max_hops") and str(sink.get("protocol", "5")) == "5":
+        return False
     topic = str(sink.get("topic"))
     if "{" in topic or not _same_broker(source, sink):
         return False

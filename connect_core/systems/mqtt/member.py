@@ -11,6 +11,7 @@ from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import empty_records
 from connect_core.sdk.values import Json, Range, SourceBatch
 from connect_core.systems.mqtt.filters import is_shared
+from connect_core.systems.mqtt.hops import sorted_out
 from connect_core.systems.mqtt.looking import is_of_another_broker
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
@@ -137,7 +138,9 @@ class Member:
             return None
         self._told = True
         first = self._reception.next
-        arrivals = self._reception.take(packets)
+        arrivals, passed = self._reception.take(packets), tuple[int, ...]()
+        if self._options.max_hops:
+            arrivals, passed = sorted_out(arrivals, self._options.uid, self._options.max_hops)
         records, rejects = record_batch(arrivals)
         elsewhere = self._elsewhere(first) if self._reception.new_seen else ()
         return SourceBatch(
@@ -145,6 +148,7 @@ class Member:
             self._reception.next,
             tuple((number, number + 1) for number in self._reception.dropped()),
             rejects,
+            passed,
             doubtful=(*elsewhere, *(one.number for one in arrivals if one.doubtful)),
         )
 

@@ -191,6 +191,16 @@ class MqttSourceOptions(MqttBrokerOptions):
         description="How many messages of a session may be in flight, unacknowledged (MQTT 5)",
         examples=[1000],
     )
+    max_hops: int = Field(
+        default=0,
+        ge=0,
+        le=32,
+        description="Ends circles of connectors (MQTT 5): each message is marked with this connector, in the user "
+        "property `WAYBILL_HOPS`, and one that has passed it before, or so many connectors that mark, is left out and "
+        "counts as filtered. 1: of two connectors that bridge two brokers both ways none sends back what the other one "
+        "brought. 0: no mark, and all messages pass",
+        examples=[1],
+    )
     packet_ids: Literal["detect", "count_up", "used_again"] = Field(
         default="detect",
         description="How the broker assigns packet ids: `count_up`, increasing, as Mosquitto does, or `used_again`, "
@@ -209,6 +219,8 @@ class MqttSourceOptions(MqttBrokerOptions):
     def _shared_alone(self) -> Self:
         if self.protocol != "5" and self.shared:
             raise ValueError("filters: shared subscriptions need protocol 5")
+        if self.protocol != "5" and self.max_hops:
+            raise ValueError("max_hops needs protocol 5: 3.1.1 has no user properties")
         if both := twice(self.filters):
             raise ValueError(f"filters: a message that matches {both[0]} and {both[1]} would come twice")
         return self
