@@ -72,7 +72,10 @@ def read_end(
     except ConfigError as error:
         unknown.append(fault_at((*place, connections.KEY), _in_one_line(error), written))
         options = {name: value for name, value in own.items() if name != connections.KEY}
-    faults = [*unknown, *(fault_at((*place, *inner), words, written) for inner, words in _reference_faults(options))]
+    faults = [
+        *unknown,
+        *(fault_at((*place, *inner), words, written) for inner, words in _reference_faults(model, options)),
+    ]
     faults += [
         fault_at((*place, name), f'unknown key "{name}"' + nearest(name, option_models.written_fields(model)), written)
         for name in option_models.injected_fields(model) & options.keys()
@@ -143,14 +146,22 @@ def _model_faults(
         yield from (fault for fault in told if fault.path not in skipped)
 
 
-def _reference_faults(options: Json) -> Iterator[tuple[Place, str]]:
+_PLAIN_SECRET = "is a secret in plain text; write a reference: ${env:NAME} or ${file:PATH#KEY}"
+
+
+def _reference_faults(model: type[BaseModel], options: Json) -> Iterator[tuple[Place, str]]:
     """Broken references, and secrets that stand there in plain text: documents are stored and shown."""
     for inner, text in places(options):
         if message := fault_in(text):
             yield inner, message
     for key, value in options.items():
         if isinstance(value, str) and value and is_secret_name(key) and not REFERENCE.fullmatch(value):
-            yield (key,), "is a secret in plain text; write a reference: ${env:NAME} or ${file:PATH#KEY}"
+            yield (key,), _PLAIN_SECRET
+    for name in option_models.header_fields(model):
+        headers = options.get(name)
+        for header, value in headers.items() if isinstance(headers, dict) else ():
+            if is_secret_name(str(header)) and not is_reference(value):  # one may be a part: Bearer ${env:TOKEN}
+                yield (name, str(header)), _PLAIN_SECRET
 
 
 def _no_such(role: Role, system: str) -> str:

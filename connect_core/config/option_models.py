@@ -76,6 +76,12 @@ def single_writer_fields(model: type[BaseModel]) -> list[str]:
     return [name for name, extra in extras if isinstance(extra, dict) and extra.get("single_writer")]
 
 
+def header_fields(model: type[BaseModel]) -> list[str]:
+    """The options that hold texts by names of the reader's own, of which some are secrets: headers."""
+    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
+    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("kind") == "headers"]
+
+
 def path_fields(model: type[BaseModel]) -> list[str]:
     """The options that name files, and so must be made absolute and stay under the configured roots."""
     extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())

@@ -29,7 +29,7 @@ _FORMS = {
     "stack": re.compile(r"[a-z_]+"),
 }
 _Place = Literal["secret", "address", "other"]
-_ADDRESS_NAME = re.compile(r"hosts?|port|name_servers|path|folder|topics?|filters", re.IGNORECASE)
+_ADDRESS_NAME = re.compile(r"hosts?|port|failover|name_servers|path|folder|topics?|filters", re.IGNORECASE)
 """Options that say where something is: errors name it, and whoever mends them needs it."""
 _BEFORE_IT, _BEHIND_IT = re.compile(r"//[^/?#]*$"), re.compile(r"[^/?#]*@")
 STACK_FORMS = "${stack:name_servers} and ${stack:mqtt_port}"
@@ -181,7 +181,10 @@ def _entries(text: str) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------------ display
 
 MASK = "********"
-_SECRET_NAME = re.compile(r"password|passwd|secret|token|credential|access_?key|private_?key", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"password|passwd|secret|token|credential|access_?key|private_?key|authorization|cookie|api-key",
+    re.IGNORECASE,
+)
 
 
 def is_secret_name(name: str) -> bool:

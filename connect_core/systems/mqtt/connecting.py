@@ -124,7 +124,7 @@ class MqttConnection(Generic[Kind]):
     def _set_up(self, client: Kind) -> Kind:
         options = self._options
         if options.websockets:
-            client.ws_set_options(path=options.websockets)
+            client.ws_set_options(path=options.websockets, headers=dict(options.websocket_headers))
         if options.user:
             client.username_pw_set(options.user, options.password_for(self._client_id))
         if context := options.tls_context():

@@ -17,6 +17,8 @@ from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<host>[^:]+)):(?P<port>\d+)")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OF_WEBSOCKETS = re.compile(r"host|upgrade|connection|sec-websocket-.*", re.IGNORECASE)
 
 
 def _as_list(value: object) -> object:
@@ -45,6 +47,22 @@ def _address(text: str) -> str:
 TopicFilter = Annotated[str, AfterValidator(check)]
 
 
+def _header_name(text: str) -> str:
+    if not _TOKEN.fullmatch(text) or _OF_WEBSOCKETS.fullmatch(text):
+        raise ValueError("must be the name of a header, and none of those that make the websocket")
+    return text
+
+
+def _header_value(text: str) -> str:
+    if not text.isprintable() or not text.isascii():
+        raise ValueError("must be printable ASCII")
+    return text
+
+
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_header_value)]
+
+
 def _as_text(version: object) -> object:
     """YAML reads `protocol: 5` as a number."""
     return "5" if version == 5 else version
@@ -63,6 +81,8 @@ class MqttBrokerOptions(BaseModel):
             "tls_ca",
             "tls_certificate",
             "tls_key",
+            "alpn",
+            "websocket_headers",
             "connect_timeout_s",
             "failover",
         }
@@ -87,6 +107,14 @@ class MqttBrokerOptions(BaseModel):
     websockets: str = Field(
         default="", description="Path of the broker's websocket; empty: plain TCP", examples=["/mqtt"]
     )
+    websocket_headers: dict[HeaderName, HeaderValue] = Field(
+        default={},
+        repr=False,
+        description="Headers of the request that opens the websocket, by name; a credential is a reference: "
+        "`${env:NAME}` or `${file:PATH#KEY}`",
+        examples=[{"X-Tenant": "acme", "Authorization": "${env:MQTT_BEARER}"}],
+        json_schema_extra={"kind": "headers"},
+    )
     user: str = Field(default="", description="User name", examples=["replication"])
     password: str = Field(
         default="",
@@ -108,6 +136,12 @@ class MqttBrokerOptions(BaseModel):
     tls_ca: TlsCa = ""
     tls_certificate: TlsCertificate = ""
     tls_key: TlsKey = ""
+    alpn: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=255)], ...], BeforeValidator(_as_list)] = Field(
+        default=(),
+        description="Protocols that are offered in the TLS handshake (ALPN), for a server that tells its services "
+        "apart by them, as at port 443",
+        examples=[["mqtt"]],
+    )
     connect_timeout_s: float = Field(
         default=10.0,
         gt=0,
@@ -123,6 +157,10 @@ class MqttBrokerOptions(BaseModel):
         if self.signature and not self.password:
             raise ValueError("signature needs password")
         self._tls_files().check(tls=self.tls)
+        if self.alpn and not self.tls:
+            raise ValueError("alpn means nothing without tls: true")
+        if self.websocket_headers and not self.websockets:
+            raise ValueError("websocket_headers means nothing without websockets")
         return self
 
     @property
@@ -148,7 +186,12 @@ class MqttBrokerOptions(BaseModel):
 
     def tls_context(self) -> ssl.SSLContext | None:
         """None without TLS. Raises ConfigError when a file is missing or holds something else."""
-        return self._tls_files().context() if self.tls else None
+        if not self.tls:
+            return None
+        context = self._tls_files().context()
+        if self.alpn:
+            context.set_alpn_protocols(list(self.alpn))
+        return context
 
     def _tls_files(self) -> TlsFiles:
         return TlsFiles(self.tls_ca, self.tls_certificate, self.tls_key)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
+import socket
+import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from uuid import uuid4
@@ -20,6 +26,7 @@ from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.records import record_batch
 from connect_core.systems.mqtt.session import Session, wait
 from connect_core.systems.mqtt.unconfirmed import Unconfirmed
+from tests.faults.kit.fronts import Front, Line, hang_up
 from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
 from tests.mqtt_line import MqttLine
@@ -230,6 +237,92 @@ def test_a_websocket(hivemq: HiveMQ) -> None:
         all_of_them.wait()
     assert [len(one.payload) for one in taken(session, 2)] == [100_000, 1]
     session.give_up()
+
+
+class Opening:
+    """A line in front of a websocket that keeps the request which opens it."""
+
+    def __init__(self, port: int) -> None:
+        self.request = b""
+        self._front = Front(("127.0.0.1", port), self._ways)
+        self.port = self._front.port
+
+    def close(self) -> None:
+        self._front.close()
+
+    def _ways(self, line: Line) -> Iterator[Callable[[], None]]:
+        yield partial(self._forward, line)
+        yield partial(forward, line.server, line.client)
+
+    def _forward(self, line: Line) -> None:
+        while b"\r\n\r\n" not in self.request and (data := line.client.recv(65_536)):
+            self.request += data
+            line.server.sendall(data)
+        forward(line.client, line.server)
+
+
+def forward(one: socket.socket, other: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := one.recv(65_536):
+            other.sendall(data)
+    hang_up(other)
+
+
+def test_headers_of_a_websocket_open_it(hivemq: HiveMQ) -> None:
+    with closing(Opening(hivemq.websocket_port)) as opening:
+        headers = {"X-Tenant": "acme", "Authorization": "Bearer s3cret"}
+        given = options(hivemq, port=opening.port, websockets="/mqtt", websocket_headers=headers)
+        session = Session(given, "with-headers")
+        session.subscribe(["with/headers"], 1)
+        session.give_up()
+    lines = opening.request.decode().split("\r\n")
+    assert lines[0] == "GET /mqtt HTTP/1.1"
+    assert {"X-Tenant: acme", "Authorization: Bearer s3cret", "Sec-Websocket-Protocol: mqtt"} <= {*lines}
+
+
+class Choosing:
+    """TLS in front of a broker, which takes in only who offers this protocol. `chosen` are those agreed on."""
+
+    def __init__(self, folder: Path, protocol: str, port: int) -> None:
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(folder / "broker.pem", folder / "broker.key")
+        self._context.set_alpn_protocols([protocol])
+        self.chosen: list[str | None] = []
+        self._front = Front(("127.0.0.1", port), self._ways)
+        self.port = self._front.port
+
+    def close(self) -> None:
+        self._front.close()
+
+    def _ways(self, line: Line) -> Iterator[Callable[[], None]]:
+        yield partial(self._talk, line)
+
+    def _talk(self, line: Line) -> None:
+        with contextlib.suppress(OSError), self._context.wrap_socket(line.client, server_side=True) as secured:
+            self.chosen.append(secured.selected_alpn_protocol())
+            while self.chosen[-1]:
+                ready = [secured] if secured.pending() else select.select([secured, line.server], [], [])[0]
+                for one in ready:
+                    data = one.recv(65_536)
+                    if not data:
+                        return
+                    (line.server if one is secured else secured).sendall(data)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_protocol_is_offered_in_the_handshake(secured: tuple[Mosquitto, Path], mosquitto: Mosquitto) -> None:
+    """Where one is asked for, as of a load balancer at port 443 that serves more than MQTT."""
+    _, folder = secured
+    ours = {"tls": True, "tls_ca": f"{folder}/ca.pem", "connect_timeout_s": 1}
+    with closing(Choosing(folder, "x-mqtt", mosquitto.port)) as choosing:
+        session = Session(options(mosquitto, **ours, port=choosing.port, alpn=["other", "x-mqtt"]), "offers")
+        session.subscribe(["a"], 1)
+        session.give_up()
+        assert choosing.chosen == ["x-mqtt"]
+        with pytest.raises(Unreachable):
+            Session(options(mosquitto, **ours, port=choosing.port), "offers-none")
+        assert choosing.chosen[1:]
+        assert {*choosing.chosen[1:]} == {None}
 
 
 def test_what_a_broker_grants(mosquitto: Mosquitto, hivemq: HiveMQ, tmp_path: Path) -> None:

@@ -327,6 +327,25 @@ def test_secrets_must_be_references(faults: Faults, home: Path) -> None:
     assert not any("hunter2" in fault for fault in told)
 
 
+@pytest.mark.parametrize(
+    ("header", "plain"),
+    [
+        ("Authorization: hunter2-x", True),
+        ("authorization: 'Bearer ${env:TOKEN}'", False),
+        ("Cookie: '${file:/run/cookie}'", False),
+        ("X-Api-Key: hunter2-x", True),
+        ("X-Tenant: acme", False),
+    ],
+)
+def test_headers_that_are_secrets_must_hold_references(faults: Faults, header: str, plain: bool) -> None:
+    source = f"source: {{mqtt: {{host: a, filters: [b], websockets: /mqtt, websocket_headers: {{{header}}}}}}}"
+    told = faults(_with(source))
+    assert [fault.startswith("source.mqtt.websocket_headers.") and "plain text" in fault for fault in told] == [
+        True
+    ] * plain
+    assert not any("hunter2" in fault for fault in told)
+
+
 @pytest.mark.parametrize("reference", ["${env:NS}", "${file:/run/ns}", "${file:/run/ns#key}", "${stack:name_servers}"])
 def test_a_reference_stands_for_any_type(reference: str, faults: Faults) -> None:
     assert faults(_with(f"sink: {{rocketmq: {{name_servers: '{reference}', topic: lines}}}}")) == []

@@ -65,3 +65,20 @@ def test_what_several_addresses_depend_on_is_told(role: Role, qos: int, told: bo
     plain, several = guarantee(role, options), guarantee(role, {**options, "failover": ["b"]})
     assert any("one MQTT cluster" in one for one in several.conditions) == told
     assert plain.conditions == several.conditions[: len(plain.conditions)]
+
+
+def test_headers_need_a_websocket_and_protocols_need_tls() -> None:
+    for given, words in ({"websocket_headers": {"a": "b"}}, "without websockets"), ({"alpn": "mqtt"}, "without tls"):
+        with pytest.raises(ValidationError, match=words):
+            MqttBrokerOptions.model_validate({"host": "a", **given})
+    whole = {"host": "a", "tls": True, "alpn": "mqtt", "websockets": "/", "websocket_headers": {"X-Tenant": "acme"}}
+    assert MqttBrokerOptions.model_validate(whole).alpn == ("mqtt",)
+    assert "acme" not in repr(MqttBrokerOptions.model_validate(whole))
+
+
+@pytest.mark.parametrize("name", ["Host", "sec-websocket-key", "Upgrade", "a b", "a\r\nb", "", "é"])
+def test_a_header_that_would_break_the_request_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="must be the name of a header"):
+        MqttBrokerOptions.model_validate({"host": "a", "websockets": "/", "websocket_headers": {name: "x"}})
+    with pytest.raises(ValidationError, match="must be printable ASCII"):
+        MqttBrokerOptions.model_validate({"host": "a", "websockets": "/", "websocket_headers": {"a": f"x\r\n{name}"}})
