@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from connect_core.sdk.batches import ordinals, value_lengths
+from connect_core.sdk.cutting import part_before, part_behind
 from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.records import Lineage
@@ -136,15 +137,6 @@ class RangeCounts:
         )
 
 
-def split_at(batch: SourceBatch, end: int) -> tuple[pa.RecordBatch, int]:
-    """The rows of a batch before offset `end`, and how many offsets before `end` held no record."""
-    absent = batch.absent_before(end)
-    if end >= batch.next_offset:
-        return batch.records, absent
-    offsets = batch.records.column("offset").to_numpy()
-    return batch.records.slice(0, int(np.searchsorted(offsets, end))), absent
-
-
 def covered(batch: SourceBatch, end: int, rows: pa.RecordBatch, absent: int) -> int:
     """How many positions before `end` are accounted for: `rows`, what could not be read or was left out, and `absent`.
     Each with the positions that it takes by the batch's word, not by the place of the next one."""
@@ -161,22 +153,7 @@ def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]
     if len(batch.records) <= rows:
         return batch, None
     place = int(batch.records.column("offset")[rows].as_py())
-    first, _ = split_at(batch, place)
-    before = tuple(reject for reject in batch.rejects if reject.offset < place)
-    behind = tuple(reject for reject in batch.rejects if reject.offset >= place)
-    left_out = tuple(offset for offset in batch.filtered if offset < place)
-    doubtful = tuple(offset for offset in batch.doubtful if offset < place)
-    holes = tuple((begin, min(end, place)) for begin, end in batch.holes if begin < place)
-    rest = SourceBatch(
-        batch.records.slice(rows),
-        batch.next_offset,
-        tuple((max(begin, place), end) for begin, end in batch.holes if end > place),
-        behind,
-        batch.filtered[len(left_out) :],
-        batch.doubtful[len(doubtful) :],
-        batch.places,
-    )
-    return SourceBatch(first, place, holes, before, left_out, doubtful, batch.places), rest
+    return part_before(batch, place), part_behind(batch, place)
 
 
 def _inputs(outputs: pa.RecordBatch) -> int:

@@ -18,10 +18,11 @@ from connect_core import clock
 from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline.shaping import Pipeline, Shaped
-from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut, split_at
+from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.rejects import invalid_rows_of, reject_row, shape
 from connect_core.sdk.batches import ordinals
+from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Writer
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
@@ -175,7 +176,7 @@ class WorkerRange:
             end, failure = _boundary(fresh, taken), None
             kept = _before(kept, end)
             already = already[: len(kept)]
-        rows, absent = split_at(batch, end)
+        rows, absent = rows_before(batch, end), batch.absent_before(end)
         left_out = sum(1 for offset in batch.filtered if offset < end)
         self.counts.add(
             BatchCounts(
