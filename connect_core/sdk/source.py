@@ -97,11 +97,14 @@ class PushSource(Source, Protocol):
     """A source that pushes. It has no offsets: records are numbered as they arrive, and the evidence of a position is
     what recognises them when they are sent again. What was acknowledged never comes again. So before that it must be
     durable in the target, and `scan` must see it there. Where a sink cannot tell which records it holds, nothing is
-    acknowledged before it is settled. All ranges of such a source are live.
+    acknowledged before it is settled. All ranges of such a source are live. One may end in the middle of a batch: the
+    next one begins there, and is given what is left of it.
     """
 
     def acknowledge(self, wanted: Range, end: int) -> None:
-        """Worker, while it follows: all records of the range before `end` are durable in the target. In order."""
+        """Worker, while it follows, once something of the range is taken, and so will be settled: all records before
+        `end` are durable in the target. Where the sink cannot tell which records it holds, `end` is the begin of the
+        range: what was settled. In order."""
 
     def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
         """Driver: for a range whose attempt left no receipt. Each of its records may have been acknowledged, or not.

@@ -85,13 +85,39 @@ def test_what_comes_when_the_quantum_ends_is_written_all_the_same(world: World, 
     assert pushing.given == 25, "none of them twice"
 
 
-def test_into_a_sink_that_cannot_tell_its_records_nothing_is_acknowledged(
+def test_into_a_sink_that_cannot_tell_its_records_nothing_is_acknowledged_before_it_is_settled(
     world: World, pushing: MemoryPushSource
 ) -> None:
     world.sink.scan_tells_records = False
     world.run()
     world.check()
-    assert (pushing.told, pushing.acknowledged) == ([], 25)
+    assert ({*pushing.told}, pushing.acknowledged) == ({0}, 25)
+    pushing.told, pushing.bodies = [], [*pushing.bodies, b"more"]
+    world.run()
+    world.check()
+    assert ({*pushing.told}, pushing.acknowledged) == ({25}, 26)
+
+
+class SlowSink(MemorySink):
+    """It takes nothing for a while: so many quanta."""
+
+    quanta = 2
+
+    def write(self, batch: pa.RecordBatch, limit: Limit) -> int:
+        self.quanta -= 1
+        return super().write(batch, limit) if self.quanta < 0 else 0
+
+
+def test_where_nothing_is_taken_nothing_is_acknowledged(world: World, pushing: MemoryPushSource) -> None:
+    """Not even what was settled before: nothing that is settled would tell of it."""
+    world.sink = pushing.sink = SlowSink()
+    world.engine = DirectEngine(pushing, world.sink)
+    for _ in range(SlowSink.quanta):
+        world.run()
+        assert (pushing.told, world.receipts()) == ([], [])
+    world.run()
+    world.check()
+    assert pushing.told == [10, 20, 25]
 
 
 def test_what_a_dead_worker_wrote_is_settled_from_the_target(world: World, pushing: MemoryPushSource) -> None:
