@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence, Set
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence, Set
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from connect_core.errors import ConfigError, Failure, Unreachable
 from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.cutting import part_before
 from connect_core.sdk.kits.received import ReceivedSource
 from connect_core.sdk.scan import Hit, ScanResult
-from connect_core.sdk.source import PushSource
+from connect_core.sdk.source import Followed, PushSource
 from connect_core.sdk.testing import content
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.testing.failing import Failing, Killed
@@ -72,16 +73,16 @@ class Deliveries:
     open: Range | None = None
     kept: ReceivedSource | None = None
 
-    def attempt(self, failing: Failing | None = None, *, stops_at: int | None = None) -> None:
+    def attempt(self, failing: Failing | None = None, *, stops_at: int | None = None, most: int | None = None) -> None:
         """A quantum. Killed, it leaves no receipt. A rejected record before `stops_at` would stop acknowledgements
-        there."""
+        there. It ends behind the `most`th number of its range, wherever that is in a batch."""
         self._recover()
         source = self.kept or self.system.source()
         self.kept = source if self.stays and failing is None else None
         if failing is not None:
             failing.connections(source)
         with suppress(Killed):
-            self._settle(source, self._received(source, self._planned(source), stops_at))
+            self._settle(source, self._received(source, self._planned(source), stops_at, most))
 
     def values(self) -> list[bytes | None]:
         return [value for _, _, value in self.target]
@@ -93,18 +94,21 @@ class Deliveries:
         self.open = replace(range_of(partition, seen), end=OPEN_END)
         return self.open
 
-    def _received(self, source: ReceivedSource, wanted: Range, stops_at: int | None) -> int:
+    def _received(self, source: ReceivedSource, wanted: Range, stops_at: int | None, most: int | None) -> int:
         """Where the quantum ends. When the connection breaks, what came before is settled."""
-        end = wanted.begin
+        end, last = wanted.begin, OPEN_END if most is None else wanted.begin + most
         quantum = limit()._replace(first_record_timeout_s=self.system.idle_timeout_s)
-        with suppress(Unreachable):
-            for _, batch in source.follow([wanted], quantum, self.system.idle_timeout_s):
+        came = source.follow([wanted], quantum, self.system.idle_timeout_s)
+        with suppress(Unreachable), closing(_until_closed(came)) as batches:
+            for _, batch in batches:
                 if isinstance(batch, Failure):
                     raise batch.as_error()
-                self._write(batch)
-                end = batch.next_offset
-                if self.tells:
-                    source.acknowledge(wanted, end if stops_at is None else min(end, stops_at))
+                end = min(batch.next_offset, last)
+                self._write(part_before(batch, end))
+                durable = end if self.tells else wanted.begin
+                source.acknowledge(wanted, durable if stops_at is None else min(durable, stops_at))
+                if end == last:
+                    break
         return end
 
     def _write(self, batch: SourceBatch) -> None:
@@ -151,6 +155,20 @@ class ReceivedContract:
         afresh = Deliveries(system)
         afresh.attempt()
         assert afresh.values() == []
+
+    @pytest.mark.parametrize("stays", [False, True], ids=["another worker", "the same worker"])
+    @pytest.mark.parametrize("tells", [True, False])
+    def test_a_range_that_ends_before_what_came_is_gone_on_from_there(
+        self, system: ReceivedCase, tells: bool, stays: bool
+    ) -> None:
+        """At a limit, or where the target is slow: what is left of a batch is neither lost nor delivered twice."""
+        deliveries = Deliveries(system, tells=tells, stays=stays)
+        for first in range(0, 60, 20):
+            system.append(VALUES[first : first + 20])
+            for most in (1, 4, 2, 9):
+                deliveries.attempt(most=most)
+        _finish(deliveries)
+        assert deliveries.values() == VALUES
 
     def test_thousands_are_delivered_once_and_acknowledged(self, system: ReceivedCase) -> None:
         values = [b"value %d" % number for number in range(MANY)]
@@ -245,6 +263,10 @@ class ReceivedContract:
             deliveries.attempt(Failing(calls, error, after=after))
         _finish(deliveries)
         _check(system, deliveries, VALUES[:sent])
+
+
+def _until_closed(came: Iterator[Followed]) -> Generator[Followed, None, None]:
+    yield from came
 
 
 def _finish(deliveries: Deliveries) -> None:

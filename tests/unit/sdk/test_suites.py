@@ -28,7 +28,7 @@ from connect_core.sdk.testing.memory_sources import MemoryInbox, MemorySourceLog
 from connect_core.sdk.testing.received import ReceivedContract
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.testing.steps import CodeStep, Death, Steps, spread
-from connect_core.sdk.values import OPEN_END, Json
+from connect_core.sdk.values import OPEN_END, Json, Range
 from tests.contract.systems.test_kits import Box, Pages, Records, Shelf, Table
 from tests.contract.systems.test_source_kits import Inbox, SparseLog
 
@@ -538,6 +538,21 @@ def test_equal_messages_that_are_taken_for_one(tells: bool) -> None:
             return ContentForKeys(self.server)
 
     notices(ReceivedContract, "test_equal_messages_are_messages_of_their_own", Case(), tells)
+
+
+class EvidenceOfAll(MemoryInbox):
+    """It says of what came that it is written, whatever was taken of it."""
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return super().evidence(wanted, OPEN_END)
+
+
+def test_the_rest_of_a_batch_that_is_taken_for_written() -> None:
+    class Case(Inbox):
+        def source(self) -> MemoryInbox:
+            return EvidenceOfAll(self.server)
+
+    notices(ReceivedContract, "test_a_range_that_ends_before_what_came_is_gone_on_from_there", Case(), False, True)
 
 
 # --------------------------------------------------------------------------------------------------------------- steps
