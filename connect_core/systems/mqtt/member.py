@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import empty_records
+from connect_core.sdk.cutting import part_behind
 from connect_core.sdk.values import Json, Range, SourceBatch
 from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.hops import sorted_out
@@ -54,6 +55,9 @@ class Member:
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         self._learns = learns = options.packet_ids == "detect"
         self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=learns, shares=self._shares)
+        self._told_at = self._taken_to = wanted.begin
+        self._given: SourceBatch | None = None
+        """What was given last, as long as not all of it is known to be taken."""
         self._answers = 0
         self._spoke_at = time.monotonic()
         self._emptied = False
@@ -99,29 +103,49 @@ class Member:
             self._granted = tuple((one, self._options.qos) for one in self._filters)
 
     def goes_on(self, wanted: Range) -> bool:
-        """Whether the next quantum is to begin over this connection: all that came over it is settled, as it was told,
-        and nothing else has happened to the position."""
+        """Whether the next quantum is to begin over this connection: it begins where what came over it is settled, as
+        it was told, and nothing else has happened to the position. What the lane has not taken is given again
+        (`first`)."""
         self.session.read()  # or it would not be known that the connection has ended
         with suppress(WaybillError):  # it comes again over the next one
             self._hear()
         standing, reception = _standing_at(wanted), self._reception
-        settled = (wanted.begin, standing.entries) == (reception.next, self._told_last.entries)
+        settled = (wanted.begin, standing.entries) == (self._told_at, self._told_last.entries)
+        settled = settled and wanted.begin >= self._taken_to
         subscribed = self._answered and self._subscribed == self._filters == standing.subscribed
         learned = self._options.counts_up(standing.counts_up) != reception.counts_up
         if not (settled and subscribed and self.session.open) or self._refused or self._emptied or learned:
             return False
         self._standing = self._told_last = standing
-        reception.settled()
+        reception.settled(wanted.begin)
+        self._given = part_behind(self._given, wanted.begin) if self._given and wanted.begin < reception.next else None
+        self._taken_to = wanted.begin
         self.owes = any(not one.confirmed for one in standing.entries)
         return True
 
-    def before_acknowledging(self) -> SourceBatch:
-        """What is settled is acknowledged only behind something else of the quantum. Else an acknowledgement would be
-        sent of which nothing tells when the quantum ends without a record, or dies: a broker may give that id to
-        another message, which would be taken for this one."""
-        self.owes = False
+    def first(self) -> SourceBatch | None:
+        """What a quantum begins with over a connection that goes on: the rest of what came, or else a number without a
+        packet where something is to be acknowledged. What is settled is acknowledged only behind something else of the
+        quantum. Else an acknowledgement would be sent of which nothing tells when the quantum ends without a record, or
+        dies: a broker may give that id to another message, which would be taken for this one."""
+        owes, self.owes = self.owes, False
+        if self._given is None and owes:
+            return self._without_packet()
+        return self._given
+
+    def taken(self) -> None:
+        """The lane has taken all that was given."""
+        self._given, self._taken_to = None, self._reception.next
+        self.acknowledge()
+
+    def _give(self, batch: SourceBatch) -> SourceBatch:
+        self._given = batch
+        return batch
+
+    def _without_packet(self, doubtful: tuple[int, ...] = ()) -> SourceBatch:
+        """A number that no packet has, so that something is settled."""
         number, behind = self._reception.next, self._reception.passed_over()
-        return SourceBatch(empty_records(), behind, ((number, behind),))
+        return self._give(SourceBatch(empty_records(), behind, ((number, behind),), doubtful=doubtful))
 
     def batch(self) -> SourceBatch | None:
         """What has come; None when nothing has. The numbers of packets that are there already are holes."""
@@ -143,18 +167,20 @@ class Member:
             arrivals, passed = sorted_out(arrivals, self._options.uid, self._options.max_hops)
         records, rejects = record_batch(arrivals)
         elsewhere = self._elsewhere(first) if self._reception.new_seen else ()
-        return SourceBatch(
-            records,
-            self._reception.next,
-            tuple((number, number + 1) for number in self._reception.dropped()),
-            rejects,
-            passed,
-            doubtful=(*elsewhere, *(one.number for one in arrivals if one.doubtful)),
+        return self._give(
+            SourceBatch(
+                records,
+                self._reception.next,
+                tuple((number, number + 1) for number in self._reception.dropped()),
+                rejects,
+                passed,
+                doubtful=(*elsewhere, *(one.number for one in arrivals if one.doubtful)),
+            )
         )
 
     def _elsewhere(self, number: int) -> tuple[int, ...]:
         """The number once for each record that another member of a shared subscription may deliver again."""
-        return (number,) * self._reception.not_come_again() if self._shares else ()
+        return (number,) * self._reception.not_come_again(number) if self._shares else ()
 
     def durable(self, end: int) -> None:
         self._reception.durable(end)
@@ -191,8 +217,7 @@ class Member:
         self._told = True
         if leaves:
             self._emptied, self._subscribed = True, ()
-        number, behind = self._reception.next, self._reception.passed_over()
-        return SourceBatch(empty_records(), behind, ((number, behind),), doubtful=elsewhere)
+        return self._without_packet(elsewhere)
 
     def _awaits_broker(self) -> bool:
         """Whether silence does not show that the session is empty: the broker has to hear or to answer something."""
@@ -221,7 +246,7 @@ class Member:
             granted=self._granted,
             asks=(),
         )
-        self._told_last = standing
+        self._told_at, self._told_last = end, standing
         return standing.evidence()
 
     def _take_answers(self, limit_s: float) -> bool:

@@ -68,7 +68,7 @@ class Reception:
         if not packet.dup and not self._new_seen:
             self._new_seen = True
             # Before its id is looked at: in a shared subscription that is given anew though nobody acknowledged it.
-            self._missing = self._unconfirmed.not_come_again() if self._shares else 0
+            self._missing = self._unconfirmed.not_come_again(number) if self._shares else 0
         trace = trace_of(packet.packet_id, packet.topic, packet.payload)
         verdict = self._unconfirmed.judge(trace, dup=packet.dup)
         if verdict is PacketVerdict.DOUBTFUL:
@@ -86,11 +86,12 @@ class Reception:
         self.next += 1
         return self.next
 
-    def not_come_again(self) -> int:
+    def not_come_again(self, number: int) -> int:
         """To be asked when whatever was to be sent again has been: how many records of before may be with another
-        member of a shared subscription now, which takes them for new ones. Each is told once."""
+        member of a shared subscription now, which takes them for new ones. Each is told once, with this number: until
+        that is settled they stand."""
         told, self._missing_told = self._missing_told, True
-        return 0 if told else self._missing + self._unconfirmed.not_come_again()
+        return 0 if told else self._missing + self._unconfirmed.not_come_again(number)
 
     @property
     def new_seen(self) -> bool:
@@ -113,10 +114,10 @@ class Reception:
         """Everything with a number below `end` is in the target for good."""
         self._durable = max(self._durable, end)
 
-    def settled(self) -> None:
-        """All that came is settled, and more comes over this connection."""
-        self.durable(self.next)
-        self._unconfirmed.settled()
+    def settled(self, end: int) -> None:
+        """What has a number below `end` is settled, as it was told, and more comes over this connection. What came
+        behind it stays judged as it is: it is to be written yet."""
+        self._unconfirmed.settled(end)
 
     def due(self) -> list[int]:
         """The ids to acknowledge now, in order; they count as sent from here on."""

@@ -231,10 +231,10 @@ class MqttSource:
         followed = [(one, members[one.partition]) for one in wanted if one.partition in members]
         arrivals = _Arrivals()
         for one, member in followed:
-            if member.owes:
-                yield one, member.before_acknowledging()
-                member.acknowledge()
-                arrivals.told()
+            if (first := member.first()) is not None:
+                yield one, first
+                member.taken()
+                arrivals.came(one.partition)
         remark_s = min(idle_timeout_s, limit.first_record_timeout_s / 2, limit.quantum_left_s() / 2)
         empty_s = max(remark_s, min(_EMPTY_S, idle_timeout_s / 2))
         over = False
@@ -243,12 +243,13 @@ class MqttSource:
             for one, member in followed:
                 if (batch := member.batch()) is not None:
                     yield one, batch
-                    member.acknowledge()
+                    member.taken()
                     arrivals.came(one.partition)
                     continue
                 silent_s = arrivals.silent_s(one.partition)
                 if silent_s >= remark_s and (last := member.remark(silent=silent_s >= empty_s)) is not None:
                     yield one, last
+                    member.taken()
                     arrivals.told()
             ended = all(member.is_full() for member in members.values() if member.session.open)
             silent = arrivals.silent_s() >= (idle_timeout_s if arrivals.some else limit.first_record_timeout_s)

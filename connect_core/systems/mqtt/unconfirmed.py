@@ -33,7 +33,6 @@ _DOUBT = 1 << _CHECKSUM_BITS
 _CHECKSUM = _DOUBT - 1
 _ID_SHIFT = _CHECKSUM_BITS + 1
 _IDS = 65_535
-_NO_END = 1 << 62
 
 
 class PacketVerdict(Enum):
@@ -87,8 +86,9 @@ class Unconfirmed:
         self._contents = {one.trace & _CHECKSUM for one in ordered}
         self._in_doubt = any(one.sent for one in ordered)
         """Whether what comes again may come under other ids."""
-        self._doubted: dict[int, UnconfirmedRecord] = {}
-        """By id what stood there before a doubtful record was written, and stands as long as that is not settled."""
+        self._replaced: dict[int, list[tuple[int, UnconfirmedRecord]]] = {}
+        """By id what stood there before, each with the number of what took its place: as long as that is not settled,
+        it stands."""
         self.counts_up = counts_up
         self._newest_id: int | None = None
         for one in ordered:
@@ -98,18 +98,30 @@ class Unconfirmed:
         """What is to be known with the place `end`, in the order of arrival: what is not confirmed, and of the others
         the newest one, which shows how far a broker has counted."""
         written = {packet_id: one for packet_id, one in self._by_id.items() if one.arrival < end}
-        ordered = sorted((self._doubted | written).values(), key=lambda one: one.arrival)
+        ordered = sorted((written | self._replaced_at(end)).values(), key=lambda one: one.arrival)
         if not self.counts_up:
             return ordered
         confirmed = [one for one in ordered if one.confirmed]
         newest = [one for one in confirmed if packet_id_of(one.trace) == self._newest_id] or confirmed[-1:]
         return [one for one in ordered if not one.confirmed or one in newest]
 
-    def settled(self) -> None:
-        """What was told is settled, and more comes over this connection: of what is confirmed the newest is enough."""
-        kept = {packet_id_of(one.trace) for one in self.below(_NO_END)}
-        self._by_id = {packet_id: one for packet_id, one in self._by_id.items() if packet_id in kept}
-        self._doubted = {}
+    def _replaced_at(self, end: int) -> dict[int, UnconfirmedRecord]:
+        return {
+            packet_id: one
+            for packet_id, replaced in self._replaced.items()
+            for number, one in replaced
+            if one.arrival < end <= number
+        }
+
+    def settled(self, end: int) -> None:
+        """What was told for the place `end` is settled, and more comes over this connection: of what is confirmed the
+        newest is enough."""
+        kept = {packet_id_of(one.trace) for one in self.below(end)}
+        self._by_id = {
+            packet_id: one for packet_id, one in self._by_id.items() if packet_id in kept or one.arrival >= end
+        }
+        standing = {one: [pair for pair in replaced if pair[0] >= end] for one, replaced in self._replaced.items()}
+        self._replaced = {packet_id: replaced for packet_id, replaced in standing.items() if replaced}
 
     def judge(self, trace: int, *, dup: bool) -> PacketVerdict:
         """Of a packet that has just come, in a session that the broker kept. Forgets an entry whose id is in use for
@@ -153,7 +165,6 @@ class Unconfirmed:
             return PacketVerdict.DOUBTFUL
         if not in_doubt:
             self._by_id.pop(packet_id_of(trace), None)
-            self._doubted.pop(packet_id_of(trace), None)
         self._new_came = True
         return PacketVerdict.NEW
 
@@ -173,7 +184,7 @@ class Unconfirmed:
         packet_id = packet_id_of(trace)
         self._comes_to(packet_id)
         if entry := self._by_id.get(packet_id):
-            self._doubted.setdefault(packet_id, entry)
+            self._replaced.setdefault(packet_id, []).append((number, entry))
         self._by_id[packet_id] = UnconfirmedRecord(number, trace)
         self._came[packet_id] = number
 
@@ -210,11 +221,12 @@ class Unconfirmed:
         else:
             del self._by_id[packet_id]
 
-    def not_come_again(self) -> int:
+    def not_come_again(self, number: int) -> int:
         """How many entries are not known to be acknowledged and have not come over this connection. In a shared
-        subscription another member may have them, under ids of its own. They count once."""
+        subscription another member may have them, under ids of its own. They count once, with `number`."""
         missing = self._not_come()
         for packet_id, entry in missing:
+            self._replaced.setdefault(packet_id, []).append((number, entry))
             self._confirm(packet_id, entry)
         return len(missing)
 

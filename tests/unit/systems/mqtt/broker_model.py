@@ -36,6 +36,11 @@ class BrokerModel:
         self.queue.append(message)
         self.payload[message] = payload
 
+    def publish_zero(self, message: int, payload: bytes) -> None:
+        """With QoS 0: it goes to who is connected, and is forgotten."""
+        self.payload[message] = payload
+        self.line.append((message, Packet(b"t", payload, 0)))
+
     def send(self) -> None:
         """As many as the window allows."""
         while self.queue and len(self.under_way) < self.window:

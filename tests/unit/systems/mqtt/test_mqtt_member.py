@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from connect_core.errors import Failure, Refused, Retriable
+from connect_core.sdk.cutting import part_before
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit
 from connect_core.sdk.values import Pins, Range, SourceBatch
@@ -37,6 +38,8 @@ class Broker:
     refuses: bool = False
     answers_at_once: bool = True
     packets: dict[str, deque[Packet]] = field(default_factory=dict)
+    at_once: int = 1
+    """How many of them come together."""
     asked: int = 0
     """What is not answered yet."""
     acknowledged: list[int] = field(default_factory=list)
@@ -82,7 +85,7 @@ class Session:
 
     def receive(self) -> list[Packet]:
         waiting = self.broker.packets.get(self.client_id, deque())
-        return [waiting.popleft()] if waiting else []
+        return [waiting.popleft() for _ in range(min(self.broker.at_once, len(waiting)))]
 
     def acknowledge(self, packet_ids: list[int]) -> bool:
         self.broker.acknowledged += packet_ids
@@ -320,8 +323,7 @@ def quantum(source: MqttSource, wanted: Range, *, tells: bool) -> Range:
     for _, batch in source.follow([wanted], limit(0.3), idle_timeout_s=0.05):
         assert isinstance(batch, SourceBatch)
         end = batch.next_offset
-        if tells:
-            source.acknowledge(wanted, end)
+        source.acknowledge(wanted, end if tells else wanted.begin)
     evidence = wanted.evidence if end == wanted.begin else json.loads(json.dumps(source.evidence(wanted, end)))
     return replace(wanted, begin=end, evidence=evidence)
 
@@ -368,6 +370,76 @@ def test_a_session_is_connected_again_when_something_else_has_happened(broker: B
     assert broker.said == [f"connect {given.client_id(0)}", "subscribe a"] * 2
     assert broker.acknowledged == []
     assert [one.open for one in broker.sessions] == [False, True]
+
+
+@dataclass
+class Lane:
+    """Follows one session, quantum by quantum, and takes so many numbers in each; a sink that `tells` which records it
+    has lets them be acknowledged. `values` has what was written, by number."""
+
+    source: MqttSource
+    wanted: Range
+    tells: bool
+    values: dict[int, bytes] = field(default_factory=dict)
+    doubtful: list[int] = field(default_factory=list)
+
+    def quantum(self, most: int) -> None:
+        last, end = self.wanted.begin + most, self.wanted.begin
+        with closing(self.source.follow([self.wanted], limit(0.1), idle_timeout_s=0.02)) as batches:
+            for _, batch in batches:
+                assert isinstance(batch, SourceBatch)
+                end = min(batch.next_offset, last)
+                part = part_before(batch, end)
+                numbers = part.records.column("offset").to_pylist()
+                self.values |= dict(zip(numbers, part.records.column("value").to_pylist(), strict=True))
+                self.doubtful += part.doubtful
+                if end > self.wanted.begin:
+                    self.source.acknowledge(self.wanted, end if self.tells else self.wanted.begin)
+                if end < batch.next_offset:
+                    break
+        if end > self.wanted.begin:
+            evidence = json.loads(json.dumps(self.source.evidence(self.wanted, end)))
+            self.wanted = replace(self.wanted, begin=end, evidence=evidence)
+
+
+MIXED = [
+    Packet(b"a", b"again", 1, 1, dup=True),
+    Packet(b"a", b"zero", 0),
+    Packet(b"a", b"again, too", 1, 2, dup=True),
+    Packet(b"a", b"of id 3 before", 1, 3, dup=True),
+    *(Packet(b"a", b"%d" % n, 1, n) for n in range(4, 9)),
+    Packet(b"a", b"zero, too", 0),
+]
+"""What came before and is not acknowledged, and what is new; the entry of id 3 may be acknowledged."""
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("tells", [True, False])
+def test_what_a_quantum_leaves_of_a_batch_comes_first_in_the_next_one(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, tells: bool, most: int
+) -> None:
+    """Over the same connection, under its number, as it was judged. Only what is written is acknowledged, and in order;
+    wherever a quantum ends, what is settled says what another connection would need."""
+    monkeypatch.setattr(source_module, "_CONFIRMED_S", 0.0)
+    given = options()
+    broker.kept, broker.at_once = {given.client_id(0)}, len(MIXED)
+    broker.packets[given.client_id(0)] = deque(MIXED)
+    entries = tuple(UnconfirmedRecord(n, trace_of(n + 1, b"a", MIXED[2 * n].payload)) for n in range(2))
+    sent = UnconfirmedRecord(2, trace_of(3, b"a", b"of id 3 before"), sent=True)
+    lane = Lane(MqttSource(given), planned(0, replace(ONE, entries=(*entries, sent))), tells)
+    for _ in range(2 + 12 // most):
+        begin = lane.wanted.begin
+        lane.quantum(most)
+        durable = lane.wanted.begin if tells else begin
+        assert broker.acknowledged == [1, 2, 3, 4, 5, 6, 7, 8][: len(broker.acknowledged)]
+        assert all(one + 5 < durable for one in broker.acknowledged[2:]), "the first two are there already"
+        unconfirmed = {one.arrival for one in SessionStanding.of(lane.wanted.evidence).entries}
+        assert {number for number in lane.values if MIXED[number - 5].qos} <= unconfirmed, "no ping is answered"
+    assert [lane.values[number] for number in sorted(lane.values)] == [
+        one.payload for one in MIXED if one.payload not in (b"again", b"again, too")
+    ]
+    assert (lane.doubtful, broker.acknowledged) == ([8], [1, 2, 3, 4, 5, 6, 7, 8])
+    assert broker.said == [f"connect {given.client_id(0)}", "subscribe a"]
 
 
 def test_sessions_are_left_when_nobody_reads_them_any_longer(broker: Broker) -> None:
