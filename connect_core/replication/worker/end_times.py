@@ -17,7 +17,7 @@ longer than one of few, since its sink may look at what the others have written.
 
 class EndTimes:
     """What the lanes before took, in one worker. `each_s` is what one partition takes, as long as nothing is known.
-    `left_out` is the partition that the lane before had no time for: the next one looks at it first."""
+    `left_out` is the partition that the lane before had no time for, or no room: the next one looks at it first."""
 
     def __init__(self, each_s: float = 0.02) -> None:
         self._each_s, self._all_s = each_s, 0.0

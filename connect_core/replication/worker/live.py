@@ -77,6 +77,7 @@ class LiveLane:
                     self._end_times.left_out = wanted.partition
                     return
                 if not worker_range.failure and self._is_over(worker_range, batch, self._writer(wanted, opened)):
+                    self._ended_with(wanted)
                     return
                 if all(one.failure for one in self._ranges.values()):
                     return
@@ -110,11 +111,17 @@ class LiveLane:
                 for piece in self._pacer.pieces(came):
                     yield one, piece
                 if self._pacer.over:
+                    self._ended_with(one)
                     return
         except MemoryError:
             raise
         except Exception as error:
             self._failure = source_failure(error, f"connector {self._lane.connector}")
+
+    def _ended_with(self, wanted: Range) -> None:
+        """One that always has more than a quantum takes keeps the others waiting for no more than one."""
+        partitions = [item.range.partition for item in self._items]
+        self._end_times.left_out = partitions[(partitions.index(wanted.partition) + 1) % len(partitions)]
 
     def _in_turn(self) -> list[Range]:
         """Whoever was left out is looked at first, and those behind it: else the first ones would always be."""

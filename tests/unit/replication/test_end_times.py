@@ -13,6 +13,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.source import Recovered
 from connect_core.sdk.values import Range
+from connect_core.work import Pace
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World
@@ -26,9 +27,13 @@ def world(world: World) -> SeveralWorld:
     return SeveralWorld(world.ledger, world.connector, world.home, sources, SeveralSink(), world.engine)  # type: ignore[arg-type]
 
 
-def moved(world: SeveralWorld, end_times: EndTimes, idle_timeout_s: float = 0.1) -> list[int]:
-    """The numbers of the ranges that have receipts, after a lane with ten seconds to live."""
-    lane = replace(world.lane(*MANY), idle_timeout_s=idle_timeout_s)
+def moved(
+    world: SeveralWorld, end_times: EndTimes, idle_timeout_s: float = 0.1, *, each: int = 1000, pace: float = 0
+) -> list[int]:
+    """The numbers of the ranges that have receipts, after a lane with ten seconds to live. A range holds so many
+    records; `pace` lets so many pass in a second."""
+    lane = replace(world.lane(*MANY), idle_timeout_s=idle_timeout_s, pace=Pace(pace))
+    lane = replace(lane, ranges=[replace(one, range=replace(one.range, max_records=each)) for one in lane.ranges])
     outcomes = move(lane, world.several, world.target, end_times=end_times)
     assert all(one.clean and one.failure is None for one in outcomes)
     return [one.range_id for one in outcomes if one.receipt]
@@ -47,6 +52,18 @@ def test_who_was_left_out_comes_first_in_the_next_quantum(world: SeveralWorld) -
         end_times.took(10, 7.0)  # as slow as before
         turns.append(moved(world, end_times))
     assert turns == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 8, 9], [2, 3, 4, 5]]
+
+
+def test_where_a_range_is_full_the_others_come_first_in_the_next_quantum(world: SeveralWorld) -> None:
+    """Each of them has more than its range may hold, always."""
+    end_times = EndTimes()
+    assert [moved(world, end_times, each=1) for _ in range(12)] == [[n % 10] for n in range(12)]
+
+
+def test_where_a_rate_ends_a_quantum_the_others_come_first_in_the_next_one(world: SeveralWorld) -> None:
+    end_times = EndTimes()
+    turns = [moved(world, end_times, pace=0.1) for _ in range(3)]
+    assert turns == [[0], [1], [2]]
 
 
 class Pushing(SeveralSources):
