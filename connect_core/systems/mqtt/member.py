@@ -112,7 +112,7 @@ class Member:
         standing, reception = _standing_at(wanted), self._reception
         settled = (wanted.begin, standing.entries) == (self._told_at, self._told_last.entries)
         settled = settled and wanted.begin >= self._taken_to
-        subscribed = self._answered and self._subscribed == self._filters == standing.subscribed
+        subscribed = self._subscribed == self._filters == standing.subscribed
         learned = self._options.counts_up(standing.counts_up) != reception.counts_up
         if not (settled and subscribed and self.session.open) or self._refused or self._emptied or learned:
             return False

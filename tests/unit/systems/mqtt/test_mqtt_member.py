@@ -349,6 +349,19 @@ def test_a_session_stays_connected_from_one_quantum_to_the_next(broker: Broker, 
     assert SessionStanding.of(wanted.evidence).subscribed == ("a",)
 
 
+def test_a_session_stays_connected_while_the_answer_to_its_subscription_is_behind_messages(broker: Broker) -> None:
+    """Where it was subscribed before. What the answer says counts when it comes."""
+    given = options()
+    broker.kept, broker.answers_at_once = {given.client_id(0)}, False
+    source, wanted = MqttSource(given), planned(0, SessionStanding(("a",)))
+    for first in (1, 4, 7):
+        broker.packets[given.client_id(0)] = messages(first, 3)
+        broker.asked = first < 7
+        wanted = quantum(source, wanted, tells=True)
+        assert SessionStanding.of(wanted.evidence).granted == (() if broker.asked else (("a", 1),))
+    assert broker.said == [f"connect {given.client_id(0)}", "subscribe a"]
+
+
 @pytest.mark.parametrize("happens", ["ended", "begin", "entries", "learned"])
 def test_a_session_is_connected_again_when_something_else_has_happened(broker: Broker, happens: str) -> None:
     """The broker then sends again what was not acknowledged."""
