@@ -56,6 +56,34 @@ def test_a_kill_loses_nothing_and_what_is_repeated_is_told(
     inlet.goes_on(row)
 
 
+IN_THE_REST = [
+    *product(["RocketMQ"], ("received", "batch-durable", "acknowledged", "before-receipt", "settled")),
+    *product(["a file"], ("received", "before-receipt", "settled")),
+]
+
+
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+@pytest.mark.parametrize(("target", "point"), IN_THE_REST)
+def test_a_kill_where_quanta_end_in_the_middle_of_what_has_come(
+    kind: str,
+    target: str,
+    point: str,
+    site_on: MakeSite,
+    request: pytest.FixtureRequest,
+    row: FaultRow,
+    seeded: random.Random,
+) -> None:
+    """The rest of a batch is judged, and has its numbers, when whoever holds it is killed."""
+    broker: MqttBroker = request.getfixturevalue(kind)
+    row.describe(f"SIGKILL of {POINTS[point]}; quanta of 7 records, from batches of 50; all devices say the same")
+    row.where, row.database = f"MQTT ({broker.kind}) → {target}", "SQLite"
+    inlet = begun(site_on("SQLite"), broker, target)
+    inlet.limited_to(7)
+    inlet.publish(2 * A_BATCH)
+    inlet.killed(row, point, seeded.randrange(1, 6))
+    inlet.goes_on(row)
+
+
 @pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
 @pytest.mark.parametrize("target", ["RocketMQ", pytest.param("a file", marks=COSTLY)])
 def test_a_broker_that_is_killed_while_messages_come(

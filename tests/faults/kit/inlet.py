@@ -63,6 +63,11 @@ class Inlet:
         self.document["source"]["mqtt"] |= options
         self.site.apply(NAME, self.document)
 
+    def limited_to(self, records: int) -> None:
+        """So many in each range."""
+        self.document["limits"] = {"range_records": records}
+        self.site.apply(NAME, self.document)
+
     def session(self, number: int) -> Session:
         """The connector's own, taken over by somebody who knows its client id."""
         uid = self.site.json("connectors", "show", NAME)["uid"]
