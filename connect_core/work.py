@@ -208,3 +208,17 @@ class Starting(Protocol):
         """Driver, before the deadline of the first lanes is set: the engine with as many workers, for executions of at
         most so many lanes. After one that raised nothing more is executed. While lanes are at work it is asked now and
         then whether they are `to_stop`: then their quantum ends. Leaving the context ends the workers."""
+
+
+@runtime_checkable
+class OnOtherHosts(Protocol):
+    """An engine whose workers may be on other hosts than the driver."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether one is: then no lock tells that its lanes have ended (delivery rule 3)."""
+
+    def read_clocks(self) -> None:
+        """Driver, before it renews its lease for lanes: asks workers on other hosts what their clocks read, where that
+        is known of before only. In this order a driver that stood still in between sends lanes that refuse: their
+        hosts' clocks have gone on. Raises EngineFailed when one does not answer."""

@@ -1,6 +1,6 @@
 """A process of the inline engine: `python -m connect_core.engine.child lane|search PARENT_PID`.
 
-Standard input is its line to the driver (`line`): says there with an empty message that it is ready, then answers one
+Standard input is its line to the driver (`line`): says there what its clock reads when it is ready, then answers one
 lane after the other until the driver closes the line, or one search. Dies with its parent. What is printed goes to
 standard error.
 """
@@ -20,11 +20,12 @@ def main(arguments: list[str]) -> None:
     kind, parent = arguments
     die_with(int(parent))
     sys.meta_path.insert(0, _WithoutPandas())
+    from connect_core.engine.envelope import hello
     from connect_core.engine.worker import prepared, run_search, serve
 
     prepared()
     line = _private_line()
-    line.send(b"")
+    line.send(hello())
     if kind == "lane":
         serve(line)
     else:

@@ -1,8 +1,9 @@
 """What travels between driver and worker: a readable head line, then a pickled value.
 
 The head says which code and which process made it, so that a worker of other code refuses before it unpickles what it
-may not understand; a refusal is all in the head, so that a driver of other code can read it. Bodies are compressed
-when they are large (a lane carries what `scan` has seen). Both engines use it; no I/O.
+may not understand; a refusal is all in the head, so that a driver of other code can read it. The head of whatever a
+worker says has what its clock reads (`host_clocks`). Bodies are compressed when they are large (a lane carries what
+`scan` has seen). Both engines use it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import zstandard
 
+from connect_core.clock import now_ns
 from connect_core.engine.driver import Driver, this_process
+from connect_core.engine.host_clocks import Reading
 from connect_core.errors import EngineFailed, Failure, VersionMismatch
+from connect_core.replication.host import boot_id
 from connect_core.version import code_version
 from connect_core.work import Lane, Outcome, ScanTask
 
@@ -54,12 +58,24 @@ def driver(data: bytes) -> Driver:
 
 def answer(content: list[Outcome] | dict[int, ScanResult]) -> bytes:
     """What a worker has to say."""
-    return _packed({}, content)
+    return _packed(_clock(), content)
+
+
+def hello() -> bytes:
+    """The first message of a worker, and its answer when it is asked what its clock reads."""
+    return json.dumps(_clock()).encode() + b"\n"
+
+
+def reading(data: bytes) -> Reading | None:
+    """What the clock of a worker read when it said this. None where a worker of other code does not say it."""
+    line, _, _ = data.partition(b"\n")
+    clock = json.loads(line).get("clock")
+    return Reading(*clock) if clock else None
 
 
 def refusal(failure: Failure, *, clean: bool) -> bytes:
     """A worker will not do what it is asked. `clean` when it is certain that nothing of it was done."""
-    return json.dumps({"refused": asdict(failure), "clean": clean}).encode() + b"\n"
+    return json.dumps({"refused": asdict(failure), "clean": clean, **_clock()}).encode() + b"\n"
 
 
 def outcomes(lane: Lane, data: bytes) -> list[Outcome]:
@@ -79,6 +95,10 @@ def found(data: bytes) -> dict[int, ScanResult]:
         raise _failure(head["refused"]).as_error()
     content: dict[int, ScanResult] = _unpacked(head, body)
     return content
+
+
+def _clock() -> dict[str, Any]:
+    return {"clock": [boot_id(), now_ns()]}
 
 
 def _failure(told: dict[str, str]) -> Failure:

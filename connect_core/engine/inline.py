@@ -27,7 +27,7 @@ from connect_core.engine import envelope
 from connect_core.engine.failures import ended_by, kept
 from connect_core.engine.line import Line, LineEnded
 from connect_core.engine.naming import described
-from connect_core.engine.workers import LOOKED_UP, WithWorkers, Workers
+from connect_core.engine.workers import LOOKED_UP, WithWorkers, Worker, Workers, greeted
 from connect_core.errors import EngineFailed
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
 
@@ -114,6 +114,8 @@ class _Children:
     def __init__(self, log: Path | None) -> None:
         self._log = log
         self.started: list[_Child] = []
+        self._ready: list[Worker] = []
+        self._asked_ns = now_ns()
 
     def start(self, command: list[str]) -> None:
         errors = os.fdopen(os.memfd_create("waybill-errors"), "w+b")
@@ -126,7 +128,8 @@ class _Children:
         """Raises EngineFailed as soon as one has ended, or at `until` (monotonic)."""
         for child in self.started:
             try:
-                child.line.receive(max(until - time.monotonic(), 0.001))
+                limit_s = max(until - time.monotonic(), 0.001)
+                self._ready.append(greeted(child.line, limit_s, self._asked_ns))
             except TimeoutError:
                 raise EngineFailed(
                     f"A lane's process was not ready within {_START_S:g} s",
@@ -136,7 +139,7 @@ class _Children:
                 child.ended()
 
     def workers(self, to_stop: ToStop = never) -> Workers:
-        return Workers([child.line for child in self.started], self._ended, _LANE_GRACE_S, to_stop)
+        return Workers(self._ready, self._ended, _LANE_GRACE_S, to_stop)
 
     def _ended(self, number: int, deadline_ns: int | None) -> NoReturn:
         self.started[number].ended(deadline_ns)

@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-import socket
+from typing import Protocol
 
 _LENGTH_BYTES = 8
 _PIECE_BYTES = 256 * 1024
@@ -16,10 +16,24 @@ class LineEnded(Exception):
     """The other side has closed its end, or has died."""
 
 
+class ByteStream(Protocol):
+    """What a line needs of a socket, or of TLS over one. Errors are those of sockets."""
+
+    def fileno(self) -> int: ...
+
+    def settimeout(self, limit_s: float | None, /) -> None: ...
+
+    def recv(self, most_bytes: int, /) -> bytes: ...
+
+    def sendall(self, data: bytes, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Line:
     """One end. Used in one thread; of a worker one thread may receive while another one sends."""
 
-    def __init__(self, stream: socket.socket) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._arrived = bytearray()
 

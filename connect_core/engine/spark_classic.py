@@ -18,6 +18,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from connect_core.engine import spark_classic_errors, spark_task, submit
+from connect_core.engine.dialling import LOOPBACK
 from connect_core.engine.naming import described
 from connect_core.engine.spark_checks import check_retries, check_version, installed_version
 from connect_core.engine.spark_jobs import SparkJobs
@@ -36,8 +37,12 @@ class SparkClassicEngine(SparkJobs):
 
     looked_at = "Look at the master's page and the executors' logs"
 
-    def __init__(self, limit_s: float = EXECUTORS_LIMIT_S, log: Path | None = None) -> None:
+    def __init__(
+        self, limit_s: float = EXECUTORS_LIMIT_S, log: Path | None = None, driver_address: str | None = None
+    ) -> None:
+        """`driver_address` is that of this host at which workers on others reach it; None: none are to."""
         self.log = log
+        self.address = driver_address or LOOPBACK
         self.where = "Spark of this process"
         self._limit_s = limit_s
         self._session: Any = None
@@ -53,7 +58,9 @@ class SparkClassicEngine(SparkJobs):
         session = self.session()
         self.where = session.sparkContext.master
         for answer in self.answers(spark_task.places, [b""] * lanes, self._limit_s):
-            _check(json.loads(answer), self.where)
+            place = json.loads(answer)
+            self.elsewhere |= place["boot_id"] != boot_id()
+            _check(place, self.where, other_hosts=self.address != LOOPBACK)
 
     def session(self) -> Any:
         with self._opening:
@@ -101,13 +108,13 @@ def _check_answers(master: str) -> None:
     raise Unreachable("The Spark master does not answer", where=master, next_step="Start it, or name another")
 
 
-def _check(place: Mapping[str, str], where: str) -> None:
-    """Raises what keeps a worker from working through a lane of this driver."""
-    if place["boot_id"] != boot_id():
+def _check(place: Mapping[str, str], where: str, *, other_hosts: bool) -> None:
+    """Raises what keeps a worker from working through a lane of this driver, which `other_hosts` reach or not."""
+    if place["boot_id"] != boot_id() and not other_hosts:
         raise Fatal(
-            "An executor runs on another host than the driver: deadlines and locks hold on one host only",
+            "An executor runs on another host than the driver, which listens on this host alone",
             where=where,
-            next_step="Let the driver run on the host of its executors, or use the resident engine",
+            next_step="Set WAYBILL_DRIVER_ADDRESS to the address at which other hosts reach this one",
         )
     if place["code"] != code_version():
         raise VersionMismatch(

@@ -11,7 +11,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,10 +22,10 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from connect_core.clock import now_ns
 from connect_core.engine import envelope, failures, spark_task
-from connect_core.engine.dialling import DialIn
-from connect_core.engine.line import Line
-from connect_core.engine.workers import LOOKED_UP, WithWorkers, Workers
-from connect_core.errors import EngineFailed, WaybillError
+from connect_core.engine.dialling import LOOPBACK, dial_in
+from connect_core.engine.line import LineEnded
+from connect_core.engine.workers import LOOKED_UP, WithWorkers, Worker, Workers, greeted
+from connect_core.errors import EngineFailed, Unreachable, WaybillError
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ _LANE_GRACE_S = 5.0
 
 _DIAL_LIMIT_S = 10.0
 """For Spark to start as many workers as a run has lanes, and for these to dial."""
+
+_GREETING_LIMIT_S = 5.0
+"""What a worker says first comes right behind its token."""
 
 _SEARCH_GRACE_S = 30.0
 """A search ends itself at its limit; what is beyond is a new worker and one slow answer."""
@@ -62,6 +65,11 @@ class SparkJobs(ABC):
     looked_at: str
     """What a person does who wants to know why there is no answer."""
 
+    address: str = LOOPBACK
+    """Of this host, where workers dial in."""
+    elsewhere = False
+    """Whether executors are on other hosts, as far as is known before they dial."""
+
     _in_reach = True
     """Whether workers reach this process, as far as is known."""
 
@@ -70,28 +78,41 @@ class SparkJobs(ABC):
         """See `work.Starting`: one job, whose workers dial in. Where they do not reach this process, or there are too
         few slots for all, each execution is a job of its own. Raises what fails the job before they are there."""
         with ExitStack() as ending:
-            job, lines = self._dialled(lanes, ending) if self._in_reach else (None, [])
-            if job and lines:
-                yield WithWorkers(self, Workers(lines, partial(self._ended, job), _LANE_GRACE_S, to_stop))
+            job, workers = self._dialled(lanes, ending) if self._in_reach else (None, [])
+            if job and workers:
+                yield WithWorkers(self, Workers(workers, partial(self._ended, job), _LANE_GRACE_S, to_stop))
+            elif self.elsewhere:
+                raise self._out_of_reach()
             else:
                 yield self
 
-    def _dialled(self, lanes: int, ending: ExitStack) -> tuple[_Job, list[Line]]:
-        """A line to each worker, or none. `ending` closes them, and ends the job."""
-        with DialIn(lanes) as dial_in:
-            job = _Job(self, spark_task.staying, dial_in.invitations())
+    def _dialled(self, lanes: int, ending: ExitStack) -> tuple[_Job, list[Worker]]:
+        """Each worker with its line, or none. `ending` closes the lines, and ends the job."""
+        with dial_in(lanes, self.address) as dialling:
+            job = _Job(self, spark_task.staying, dialling.invitations())
             job.start()
             ending.callback(job.end, _CANCEL_LIMIT_S)
-            lines = dial_in.lines(_DIAL_LIMIT_S, job.is_alive)
+            lines = dialling.lines(_DIAL_LIMIT_S, job.is_alive)
         for line in lines:
             ending.callback(line.close)
-        if not lines:
+        workers: list[Worker] = []
+        with suppress(TimeoutError, LineEnded):
+            workers = [greeted(line, _GREETING_LIMIT_S, dialling.asked_ns) for line in lines]
+        if not workers:
             if job.is_alive():
                 job.give_up(_CANCEL_LIMIT_S)
             if job.failure is not None and not job.given_up:
                 raise self._told(job.failure, sent=False)
             self._in_reach = job.given_up
-        return job, lines
+        return job, workers
+
+    def _out_of_reach(self) -> Unreachable:
+        """A lane that is a job of its own has a deadline of the driver's clock, which means nothing elsewhere."""
+        return Unreachable(
+            f"Workers on other hosts did not all reach the driver at {self.address} within {_DIAL_LIMIT_S:g} s",
+            where=self.where,
+            next_step="Let them connect to that address, and give the engine as many slots as lanes run at once",
+        )
 
     def _ended(self, job: _Job, number: int, deadline_ns: int | None) -> NoReturn:
         """What Spark says of a worker that has ended is better than what its line says."""

@@ -12,7 +12,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
@@ -23,9 +23,9 @@ from connect_core.clock import now_ns
 from connect_core.engine import envelope
 from connect_core.engine.deadline import killed_at
 from connect_core.engine.dialling import dialled
-from connect_core.engine.driver import killed_with
+from connect_core.engine.driver import Driver, killed_with
 from connect_core.engine.line import Line, LineEnded
-from connect_core.engine.requests import Lanes
+from connect_core.engine.requests import CLOCK, Lanes
 from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
 from connect_core.replication.host import boot_id
 from connect_core.replication.locks import shared
@@ -53,7 +53,7 @@ def run_lane(
             from connect_core.replication.worker.lane import KeptSource, work
 
             held.enter_context(killed_with(envelope.driver(descriptor)))
-            held.enter_context(_armed(lane))
+            held.enter_context(_armed(lane, envelope.driver(descriptor)))
         except (WaybillError, ImportError) as refused:
             # Of a repeated task nobody knows what its first attempt has written.
             return envelope.refusal(Failure.of(refused), clean=attempt_number == 0)
@@ -71,14 +71,21 @@ def serve(line: Line) -> None:
     with closing(source):
         for request in lanes:
             with suppress(LineEnded):
-                line.send(run_lane(request, 0, lanes.stopped, source))
+                line.send(envelope.hello() if request == CLOCK else _served(lanes, request, source))
+
+
+def _served(lanes: Lanes, request: bytes, source: KeptSource) -> bytes:
+    """A lane whose driver is on another host ends with its line: its process cannot be watched."""
+    with nullcontext() if envelope.driver(request).boot_id == boot_id() else lanes.ending_with_line():
+        return run_lane(request, 0, lanes.stopped, source)
 
 
 def stay(invitation: bytes, attempt_number: int) -> bytes:
     """Dials the driver and serves it. The answer is empty; it comes when the driver needs this worker no longer, or is
     out of reach. Raises EngineFailed for a second attempt, so that the job fails."""
     _require_first(attempt_number, "a worker that stays")
-    with suppress(OSError), dialled(invitation) as line:
+    with suppress(OSError, LineEnded), dialled(invitation) as line:
+        line.send(envelope.hello())
         prepared()
         serve(line)
     return b""
@@ -134,9 +141,11 @@ def _require_first(attempt_number: int, where: str) -> None:
 
 
 @contextmanager
-def _armed(lane: Lane) -> Iterator[None]:
-    """The locks first and released last; the timer ends before them, when sockets and files are closed."""
-    with shared(lane.lock_paths), killed_at(lane.deadline_ns):
+def _armed(lane: Lane, driver: Driver) -> Iterator[None]:
+    """The locks first and released last; the timer ends before them, when sockets and files are closed. On another host
+    than the driver's locks mean nothing, and whoever takes its lease over waits (delivery rule 3)."""
+    locks = lane.lock_paths if driver.boot_id == boot_id() else ()
+    with shared(locks), killed_at(lane.deadline_ns):
         yield
 
 

@@ -14,6 +14,7 @@ from connect_core.engine.spark_classic import SparkClassicEngine
 from connect_core.errors import VersionMismatch
 from connect_core.replication.backfill.run import context_of_stream
 from connect_core.replication.driver.attempts import recorded
+from connect_core.replication.driver.other_hosts import require_reachable
 from connect_core.replication.driver.prepare import run_context
 from connect_core.replication.driver.run import RunSummary, run_connector, run_task
 from connect_core.sdk.values import LIVE, Json
@@ -46,7 +47,8 @@ def run(opened: AtWork, given: Submitted, listener: RunListener) -> Json:
         ledger, connector.uid, given.stream, task=given.task or 0, engine="submit", attempt_of=given.attempt_of
     ):
         _check_engine(engine_for(connector.document, settings, home, given.engine))
-        engine = SparkClassicEngine(log=failures.log_of(home))
+        address = str(settings.driver_address) if settings.driver_address else None
+        engine = SparkClassicEngine(log=failures.log_of(home), driver_address=address)
         live = run_context(
             ledger,
             settings,
@@ -60,6 +62,8 @@ def run(opened: AtWork, given: Submitted, listener: RunListener) -> Json:
         )
         context = context_of_stream(live, given.stream, settings)
         engine.open(lanes=settings.lanes)
+        if engine.elsewhere:
+            require_reachable(context.resolved.source, context.resolved.sink, f"connector {connector.name}")
         if given.task is None:
             summary = run_connector(context)
         else:

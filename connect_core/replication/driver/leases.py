@@ -1,16 +1,17 @@
 """Taking leases over time: wait, watch, prove, take (delivery rule 3). The ledger knows what a lease is; this module
 knows when it may be taken from a holder that did not release it.
 
-A challenger takes a lease after a clean release; or with proof that nobody of the old epoch is alive on this boot; or
-after it has seen the same (epoch, seq) unchanged for a whole time to live on its own clock, and, where it can read the
-holder's clock, until the holder's lanes have ended: their time to live may be longer.
+A challenger takes a lease after a clean release; or with proof that nobody of the old epoch is alive on this boot,
+which there is none of when it had lanes on other hosts too; or after it has seen the same (epoch, seq) unchanged for a
+whole time to live on its own clock, and, where it can read the holder's clock, until the holder's lanes have ended:
+their time to live may be longer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from connect_core.replication.driver.ledger_restore import (
     restored_at_work,
     restored_unnoticed,
 )
-from connect_core.replication.host import host_identity, on_this_boot
+from connect_core.replication.host import has_lanes_elsewhere, host_identity, on_this_boot
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 from connect_core.sdk.values import LIVE, Attempt
 
@@ -45,7 +46,7 @@ class LeaseTimes:
 @dataclass
 class HeldLeases:
     """The leases of one task's run and the locks that prove that it is alive. `renewed` is when the ledger was asked
-    last (monotonic)."""
+    last (monotonic). `lanes_until_ns` is the deadline of lanes on other hosts that have not answered, 0 for none."""
 
     ledger: Ledger
     times: LeaseTimes
@@ -53,6 +54,21 @@ class HeldLeases:
     leases: list[Lease]
     locks: list[EpochLock]
     renewed: float = 0.0
+    lanes_elsewhere: bool = False
+    lanes_until_ns: int = 0
+
+    def reach_other_hosts(self) -> None:
+        """Before the lease is renewed for the first lane on another host: from then on no lock proves that this epoch
+        has ended."""
+        self.lanes_elsewhere = True
+
+    @contextmanager
+    def lanes_at_work(self, deadline_ns: int) -> Iterator[None]:
+        """Leaving it without an error says that all lanes have answered: they write nothing any more. Else those on
+        other hosts may write until their deadline, whatever the locks here say."""
+        self.lanes_until_ns = deadline_ns if self.lanes_elsewhere else 0
+        yield
+        self.lanes_until_ns = 0
 
     def renew_in_time(self) -> None:
         """Called often by whoever is busy for long without a write to the ledger: a challenger sees that it lives."""
@@ -67,7 +83,7 @@ class HeldLeases:
         self._require_lock_files()
         before = remembered(self.home)
         deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
-        here = host_identity(self.home)
+        here = host_identity(self.home, lanes_elsewhere=self.lanes_elsewhere)
         renewed = [self.ledger.renew(lease, boot_id=here, deadline_ns=deadline) for lease in self.leases]
         if any(comes_from_backup(lease, before) for lease in renewed):
             raise restored_at_work(self.ledger, self.home, self.leases[0].holder)
@@ -93,6 +109,8 @@ class HeldLeases:
 
         Waits for lanes that may still run, at most until their deadline: an interrupted execution proves nothing.
         """
+        while (left_ns := self.lanes_until_ns - clock.now_ns()) > 0:
+            clock.sleep(left_ns / 1e9)
         until = clock.monotonic() + self.times.ttl_s
         for lease, lock in zip(self.leases, self.locks, strict=True):
             while not (ended := lock.prove_ended()) and clock.monotonic() < until:
@@ -201,7 +219,7 @@ def _wait_until_over(
             say(f"the former holder of epoch {seen.epoch} is gone (its lock is free); taking over")
             return seen
         if not told:
-            say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {math.ceil(patience_s)} s")
+            say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {math.ceil(patience_s)} s{_why(seen, here)}")
             told = True
         clock.sleep(min(_WATCH_EVERY_S, times.ttl_s / 10))
         now = ledger.lease(seen.id)
@@ -215,3 +233,10 @@ def _wait_until_over(
             )
     say(f"epoch {seen.epoch} gave no sign of life for {math.ceil(patience_s)} s; taking over")
     return seen
+
+
+def _why(seen: LeaseState, here: bool) -> str:
+    """Why there is no proof by lock, where there can be none."""
+    if has_lanes_elsewhere(seen.boot_id):
+        return ": it has workers on other hosts, of which no lock tells that they have ended"
+    return "" if here or not seen.boot_id else ": it is on another host, or has another home"

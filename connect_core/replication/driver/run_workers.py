@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 
 from connect_core import clock
-from connect_core.work import Engine, Starting, ToStop
+from connect_core.work import Engine, OnOtherHosts, Starting, ToStop
 
 LIFE_S = 600.0
 """So long at most the same workers stay: what a process has lost hold of does not add up for days, and an engine that
@@ -35,7 +35,14 @@ class RunWorkers:
             self._lanes = 0
             self._started = self._ending.enter_context(self._engine.started(lanes, self._to_stop))
             self._lanes, self._until = lanes, clock.monotonic() + LIFE_S
+        if isinstance(self._started, OnOtherHosts):
+            self._started.read_clocks()
         return self._started
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether one of them is on another host."""
+        return isinstance(self._started, OnOtherHosts) and self._started.elsewhere
 
     def __enter__(self) -> RunWorkers:
         return self

@@ -16,7 +16,7 @@ from connect_core import clock
 from connect_core.config import Settings, load_document
 from connect_core.errors import ConfigError, Failure
 from connect_core.ledger import Connector, LeaseState, Ledger, Run
-from connect_core.replication.host import host_identity
+from connect_core.replication.host import of_this_home
 from connect_core.sdk.values import LIVE
 
 State = Literal["running", "waiting", "failed", "blocked", "paused", "stopped", "idle", "new"]
@@ -234,10 +234,10 @@ def _switched_at(ledger: Ledger, connector: Connector) -> datetime:
 
 def _alive_here(settings: Settings, home: Path | None) -> Callable[[LeaseState], bool]:
     """A holder in this home renews within a time to live; of another one nothing is known."""
-    here = host_identity(home) if home and (home / "locks").is_dir() else ""
+    known = home if home and (home / "locks").is_dir() else None
     silent_ns = int((settings.lease_ttl_s + settings.lease_margin_s) * 1e9)
 
     def alive(lease: LeaseState) -> bool:
-        return lease.boot_id != here or clock.now_ns() < lease.deadline_ns + silent_ns
+        return known is None or not of_this_home(lease.boot_id, known) or clock.now_ns() < lease.deadline_ns + silent_ns
 
     return alive

@@ -25,6 +25,7 @@ from connect_core.replication.driver.empty_receipt import empty_receipt
 from connect_core.replication.driver.errors import no_lasting_offsets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
+from connect_core.replication.driver.other_hosts import require_reachable
 from connect_core.replication.driver.rate import Budget
 from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.summary import TaskSummary
@@ -233,11 +234,20 @@ class TaskRun(TaskContext):
         pace = self.budget.pace(len(shares))
         with self.summary.timed("execute"):
             engine = self.workers.ready(len(shares))
+            if self.workers.elsewhere:
+                self._reach_other_hosts(shares)
             deadline = self.held.renew()
-            outcomes = engine.execute([self._lane(items, deadline, pace) for items in shares])
+            with self.held.lanes_at_work(deadline):
+                outcomes = engine.execute([self._lane(items, deadline, pace) for items in shares])
         self.budget.spend([outcome.receipt for outcome in outcomes if outcome.receipt])
         self.reached(Step.EXECUTED)
         return outcomes
+
+    def _reach_other_hosts(self, shares: Sequence[tuple[OpenRange, ...]]) -> None:
+        for items in shares:
+            planned = self.resolved_for(items[0].range.pins)
+            require_reachable(planned.source, planned.sink, self.where())
+        self.held.reach_other_hosts()
 
     def _keep_to_the_rate(self) -> None:
         """Waits until what was moved is within what may be moved in a second."""

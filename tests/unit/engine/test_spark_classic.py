@@ -13,17 +13,20 @@ from connect_core.errors import Fatal, Unreachable, VersionMismatch
 
 
 def test_a_worker_beside_its_driver_is_fit() -> None:
-    _check(json.loads(place()), "local[2]")
+    _check(json.loads(place()), "local[2]", other_hosts=False)
 
 
-def test_a_worker_on_another_host_is_refused_before_anything_is_planned() -> None:
-    with pytest.raises(Fatal, match="deadlines and locks hold on one host only"):
-        _check({"boot_id": "another", "code": "x"}, "yarn")
+def test_a_worker_on_another_host_is_refused_unless_other_hosts_reach_the_driver() -> None:
+    elsewhere = {**json.loads(place()), "boot_id": "another"}
+    with pytest.raises(Fatal, match="which listens on this host alone") as refused:
+        _check(elsewhere, "yarn", other_hosts=False)
+    assert "WAYBILL_DRIVER_ADDRESS" in refused.value.next_step
+    _check(elsewhere, "yarn", other_hosts=True)
 
 
 def test_a_worker_with_other_code_is_refused_before_anything_is_planned() -> None:
     with pytest.raises(VersionMismatch, match=r"other code \(1\.0\+old\)"):
-        _check({**json.loads(place()), "code": "1.0+old"}, "yarn")
+        _check({**json.loads(place()), "code": "1.0+old"}, "yarn", other_hosts=True)
 
 
 def test_one_master_that_answers_is_enough() -> None:

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from connect_core import clock
-from connect_core.errors import Fenced, LeaseHeld
+from connect_core.errors import EngineFailed, Fenced, LeaseHeld
 from connect_core.ledger import Lease, LeaseState, Ledger, target_lease_id
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, LeaseTimes, acquire
 from tests.unit.replication.world import World
@@ -122,6 +122,20 @@ def test_a_holder_whose_lock_file_was_removed_is_waited_for(world: World, told: 
     assert told.seconds >= began + TIMES.ttl_s
 
 
+def test_of_a_holder_with_lanes_on_other_hosts_no_lock_proves_that_it_has_ended(world: World, told: Told) -> None:
+    """They know nothing of the locks here, and may write until their deadline."""
+    first, said = taken_by(world, "first"), list[str]()
+    first.reach_other_hosts()
+    first.renew()
+    for lock in first.locks:
+        lock.close()  # as the kernel does with the process
+    began = told.seconds
+    assert taken_by(world, "second", said).leases[0].epoch == 2
+    assert told.seconds >= began + TIMES.ttl_s
+    assert "workers on other hosts" in said[0]
+    assert "gave no sign of life for 15 s" in said[1]
+
+
 # ---------------------------------------------------------------------------------------------------------- letting go
 
 
@@ -140,6 +154,31 @@ def test_a_lease_is_let_go_as_soon_as_its_last_lane_has_ended(world: World, told
         held.release()
     assert state(world).released
     assert told.seconds < began + 4
+
+
+def test_a_lease_is_not_let_go_before_the_deadline_of_lanes_on_other_hosts_that_have_not_answered(
+    world: World, told: Told
+) -> None:
+    held = taken_by(world, "first")
+    held.reach_other_hosts()
+    deadline = held.renew()
+    with pytest.raises(EngineFailed), held.lanes_at_work(deadline):
+        raise EngineFailed("a line was cut")
+    held.release()
+    assert state(world).released
+    assert told.seconds >= deadline / 1e9
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_lease_is_let_go_at_once_when_all_lanes_have_answered(world: World, told: Told, elsewhere: bool) -> None:
+    held = taken_by(world, "first")
+    if elsewhere:
+        held.reach_other_hosts()
+    with held.lanes_at_work(held.renew()):
+        pass
+    began = told.seconds
+    held.release()
+    assert (state(world).released, told.seconds) == (True, began)
 
 
 def test_a_holder_whose_lock_file_was_removed_ends(world: World, told: Told) -> None:

@@ -1,0 +1,100 @@
+"""A run with workers on other hosts: in what order clocks are read and leases renewed, and what may not be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from connect_core.clock import now_ns
+from connect_core.errors import ConfigError, EngineFailed
+from connect_core.ledger import LeaseState, task_lease_id
+from connect_core.replication.driver.other_hosts import require_reachable
+from connect_core.replication.host import has_lanes_elsewhere
+from connect_core.work import Lane, Outcome, Side
+from tests.unit.replication.world import DirectEngine, World
+
+ROCKETMQ = Side("rocketmq", {"name_servers": ["127.0.0.1:9876"], "topic": "t"})
+
+
+@dataclass
+class EngineElsewhere(DirectEngine):
+    """Its workers are on another host, as it says."""
+
+    read_ns: list[int] = field(default_factory=list)
+    leases: list[LeaseState | None] = field(default_factory=list)
+    world: World | None = None
+    fails: bool = False
+    elsewhere: bool = True
+
+    def read_clocks(self) -> None:
+        self.read_ns.append(now_ns())
+
+    def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
+        assert self.world is not None
+        ledger, uid = self.world.ledger, self.world.connector.uid
+        self.leases.append(ledger.lease(task_lease_id(uid, "live", ledger.assignment(uid).version, 0)))
+        if self.fails:
+            raise EngineFailed("a line was cut")
+        return super().execute(lanes)
+
+
+@pytest.fixture
+def engine(world: World) -> EngineElsewhere:
+    made = EngineElsewhere(world.source, world.sink, world=world)
+    world.engine = made
+    return made
+
+
+def test_clocks_are_read_before_the_lease_is_renewed_and_its_row_says_where_lanes_are(
+    world: World, engine: EngineElsewhere
+) -> None:
+    """A driver that stands still between the two sends lanes that refuse: the clocks there have gone on."""
+    world.run()
+    world.check()
+    [lane], [seen] = engine.lanes, engine.leases
+    assert seen is not None
+    assert has_lanes_elsewhere(seen.boot_id)
+    assert seen.deadline_ns == lane.deadline_ns
+    renewed_ns = lane.deadline_ns - int((world.times.ttl_s - world.times.margin_s) * 1e9)
+    assert engine.read_ns[0] <= renewed_ns
+
+
+def test_after_a_failure_the_lease_is_held_until_the_deadline_of_the_lanes(
+    world: World, engine: EngineElsewhere
+) -> None:
+    engine.fails = True
+    with pytest.raises(EngineFailed):
+        world.run()
+    [seen] = engine.leases
+    assert seen is not None
+    assert now_ns() >= seen.deadline_ns
+    engine.fails = False
+    world.run()
+    world.check()
+
+
+def test_workers_beside_their_driver_are_as_before(world: World, engine: EngineElsewhere) -> None:
+    engine.elsewhere = False
+    world.run()
+    [seen] = engine.leases
+    assert seen is not None
+    assert not has_lanes_elsewhere(seen.boot_id)
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "named"),
+    [
+        (Side("file", {"path": "/logs/*.log"}), ROCKETMQ, "source.file.path"),
+        (ROCKETMQ, Side("file", {"path": "/out/lines.txt"}), "sink.file.path"),
+    ],
+)
+def test_files_are_not_moved_on_other_hosts(tmp_path: Path, source: Side, sink: Side, named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        require_reachable(source, sink, "connector c")
+
+
+def test_servers_are_reached_from_any_host() -> None:
+    require_reachable(ROCKETMQ, ROCKETMQ, "connector c")
