@@ -39,6 +39,7 @@ from tests.simulator.faults import (
     SEND_UNANSWERED,
     Faults,
 )
+from tests.simulator.hosts import is_late
 from tests.simulator.scheduler import STEP, Actor, Scheduler
 
 BROKER = "broker-a"
@@ -144,7 +145,8 @@ class Broker:
     def store(self, queue: Queue, send: _Send) -> int:
         """The batch arrives: the offset of its first message."""
         entries = [(entry.properties, entry.body) for entry in decode_entries(send.batch.body)]
-        return self._append(queue, entries, send.writer, send.fault == SEND_HELD)
+        held = send.fault == SEND_HELD or is_late(send.sender, self.scheduler.now_ns)
+        return self._append(queue, entries, send.writer, held)
 
     def store_torn(self, queue: Queue, send: _Send) -> None:
         """The broker dies within the batch, and is back after a while: of a message whose body was written the rest of
@@ -371,7 +373,7 @@ class SimulatedSender:
             return None
         send = self._outstanding
         self._scheduler.at(send.answer_by_ns, lambda: self._scheduler.wake(send.sender))
-        while send.answer is None and self._scheduler.boottime_ns() < send.answer_by_ns:
+        while send.answer is None and self._scheduler.now_ns < send.answer_by_ns:
             self._scheduler.block()
         self._outstanding = None
         if send.answer is None:

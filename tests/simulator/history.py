@@ -29,9 +29,10 @@ from tests.simulator.broker import Broker, Holder, SimulatedSink
 from tests.simulator.engine import Place, SimulatedEngine
 from tests.simulator.faults import Faults
 from tests.simulator.floors import above_unsettled
+from tests.simulator.hosts import drawn_hosts
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
 from tests.simulator.offsets import TIMES, set_offset, undo_offset
-from tests.simulator.scenario import Deed, Scenario, by_key, drawn, entry, resolved, revised
+from tests.simulator.scenario import Deed, Scenario, by_key, drawn, entry, on_hosts, resolved, revised
 from tests.simulator.scheduler import Actor, Scheduler
 from tests.simulator.source import Log, SimulatedSource
 from tests.simulator.stage import Stage
@@ -67,8 +68,9 @@ class History(Stage):
         for seen in seen_files(self.home):  # of a history before in this process, of the same ledger
             seen.unlink()
         chance = random.Random(self.seed)
-        plan = self.scenario = self.scenario or _third_by_key(self.seed, drawn(chance))
-        self.plan = plan
+        self.hosts = drawn_hosts(self.seed)
+        plan = self.scenario or on_hosts(_third_by_key(self.seed, drawn(chance)), self.seed, self.hosts)
+        self.plan = self.scenario = plan
         self.scheduler = Scheduler(chance, tracing=self.tracing)
         self.faults = Faults(self.scheduler, plan.faults)
         self.broker = Broker(self.scheduler, self.faults, self.step)
@@ -125,6 +127,8 @@ class History(Stage):
             step=self.step,
             looks=self._looks,
             pace=self.plan.pace,
+            hosts=self.hosts,
+            breaks=self.problems.append,
         )
 
     def _looks(self, scan: Scan) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from connect_core.config.resolving import Resolved
 from connect_core.sdk.values import Json
 from connect_core.work import Side
-from tests.simulator.faults import OFTEN, SEND_HELD, FaultPlan
+from tests.simulator.faults import CLOCK_STOOD, LANE_STRAYS, OFTEN, SEND_HELD, FaultPlan
 from tests.simulator.ledger import NAME, UID
 from tests.simulator.source import HOLE, PLAIN, TOO_LARGE, UNREADABLE, Entry
 
@@ -86,6 +87,14 @@ def _staying(chance: random.Random, scenario: Scenario) -> Scenario:
 def by_key(scenario: Scenario) -> Scenario:
     """The same, with the records of each partition spread over several queues."""
     return replace(scenario, document={**scenario.document, "order": "key", "queues": scenario.document["queues"] + 1})
+
+
+def on_hosts(scenario: Scenario, seed: int, hosts: Sequence[object]) -> Scenario:
+    """The same, with what can go wrong between hosts; of every third clocks stand still as well."""
+    if not hosts:
+        return scenario
+    kinds = {LANE_STRAYS, *((CLOCK_STOOD,) if seed % 3 == 2 else ())}
+    return replace(scenario, faults=replace(scenario.faults, kinds=scenario.faults.kinds | kinds))
 
 
 def entry(chance: random.Random, partition: str, at: int, odd: float) -> Entry:

@@ -18,6 +18,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulator.hosts import Host
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 STEP = "· "
@@ -34,7 +38,8 @@ class Killed(BaseException):
 class Actor:
     """One process. `stopped_until_ns` is the end of its SIGSTOP; `waiting` numbers its waits, so that a wake-up that
     comes for an earlier one is ignored; a worker's `parent` is its driver; `blocking` when it
-    waits for somebody, not for a moment; `pace` how many times slower than usual it is."""
+    waits for somebody, not for a moment; `pace` how many times slower than usual it is. A worker on another host has
+    that `host`, and the deadline of its lane in the time of the world."""
 
     name: str
     work: Callable[[], None]
@@ -45,6 +50,8 @@ class Actor:
     waiting: int = 0
     blocking: bool = False
     pace: float = 1.0
+    host: Host | None = None
+    deadline_ns: int = 0
     at_end: list[Callable[[], None]] = field(default_factory=list)
     killed_by: BaseException | None = None
     turn: threading.Lock = field(default_factory=threading.Lock)
@@ -76,8 +83,10 @@ class Scheduler:
     # -------------------------------------------------------------------------------------------------- the clock
 
     def boottime_ns(self) -> int:
+        """Of the host of whoever runs."""
         self.alive()
-        return self.now_ns
+        host = self.current and self.current.host
+        return host.reads(self.now_ns) if host else self.now_ns
 
     def monotonic(self) -> float:
         self.alive()

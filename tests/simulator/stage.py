@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.simulator import faults as kinds
 from tests.simulator.faults import Faults
+from tests.simulator.hosts import pause
 from tests.simulator.scheduler import STEP, Actor, Scheduler
 
 _LATENCIES_S = (0.0002, 0.0005, 0.001, 0.002)
@@ -30,6 +31,9 @@ class Stage:
         """A driver that waits for its lanes is struck while they work."""
         if actor.parent is None:
             self._suffers(actor, self.faults.strikes(*_OF_DRIVERS, weight=0.25))
+            return
+        if actor.host and self.faults.strikes(kinds.CLOCK_STOOD):
+            pause(self.scheduler, actor.host, self.scheduler.chance.choice((0.1, 1, 4)))
             return
         fault = self.faults.strikes(*_OF_WORKERS, *_OF_DRIVERS)
         self._suffers(actor.parent if fault in _OF_DRIVERS else actor, fault)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from connect_core.engine import host_clocks
 from connect_core.ledger import leases, settling
 from connect_core.replication.driver import leases as driver_leases
 from connect_core.replication.driver import recovery, task
@@ -24,8 +25,10 @@ from tests.simulator import engine
 from tests.simulator.broker import SimulatedClient, SimulatedSink
 from tests.simulator.faults import (
     COMMIT_LOST,
+    ENGINE_LOST,
     KILLED_DRIVER,
     KILLED_WORKER,
+    LANE_STRAYS,
     SECOND_RUN,
     SEND_LOST,
     SEND_ORPHANED,
@@ -34,10 +37,12 @@ from tests.simulator.faults import (
     ZOMBIE_WORKER,
     FaultPlan,
 )
+from tests.simulator.hosts import WITH_HOSTS
 from tests.simulator.running import simulated
 from tests.simulator.scenario import REVISE, Deed, Scenario, drawn
 
 FIRST_SEED, MOST = 1_000_000, 120
+SEEDS = range(FIRST_SEED, FIRST_SEED + MOST)
 
 
 def no_find(patch: pytest.MonkeyPatch) -> None:
@@ -116,14 +121,39 @@ def unclean_is_receipted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QueueWriter, "flush", hopeful)
 
 
+def deadline_of_another_host_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The driver's deadline is taken for one of the clock there."""
+    patch.setattr(engine, "lane_there", lambda lane, sample: replace(lane, boot_id=sample.reading.boot_id))
+
+
+def drift_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Clocks are taken to count alike."""
+    patch.setattr(host_clocks, "COUNTS_PERCENT", 100)
+
+
+def lane_on_an_unsampled_host_let_through(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(engine._Job, "_strays", lambda self: False)
+
+
+def locks_speak_for_other_hosts(patch: pytest.MonkeyPatch) -> None:
+    """Whoever takes over believes the locks of a run that has lanes elsewhere."""
+    patch.setattr(driver_leases.HeldLeases, "reach_other_hosts", lambda self: None)
+
+
+def let_go_while_lanes_on_other_hosts_work(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(driver_leases.HeldLeases, "lanes_at_work", lambda self, deadline_ns: nullcontext())
+
+
 @dataclass(frozen=True)
 class Trial:
-    """A mechanism to take out, and what must go wrong so that its absence shows."""
+    """A mechanism to take out, and what must go wrong so that its absence shows. Some need `hosts` beside that of the
+    drivers."""
 
     take_out: Callable[[pytest.MonkeyPatch], None]
     kinds: tuple[str, ...]
     deeds: tuple[str, ...] = ()
     pace: float = 30
+    hosts: bool = False
 
 
 TRIALS = (
@@ -139,6 +169,11 @@ TRIALS = (
     Trial(send_queue_not_waited_out, (SEND_ORPHANED,)),
     Trial(revisions_not_pinned, (KILLED_WORKER,), (REVISE, REVISE)),
     Trial(unclean_is_receipted, (SEND_UNANSWERED, SEND_LOST)),
+    Trial(deadline_of_another_host_ignored, (ZOMBIE_WORKER, KILLED_DRIVER), hosts=True),
+    Trial(drift_ignored, (ZOMBIE_WORKER, KILLED_DRIVER), hosts=True),
+    Trial(lane_on_an_unsampled_host_let_through, (LANE_STRAYS, ZOMBIE_WORKER), hosts=True),
+    Trial(locks_speak_for_other_hosts, (KILLED_DRIVER,), pace=60, hosts=True),
+    Trial(let_go_while_lanes_on_other_hosts_work, (ENGINE_LOST, KILLED_WORKER), pace=60, hosts=True),
 )
 
 
@@ -152,7 +187,7 @@ def focused(seed: int, trial: Trial) -> Scenario:
 
 def found_at(trial: Trial) -> int | None:
     """How many seeds it takes."""
-    seeds = range(FIRST_SEED, FIRST_SEED + MOST)
+    seeds = range(FIRST_SEED + 1, FIRST_SEED + WITH_HOSTS * MOST, WITH_HOSTS) if trial.hosts else SEEDS
     return next((n for n, seed in enumerate(seeds, 1) if broken_rules(seed, trial)), None)
 
 
