@@ -16,7 +16,8 @@ from connect_core.work import COUNTS
 
 def runs(opened: Opened, name: str = "", *, stream: str = ALL, last: int = 20) -> list[Json]:
     """The newest `last` runs of a connector, or of all, the newest first. `delivered` counts also what a run that was
-    killed has settled."""
+    killed has settled. `taken_over` says how the leases of a former run could be taken: by its free lock, or after
+    silence."""
     names = {one.uid: one.name for one in opened.ledger.connectors(include_deleted=True)}
     uid = opened.ledger.connector(name).uid if name else None
     found = opened.ledger.runs(uid, limit=last, stream=of_stream(stream))
@@ -26,6 +27,7 @@ def runs(opened: Opened, name: str = "", *, stream: str = ALL, last: int = 20) -
             "connector": names.get(run.uid, run.uid),
             **_run(run),
             "delivered": (run.summary or settled.get(run.id) or {}).get("delivered", 0),
+            "taken_over": (run.summary or {}).get("taken_over", []),
         }
         for run in found
     ]

@@ -77,7 +77,7 @@ def deadline_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def taken_over_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(driver_leases, "_wait_until_over", lambda ledger, seen, *rest: seen)
+    patch.setattr(driver_leases, "_wait_until_over", lambda ledger, seen, *rest: (seen, "silence"))
 
 
 def proof_without_locks(patch: pytest.MonkeyPatch) -> None:

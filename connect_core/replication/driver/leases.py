@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from connect_core import clock
@@ -27,7 +27,7 @@ from connect_core.replication.driver.ledger_restore import (
 )
 from connect_core.replication.host import has_lanes_elsewhere, host_identity, on_this_boot
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
-from connect_core.sdk.values import LIVE, Attempt
+from connect_core.sdk.values import LIVE, Attempt, Json
 
 _WATCH_EVERY_S = 0.2
 
@@ -43,10 +43,24 @@ class LeaseTimes:
     idle_timeout_s: float = 1.0
 
 
+@dataclass(frozen=True)
+class TakenOver:
+    """`by` is "lock" or "silence"; `waited_s` is how long that took."""
+
+    lease_id: str
+    by: str
+    waited_s: float
+
+    def told(self) -> Json:
+        """For the run's row."""
+        return asdict(self)
+
+
 @dataclass
 class HeldLeases:
     """The leases of one task's run and the locks that prove that it is alive. `renewed` is when the ledger was asked
-    last (monotonic). `lanes_until_ns` is the deadline of lanes on other hosts that have not answered, 0 for none."""
+    last (monotonic). `lanes_until_ns` is the deadline of lanes on other hosts that have not answered, 0 for none.
+    `taken_over` says of each lease that was not released how it could be taken: by a free lock, or after silence."""
 
     ledger: Ledger
     times: LeaseTimes
@@ -56,6 +70,7 @@ class HeldLeases:
     renewed: float = 0.0
     lanes_elsewhere: bool = False
     lanes_until_ns: int = 0
+    taken_over: list[TakenOver] = field(default_factory=list)
 
     def reach_other_hosts(self) -> None:
         """Before the lease is renewed for the first lane on another host: from then on no lock proves that this epoch
@@ -146,7 +161,7 @@ def acquire(
     held = HeldLeases(ledger, times, home, [], [])
     try:
         for one in wanted:
-            lease, lock = _acquire_one(ledger, one, holder, home, times, say)
+            lease, lock = _acquire_one(held, one, holder, say)
             held.leases.append(lease)
             held.locks.append(lock)
         remember(home, held.leases)
@@ -157,11 +172,15 @@ def acquire(
 
 
 def _acquire_one(
-    ledger: Ledger, wanted: LeaseRequest, holder: str, home: Path, times: LeaseTimes, say: Callable[[str], None]
+    held: HeldLeases, wanted: LeaseRequest, holder: str, say: Callable[[str], None]
 ) -> tuple[Lease, EpochLock]:
+    ledger, home = held.ledger, held.home
     seen = ledger.lease(wanted.lease_id)
     if seen is not None and not seen.released:
-        seen = _wait_until_over(ledger, seen, home, times, say)
+        began = clock.monotonic()
+        seen, by = _wait_until_over(ledger, seen, home, held.times, say)
+        if by:
+            held.taken_over.append(TakenOver(wanted.lease_id, by, clock.monotonic() - began))
     # The lock comes before the lease: a challenger that sees the new epoch finds it locked already.
     lock = EpochLock(lock_path(home, wanted.lease_id, seen.epoch + 1 if seen else 1, holder))
     before = remembered(home)
@@ -203,8 +222,9 @@ def end_older_versions(
 
 def _wait_until_over(
     ledger: Ledger, seen: LeaseState, home: Path, times: LeaseTimes, say: Callable[[str], None]
-) -> LeaseState:
-    """Returns when the holder's time is over, provably. Raises LeaseHeld as soon as it gives a sign of life.
+) -> tuple[LeaseState, str]:
+    """Returns when the holder's time is over, provably, and what proves it, as `TakenOver.by`; nothing when it was
+    released meanwhile. Raises LeaseHeld as soon as it gives a sign of life.
 
     A holder whose time to live is longer than ours may write for longer than ours lasts, without a sign of life.
     """
@@ -217,14 +237,14 @@ def _wait_until_over(
     while clock.monotonic() < until:
         if here and prove_ended(path):
             say(f"the former holder of epoch {seen.epoch} is gone (its lock is free); taking over")
-            return seen
+            return seen, "lock"
         if not told:
             say(f"waiting for {seen.holder} (epoch {seen.epoch}), at most {math.ceil(patience_s)} s{_why(seen, here)}")
             told = True
         clock.sleep(min(_WATCH_EVERY_S, times.ttl_s / 10))
         now = ledger.lease(seen.id)
         if now is not None and now.released:
-            return now
+            return now, ""
         if now is None or (now.epoch, now.seq) != (seen.epoch, seen.seq):
             raise LeaseHeld(
                 f"{seen.holder} is working on this",
@@ -232,7 +252,7 @@ def _wait_until_over(
                 next_step="Wait for that run to end, or look at it with: waybill runs",
             )
     say(f"epoch {seen.epoch} gave no sign of life for {math.ceil(patience_s)} s; taking over")
-    return seen
+    return seen, "silence"
 
 
 def _why(seen: LeaseState, here: bool) -> str:

@@ -13,12 +13,14 @@ from connect_core.work import COUNTS, Receipt
 
 @dataclass
 class TaskSummary:
-    """The receipts are in the ledger under `run_id`."""
+    """The receipts are in the ledger under `run_id`. `taken_over` are the leases that a former run had not released,
+    how they could be taken, and what that took."""
 
     task: int
     run_id: str
     receipts: list[Receipt] = field(default_factory=list)
     seconds_by_part: dict[str, float] = field(default_factory=dict)
+    taken_over: list[Json] = field(default_factory=list)
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -36,4 +38,5 @@ class TaskSummary:
 
     def totals(self) -> Json:
         """For the run's row in the ledger."""
-        return {**self.records(), "ranges": len(self.receipts), "seconds": self.seconds_by_part}
+        told = {**self.records(), "ranges": len(self.receipts), "seconds": self.seconds_by_part}
+        return {**told, "taken_over": self.taken_over} if self.taken_over else told

@@ -93,6 +93,7 @@ class TaskRun(TaskContext):
             raise no_lasting_offsets(self.where())
         with self.summary.timed("lease"):
             self.held = self._acquire()
+        self.summary.taken_over = [one.told() for one in self.held.taken_over]
         try:
             require_over(self.ledger, self.context.times.ttl_s, self.where())
             self.reached(Step.LEASED)

@@ -94,6 +94,11 @@ def test_a_silent_holder_whose_lock_is_held_loses_its_lease_after_a_whole_time_t
     second = taken_by(world, "second")
     assert told.seconds >= began + TIMES.ttl_s
     assert second.leases[0].epoch == 2
+    [taken] = second.taken_over
+    assert (taken.lease_id, taken.by) == (FILE, "silence")
+    assert taken.waited_s >= TIMES.ttl_s
+    second.release()
+    assert taken_by(world, "third").taken_over == []
 
 
 def test_a_silent_holder_with_a_longer_time_to_live_may_write_for_as_long(world: World, told: Told) -> None:
@@ -110,8 +115,10 @@ def test_a_holder_that_is_provably_gone_is_not_waited_for(world: World, told: To
     for lock in taken_by(world, "first").locks:
         lock.close()  # as the kernel does with the process
     began = told.seconds
-    assert taken_by(world, "second").leases[0].epoch == 2
+    second = taken_by(world, "second")
+    assert second.leases[0].epoch == 2
     assert told.seconds == began
+    assert [(one.by, one.waited_s) for one in second.taken_over] == [("lock", 0)]
 
 
 def test_a_holder_whose_lock_file_was_removed_is_waited_for(world: World, told: Told) -> None:

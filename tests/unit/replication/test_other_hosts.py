@@ -12,9 +12,9 @@ from connect_core.clock import now_ns
 from connect_core.errors import ConfigError, EngineFailed
 from connect_core.ledger import LeaseState, task_lease_id
 from connect_core.replication.driver.other_hosts import require_reachable
-from connect_core.replication.host import has_lanes_elsewhere
+from connect_core.replication.host import has_lanes_elsewhere, host_identity
 from connect_core.work import Lane, Outcome, Side
-from tests.unit.replication.world import DirectEngine, World
+from tests.unit.replication.world import MEMORY, DirectEngine, World
 
 ROCKETMQ = Side("rocketmq", {"name_servers": ["127.0.0.1:9876"], "topic": "t"})
 
@@ -74,6 +74,20 @@ def test_after_a_failure_the_lease_is_held_until_the_deadline_of_the_lanes(
     engine.fails = False
     world.run()
     world.check()
+
+
+def test_the_row_of_a_run_says_how_it_took_over_from_one_that_was_killed(world: World, engine: EngineElsewhere) -> None:
+    ledger, uid = world.ledger, world.connector.uid
+    version = ledger.assign(uid, [MEMORY], 1).version
+    lease_id = task_lease_id(uid, "live", version, 0)
+    gone = ledger.take(lease_id, None, "gone", uid=uid, version=version)
+    ledger.renew(gone, boot_id=host_identity(world.home, lanes_elsewhere=True), deadline_ns=now_ns())
+    world.run()
+    [run] = ledger.runs(uid)
+    assert run.summary is not None
+    [taken] = run.summary["taken_over"]
+    assert (taken["lease_id"], taken["by"]) == (lease_id, "silence")
+    assert taken["waited_s"] >= world.times.ttl_s
 
 
 def test_workers_beside_their_driver_are_as_before(world: World, engine: EngineElsewhere) -> None:
