@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 import pytest
 
-ORDER = ("unit", "contract", "system", "simulator", "faults")
+ORDER = ("unit", "contract", "system", "simulator", "hosts", "faults")
 FAILED, SKIPPED = "failed", "skipped"
 _SUITES = "connect_core/sdk/testing/"
 # What the terminal reporter calls its reports; "" is a phase of a test that went well and is no result.

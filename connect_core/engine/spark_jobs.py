@@ -39,8 +39,8 @@ _LANE_GRACE_S = 5.0
 _DIAL_LIMIT_S = 10.0
 """For Spark to start as many workers as a run has lanes, and for these to dial."""
 
-_GREETING_LIMIT_S = 5.0
-"""What a worker says first comes right behind its token."""
+_GREETING_LIMIT_S = 60.0
+"""For a worker that has dialled to load its modules: what that takes is no time of its first lane."""
 
 _SEARCH_GRACE_S = 30.0
 """A search ends itself at its limit; what is beyond is a new worker and one slow answer."""

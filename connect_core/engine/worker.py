@@ -85,8 +85,8 @@ def stay(invitation: bytes, attempt_number: int) -> bytes:
     out of reach. Raises EngineFailed for a second attempt, so that the job fails."""
     _require_first(attempt_number, "a worker that stays")
     with suppress(OSError, LineEnded), dialled(invitation) as line:
-        line.send(envelope.hello())
         prepared()
+        line.send(envelope.hello())
         serve(line)
     return b""
 

@@ -30,7 +30,7 @@ _FRESH_NS = 1_000_000_000
 """So old a sample of another host's clock may be: a lane there loses a fifth of its sample's age (`host_clocks`)."""
 
 _CLOCK_LIMIT_S = 30.0
-"""For workers to say what their clocks read: one that was just started loads its modules first."""
+"""For workers to say what their clocks read, on a busy host."""
 
 LOOKED_UP = "The next attempt checks the target for written records"
 
@@ -124,9 +124,9 @@ class Workers:
             self._ended(number, deadline_ns)
         except TimeoutError:
             raise EngineFailed(
-                "A worker did not take its lane before the deadline",
+                "A worker did not take what it was sent in time",
                 where=f"worker {number}",
-                next_step="It was ended; the next attempt tries again",
+                next_step="Its lane ends at the deadline; the next attempt tries again",
             ) from None
 
     def _ready(self, waiting: Sequence[int], until: float) -> list[int]:
@@ -138,7 +138,8 @@ class Workers:
         ready = [by_line[line] for line, _ in poll.poll(min(max(left_s, 0), _ASK_EVERY_S) * 1000)]
         if not ready and left_s <= _ASK_EVERY_S:
             raise EngineFailed(
-                f"{len(waiting)} lanes still ran after their deadline and were ended", next_step=LOOKED_UP
+                f"{len(waiting)} workers gave no answer in time; lanes end at their deadline, answered or not",
+                next_step=LOOKED_UP,
             )
         return ready
 

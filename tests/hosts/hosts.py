@@ -86,11 +86,6 @@ class Host:
     def heal(self) -> None:
         _ip("link", "set", self.link, "up")
 
-    def delay(self, milliseconds: int) -> None:
-        """Of what comes in."""
-        netem = ["qdisc", "replace", "dev", self.link, "root", "netem", "delay", f"{milliseconds}ms"]
-        subprocess.run(["tc", *netem], check=True, capture_output=True, timeout=_READY_LIMIT_S)
-
     def lose(self) -> None:
         """The power fails: all its processes end at once."""
         os.kill(self.pid, signal.SIGKILL)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from cryptography import x509
 
 from connect_core.engine.dialling import DialIn, dial_in, dialled
 from connect_core.engine.line import Line, LineEnded
@@ -145,6 +146,12 @@ def test_invited_workers_come_over_tls_while_strangers_stay_silent_or_speak_plai
                 pass
         stranger.close()
     line.close()
+
+
+def test_a_certificate_is_good_whatever_a_wall_clock_says() -> None:
+    certificate = x509.load_pem_x509_certificate(RunCertificate().certificate.encode())
+    assert certificate.not_valid_before_utc.year <= 2000
+    assert certificate.not_valid_after_utc.year == 9999
 
 
 @pytest.mark.parametrize(("address", "secured"), [("127.0.0.1", False), ("::1", False)])
