@@ -47,6 +47,20 @@ def check_retries(master: str, max_failures: str | None, speculation: str, where
         raise Fatal("The engine runs tasks twice at once (spark.speculation)", where=where, next_step="Set it to false")
 
 
+def check_private(settings: Mapping[str, str], where: str) -> None:
+    """Raises Fatal when Spark's own connections to other hosts can be read on the way: they carry searches, with what
+    an Airflow connection stands for in them, and the invitations to dial the driver. Either of two ways will do, both
+    with a secret that all processes share (Spark's page on security)."""
+    encrypted = any(settings.get(name) == "true" for name in ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"))
+    if not encrypted or settings.get("spark.authenticate") != "true":
+        raise Fatal(
+            "Executors are on other hosts, and Spark's connections to them are not encrypted",
+            where=where,
+            next_step="Set spark.authenticate, spark.authenticate.secret and spark.network.crypto.enabled in the"
+            " spark-defaults.conf of all hosts",
+        )
+
+
 def check_version(server: str, installed: str, where: str, mend: str = _RESTART) -> None:
     """Raises VersionMismatch unless the server runs the release that is installed here."""
     if server != installed:

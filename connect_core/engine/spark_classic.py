@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from connect_core.engine import spark_classic_errors, spark_task, submit
 from connect_core.engine.dialling import LOOPBACK
 from connect_core.engine.naming import described
-from connect_core.engine.spark_checks import check_retries, check_version, installed_version
+from connect_core.engine.spark_checks import check_private, check_retries, check_version, installed_version
 from connect_core.engine.spark_jobs import SparkJobs
 from connect_core.errors import Fatal, Unreachable, VersionMismatch, WaybillError
 from connect_core.replication.host import boot_id
@@ -61,6 +61,8 @@ class SparkClassicEngine(SparkJobs):
             place = json.loads(answer)
             self.elsewhere |= place["boot_id"] != boot_id()
             _check(place, self.where, other_hosts=self.address != LOOPBACK)
+        if self.elsewhere:
+            check_private(dict(session.sparkContext.getConf().getAll()), self.where)
 
     def session(self) -> Any:
         with self._opening:

@@ -47,6 +47,11 @@ SHORT = {
     "WAYBILL_SEND_TIMEOUT_S": "3s",
     "WAYBILL_ENGINE": "hosts",
 }
+PRIVATE = """
+spark.authenticate true
+spark.authenticate.secret known-to-all-of-them
+spark.network.crypto.enabled true
+"""
 _DEPLOY = "org.apache.spark.deploy"
 
 
@@ -150,6 +155,7 @@ def copying(network: Network, tmp_path: Path, rocketmq: RocketMQ) -> Iterator[Co
     there = network.host("there", AHEAD_S)
     folder = tmp_path / "spark"
     folder.mkdir()
+    (folder / "spark-defaults.conf").write_text(PRIVATE)
     cluster = Cluster(network, there, folder, ports.free(), [])
     relays = relayed(network, there, rocketmq)
     try:
@@ -157,6 +163,7 @@ def copying(network: Network, tmp_path: Path, rocketmq: RocketMQ) -> Iterator[Co
         site = new_site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", None)
         site.name_servers = rocketmq.name_servers
         site.settings |= {**SHORT, "WAYBILL_DRIVER_ADDRESS": network.address, "WAYBILL_TESTING": "1"}
+        site.settings |= {"SPARK_CONF_DIR": str(folder)}
         conf = {
             "spark.executor.memory": "512m",
             "spark.driver.host": network.address,
@@ -190,6 +197,18 @@ def test_topics_are_copied_by_executors_on_another_host_whose_clock_is_months_ah
     copying.require_copied()
     [run] = copying.site.json("runs", copying.name)["runs"]
     assert run["engine"].startswith("submit, Spark ")
+
+
+def test_plain_text_is_refused_before_anything_is_planned(copying: Copying) -> None:
+    """Of the executors; the driver alone has Spark's own defaults then, and is not let in."""
+    (copying.cluster.folder / "spark-defaults.conf").write_text("")
+    for process in copying.cluster.started:
+        process.kill()
+        process.wait()
+    copying.cluster.started.clear()
+    copying.cluster.start()
+    assert "not encrypted" in copying.site.waybill("run", copying.name, code=6)
+    assert copying.site.json("receipts", copying.name)["receipts"] == []
 
 
 def test_files_are_refused_before_anything_is_planned(copying: Copying, tmp_path: Path) -> None:

@@ -45,3 +45,20 @@ def test_both_packages_have_one_version() -> None:
 
 def test_this_installation_is_sound() -> None:
     assert spark_checks.installed_version().count(".") == 2
+
+
+ON, SECRET = "true", {"spark.authenticate": "true"}
+
+
+@pytest.mark.parametrize("way", ["spark.network.crypto.enabled", "spark.ssl.rpc.enabled"])
+def test_connections_of_spark_that_are_encrypted_may_leave_the_host(way: str) -> None:
+    spark_checks.check_private({**SECRET, way: ON}, "spark://host:7077")
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, SECRET, {"spark.network.crypto.enabled": ON}, {**SECRET, "spark.network.crypto.enabled": "false"}]
+)
+def test_what_searches_carry_does_not_leave_the_host_in_plain_text(settings: dict[str, str]) -> None:
+    with pytest.raises(Fatal, match="are not encrypted") as refused:
+        spark_checks.check_private(settings, "spark://host:7077")
+    assert "spark.network.crypto.enabled" in refused.value.next_step
