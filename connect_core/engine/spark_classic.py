@@ -62,7 +62,10 @@ class SparkClassicEngine(SparkJobs):
             self.elsewhere |= place["boot_id"] != boot_id()
             _check(place, self.where, other_hosts=self.address != LOOPBACK)
         if self.elsewhere:
-            check_private(dict(session.sparkContext.getConf().getAll()), self.where)
+            self.require_private()
+
+    def require_private(self) -> None:
+        check_private(dict(self.session().sparkContext.getConf().getAll()), self.where)
 
     def session(self) -> Any:
         with self._opening:

@@ -15,7 +15,7 @@ from connect_core.engine import spark_errors, spark_session, spark_task
 from connect_core.engine.naming import described
 from connect_core.engine.spark_checks import installed_version
 from connect_core.engine.spark_jobs import SparkJobs
-from connect_core.errors import WaybillError
+from connect_core.errors import Fatal, WaybillError
 
 _WARM_UP_LIMIT_S = 120.0
 _CUT_LIMIT_S = 1.0
@@ -46,6 +46,14 @@ class SparkConnectEngine(SparkJobs):
             if self._session is None:
                 self._session = spark_session.connected(self._remote)
             return self._session
+
+    def require_private(self) -> None:
+        raise Fatal(
+            "A worker of the resident engine has another clock than its driver: it is in a container with a time of its"
+            " own, or on another host",
+            where=self.where,
+            next_step="Use an engine of kind submit for workers on other hosts",
+        )
 
     def tag(self, session: SparkSession, tag: str) -> None:
         session.addTag(tag)

@@ -80,6 +80,8 @@ class SparkJobs(ABC):
         with ExitStack() as ending:
             job, workers = self._dialled(lanes, ending) if self._in_reach else (None, [])
             if job and workers:
+                if not all(worker.here for worker in workers):
+                    self.require_private()
                 yield WithWorkers(self, Workers(workers, partial(self._ended, job), _LANE_GRACE_S, to_stop))
             elif self.elsewhere:
                 raise self._out_of_reach()
@@ -163,6 +165,10 @@ class SparkJobs(ABC):
     @abstractmethod
     def session(self) -> Any:
         """The session, opened and checked at its first use in this process."""
+
+    @abstractmethod
+    def require_private(self) -> None:
+        """Called when a worker is on another host. Raises Fatal where requests to it can be read on the way."""
 
     @abstractmethod
     def tag(self, session: Any, tag: str) -> None:

@@ -199,6 +199,7 @@ def test_topics_are_copied_by_executors_on_another_host_whose_clock_is_months_ah
     assert run["engine"].startswith("submit, Spark ")
 
 
+@COSTLY
 def test_plain_text_is_refused_before_anything_is_planned(copying: Copying) -> None:
     """Of the executors; the driver alone has Spark's own defaults then, and is not let in."""
     (copying.cluster.folder / "spark-defaults.conf").write_text("")
@@ -211,6 +212,7 @@ def test_plain_text_is_refused_before_anything_is_planned(copying: Copying) -> N
     assert copying.site.json("receipts", copying.name)["receipts"] == []
 
 
+@COSTLY
 def test_files_are_refused_before_anything_is_planned(copying: Copying, tmp_path: Path) -> None:
     site = copying.site
     (tmp_path / "lines.log").write_text("one\ntwo\n")

@@ -56,6 +56,8 @@ class Late(SparkJobs):
 
     described = "late"
 
+    def require_private(self) -> None: ...
+
     def tag(self, session: object, tag: str) -> None:
         self.tagged.append(tag)
 

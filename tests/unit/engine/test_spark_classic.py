@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from connect_core.engine.spark_classic import _check, _check_answers
+from connect_core.engine.host_clocks import Reading, Sample
+from connect_core.engine.line import Line
+from connect_core.engine.spark_classic import SparkClassicEngine, _check, _check_answers
 from connect_core.engine.worker import place
+from connect_core.engine.workers import WithWorkers, Worker
 from connect_core.errors import Fatal, Unreachable, VersionMismatch
 
 
@@ -41,3 +47,31 @@ def test_one_master_that_answers_is_enough() -> None:
 @pytest.mark.parametrize("master", ["local[2]", "yarn", "k8s://https://127.0.0.1:1"])
 def test_only_standalone_masters_are_asked(master: str) -> None:
     _check_answers(master)
+
+
+def test_a_worker_that_dials_from_another_host_is_let_in_only_where_sparks_connections_are_encrypted() -> None:
+    """Also one that nobody knew of when the application asked its executors where they are."""
+    engine = DialledFromElsewhere(driver_address="10.0.0.1")
+    with pytest.raises(Fatal, match="not encrypted"), engine.started(1):
+        pytest.fail("it was let in")
+    engine.private = True
+    with engine.started(1) as ready:
+        assert isinstance(ready, WithWorkers)
+        assert ready.elsewhere
+
+
+class DialledFromElsewhere(SparkClassicEngine):
+    """One worker has dialled, whose clock is another one. There is no Spark."""
+
+    private = False
+
+    def _dialled(self, lanes: int, ending: ExitStack) -> tuple[Any, list[Worker]]:
+        ours, theirs = socket.socketpair()
+        for one in (ours, theirs):
+            ending.callback(one.close)
+        return object(), [Worker(Line(ours), Sample(Reading("there", 1), 2), here=False)]
+
+    def session(self) -> Any:
+        settings = {"spark.authenticate": "true", "spark.network.crypto.enabled": str(self.private).lower()}
+        conf = SimpleNamespace(getAll=lambda: settings.items())
+        return SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf))
