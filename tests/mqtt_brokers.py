@@ -133,18 +133,18 @@ def mosquitto(worker_folder: Path) -> Iterator[Mosquitto]:
     """One that saves every change. A test that stops it starts it again."""
     if kinds.program() is None:
         pytest.skip("mosquitto is not installed")
-    yield from _running(Mosquitto(worker_folder / f"mosquitto-{uuid4().hex[:8]}"))
+    yield from running(Mosquitto(worker_folder / f"mosquitto-{uuid4().hex[:8]}"))
 
 
 @pytest.fixture
 def fast_mosquitto(worker_folder: Path) -> Iterator[Mosquitto]:
     """One for many messages, of which some may wait. It is not killed."""
-    yield from _running(Mosquitto(worker_folder / f"mosquitto-{uuid4().hex[:8]}", settings=FOR_THROUGHPUT))
+    yield from running(Mosquitto(worker_folder / f"mosquitto-{uuid4().hex[:8]}", settings=FOR_THROUGHPUT))
 
 
 @pytest.fixture(scope="module")
 def hivemq(worker_folder: Path) -> Iterator[HiveMQ]:
-    yield from _running(HiveMQ(worker_folder / f"hivemq-{uuid4().hex[:8]}"))
+    yield from running(HiveMQ(worker_folder / f"hivemq-{uuid4().hex[:8]}"))
 
 
 @pytest.fixture(params=["mosquitto", "hivemq"])
@@ -154,7 +154,7 @@ def mqtt_broker(request: pytest.FixtureRequest) -> MqttBroker:
     return broker
 
 
-def _running(broker: MqttBroker) -> Iterator[MqttBroker]:
+def running(broker: MqttBroker) -> Iterator[MqttBroker]:
     broker.start()
     try:
         yield broker
