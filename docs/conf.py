@@ -22,6 +22,7 @@ NAVIGATION = {
         "Systems": [
             "docs/mqtt-source",
             "docs/mqtt-sink",
+            "docs/rocketmq-mqtt",
             "docs/migrate-a-cluster",
             "docs/native-client",
             "docs/spark-data-source",

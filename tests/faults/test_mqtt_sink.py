@@ -52,7 +52,7 @@ POINTS = {
 class Outlet:
     """A file → MQTT; `deaths` counts what has ended an attempt in the middle."""
 
-    def __init__(self, site: Site, broker: Any, listener: Listener, topic: str, **options: Any) -> None:
+    def __init__(self, site: Site, broker: Any, listener: Listener, topic: str, /, **options: Any) -> None:
         self.site, self.listener = site, listener
         self.written = self.deaths = 0
         site.settings |= {"WAYBILL_QUANTUM_S": "3s", "WAYBILL_LINGER_S": "400ms", "WAYBILL_LEASE_TTL_S": "8s"}

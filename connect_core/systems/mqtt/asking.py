@@ -18,6 +18,9 @@ _OF_ITSELF = "; what the broker repeats by itself, as HiveMQ CE does when member
 def seen_by(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
     """Whether it is as it should be, and what it is. Raises Unreachable, and Refused for who is not let in."""
     client_id = f"{options.client_id(0)}-{uuid4().hex[:6]}"
+    if not options.keeps_its_word:
+        yield from _of_rocketmq_mqtt(options, client_id)
+        return
     Session(options, client_id).close()
     session = Session(options, client_id)
     try:
@@ -30,6 +33,18 @@ def seen_by(options: MqttSourceOptions) -> Iterator[tuple[bool, str]]:
     finally:
         session.give_up()
     yield from _said(options)
+
+
+def _of_rocketmq_mqtt(options: MqttSourceOptions, client_id: str) -> Iterator[tuple[bool, str]]:
+    session = Session(options, client_id, lasting=False)
+    try:
+        yield True, f"the broker answers ({options.where}, MQTT {options.protocol})"
+        yield _subscribed(session, options)
+    finally:
+        session.close()
+    yield True, "at least once: RocketMQ-MQTT does not say what it has kept of a session, nor what it sends again"
+    if any({*one} & {*"+#"} for one in options.filters):
+        yield True, "filters with + and # bring what is published while they are configured at its name server"
 
 
 def _subscribed(session: Session, options: MqttSourceOptions) -> tuple[bool, str]:

@@ -1,6 +1,7 @@
 """How a paho client gets to a broker, for sessions and for publishers, and what ends its connection: a typed error.
 
-Without a thread of paho's own, and without keep-alive: whoever connects drives the client, and for seconds.
+Without a thread of paho's own: whoever connects drives the client, and for seconds. So without keep-alive too, but for
+brokers that demand one.
 `BufferedClient` uses a private name of paho (`_sock_recv`), so its version is pinned and tests watch it: paho asks the
 socket for each byte of a packet's head.
 """
@@ -110,8 +111,8 @@ class MqttConnection(Generic[Kind]):
         self.where = f"{host}:{port}, client id {self._client_id}"
         began = time.monotonic()
         try:
-            # Without keep-alive: a quantum is short, and pings of paho's own would be taken for answers to ours.
-            client.connect(host, port, keepalive=0, **self._asks)
+            # Nobody drives paho's own pings (`loop_misc`): their answers would be taken for answers to ours.
+            client.connect(host, port, keepalive=self._options.keep_alive_s, **self._asks)
         except (OSError, ValueError) as error:
             raise self.unreachable(f"The broker cannot be reached: {error}") from None
         self._set(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # no packet waits for others to go with it
@@ -227,7 +228,7 @@ class MqttConnection(Generic[Kind]):
         return self.unreachable(self._ended or "The connection has ended")
 
     def unreachable(self, what: str) -> Unreachable:
-        return Unreachable(what, where=self.where, next_step="Check the broker, and host, port and tls")
+        return Unreachable(what, where=self.where, next_step=self._options.advice)
 
 
 def _of_all(errors: Sequence[Retriable]) -> Retriable:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatWriter, ignored, option
+from connect_core.systems.mqtt.options import ROCKETMQ_MQTT
 
 _PACKAGE = "org.apache.rocketmq.connect.mqtt.connector."
 _SCHEMES: dict[str, dict[str, Any]] = {
@@ -50,6 +51,8 @@ def _url(into: FlatWriter, key: str, value: Any) -> None:
 
 
 def _secret(into: FlatWriter, key: str, value: Any) -> None:
+    """A secret key that signs the client id: that is RocketMQ-MQTT."""
+    into.put(key, "broker", ROCKETMQ_MQTT)
     into.put(key, "password", value)
     into.put(key, "signature", True)
 

@@ -6,6 +6,7 @@ from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.compatibility import shares
+from connect_core.systems.mqtt.options import ROCKETMQ_MQTT
 
 _KEPT = (
     "The MQTT broker keeps what it has acknowledged.",
@@ -36,6 +37,30 @@ _SINK = Guarantee(
 _SINK_QOS_0 = Guarantee("may be lost or repeated", order="")
 
 
+_ROCKETMQ_MQTT_KEEPS = "RocketMQ keeps what it has acknowledged."
+_ROCKETMQ_MQTT_SOURCE = Guarantee(
+    "at least once",
+    (
+        _ROCKETMQ_MQTT_KEEPS,
+        "Messages have QoS 1 or 2.",
+        "RocketMQ keeps messages for longer than any pause of the connector.",
+        "RocketMQ-MQTT is not killed: up to 32 messages in flight on each connection are lost then.",
+        "Messages are acknowledged within a minute: RocketMQ-MQTT drops what it has sent 15 times.",
+        "RocketMQ-MQTT does not lose its place in a queue: that would not be noticed.",
+    ),
+    "",
+)
+_ROCKETMQ_MQTT_SINK = Guarantee(
+    "at least once",
+    (
+        _ROCKETMQ_MQTT_KEEPS,
+        "Messages are published with QoS 1 or 2.",
+        "One publish is in flight (`in_flight: 1`), for order.",
+    ),
+    "",
+)
+
+
 def guarantee(role: Role, options: Json) -> Guarantee:
     promised = _promised(role, options)
     if not options.get("failover") or not promised.conditions:
@@ -46,6 +71,8 @@ def guarantee(role: Role, options: Json) -> Guarantee:
 def _promised(role: Role, options: Json) -> Guarantee:
     """By one broker at one address."""
     unacknowledged = options.get("qos") == 0
+    if options.get("broker") == ROCKETMQ_MQTT and not unacknowledged:
+        return _ROCKETMQ_MQTT_SINK if role == "sink" else _ROCKETMQ_MQTT_SOURCE
     if role == "sink":
         return _SINK_QOS_0 if unacknowledged else _SINK
     if unacknowledged:

@@ -17,6 +17,7 @@ from connect_core.systems.mqtt.looking import is_of_another_broker
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.records import record_batch
+from connect_core.systems.mqtt.remembered import Remembered
 from connect_core.systems.mqtt.session import Session
 from connect_core.systems.mqtt.standing import SessionStanding
 from connect_core.systems.mqtt.unconfirmed import Unconfirmed
@@ -40,7 +41,7 @@ class Member:
         client_id, witness_id = client_ids
         self.session = Session(options, client_id)
         kept = self.session.kept
-        if standing.subscribed and not kept:
+        if standing.subscribed and not kept and options.keeps_its_word:
             self.session.give_up()  # first: beside a witness that is there it would pass for the old one
             Session(self.session.there, witness_id).give_up()
             raise Retriable(
@@ -48,12 +49,13 @@ class Member:
                 where=self._where,
                 next_step="The next run reports what was lost",
             )
-        if standing.subscribed and options.failover and is_of_another_broker(self.session, witness_id):
+        asks = options.failover and options.keeps_its_word
+        if standing.subscribed and asks and is_of_another_broker(self.session, witness_id):
             self.session.close()
             raise _another_broker(self._where, self.session)
-        unconfirmed = Unconfirmed(standing.entries if kept else (), counts_up=options.counts_up(standing.counts_up))
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
-        self._learns = learns = options.packet_ids == "detect"
+        self._learns = learns = options.packet_ids == "detect" and options.keeps_its_word
+        unconfirmed = _known(options, standing, kept=kept)
         self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=learns, shares=self._shares)
         self._told_at = self._taken_to = wanted.begin
         self._given: SourceBatch | None = None
@@ -268,6 +270,13 @@ def _another_broker(where: str, session: Session) -> Retriable:
         next_step="Nothing was read from it; the next run reports what was lost. The addresses in failover have to be "
         "those of one cluster whose nodes share sessions",
     )
+
+
+def _known(options: MqttSourceOptions, standing: SessionStanding, *, kept: bool) -> Unconfirmed | Remembered:
+    """What is in the target and may come again."""
+    if not options.keeps_its_word:
+        return Remembered(standing.entries)
+    return Unconfirmed(standing.entries if kept else (), counts_up=options.counts_up(standing.counts_up))
 
 
 def _standing_at(wanted: Range) -> SessionStanding:

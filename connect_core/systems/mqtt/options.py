@@ -7,7 +7,8 @@ import hashlib
 import hmac
 import re
 import ssl
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -19,6 +20,10 @@ _ID_PREFIX = "waybill"
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<host>[^:]+)):(?P<port>\d+)")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OF_WEBSOCKETS = re.compile(r"host|upgrade|connection|sec-websocket-.*", re.IGNORECASE)
+ROCKETMQ_MQTT: Final = "rocketmq-mqtt"
+_ROCKETMQ_MQTT_KEEP_ALIVE_S = 30
+"""RocketMQ-MQTT ends a connection without keep-alive after 10 s, and keeps one that is dead for one and a half times
+this (its `ChannelInfo.isExpired`, `DefaultChannelManager.doPing`)."""
 
 
 def _as_list(value: object) -> object:
@@ -88,7 +93,16 @@ class MqttBrokerOptions(BaseModel):
         }
     )
     """How the broker is reached, and not which one it is."""
+    OF_ROCKETMQ_MQTT: ClassVar[Mapping[str, Any]] = {"protocol": "3.1.1"}
+    """The defaults for that kind of broker, where they are others."""
 
+    broker: Literal["standard", "rocketmq-mqtt"] = Field(
+        default="standard",
+        description="What kind of broker it is. `rocketmq-mqtt`, the broker of Apache rocketmq-mqtt, does less than "
+        "MQTT promises: nothing is concluded from what it says of sessions, and it keeps no progress. See "
+        "docs/rocketmq-mqtt.md",
+        examples=["standard"],
+    )
     host: str = Field(min_length=1, description="Host of the broker", examples=["mqtt.internal"])
     port: int = Field(default=0, ge=0, le=65535, description="Its port; 0: 1883, with TLS 8883", examples=[1883])
     failover: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_as_list)] = Field(
@@ -128,6 +142,13 @@ class MqttBrokerOptions(BaseModel):
         "base64 of HMAC-SHA1, as RocketMQ-MQTT asks for",
         examples=[True],
     )
+    client_group: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9_-]*$",
+        max_length=20,
+        description="What comes before each client id: `GROUP@@@waybill-…`, as RocketMQ-MQTT names clients",
+        examples=["GID_replication"],
+    )
     tls: bool = Field(
         default=False,
         description="TLS; the certificate is checked, and there is no way back to plain text",
@@ -150,8 +171,18 @@ class MqttBrokerOptions(BaseModel):
         examples=[30],
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_kind(cls, given: Any) -> Any:
+        """RocketMQ-MQTT speaks 3.1.1 alone."""
+        if isinstance(given, dict) and given.get("broker") == ROCKETMQ_MQTT:
+            return {**cls.OF_ROCKETMQ_MQTT, **given}
+        return given
+
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
+        if self.broker == ROCKETMQ_MQTT and self.protocol != "3.1.1":
+            raise ValueError(f"protocol: {ROCKETMQ_MQTT} has 3.1.1 alone")
         if self.password and not self.user:
             raise ValueError("password needs user")
         if self.signature and not self.password:
@@ -162,6 +193,31 @@ class MqttBrokerOptions(BaseModel):
         if self.websocket_headers and not self.websockets:
             raise ValueError("websocket_headers means nothing without websockets")
         return self
+
+    @property
+    def keeps_its_word(self) -> bool:
+        """Whether what the broker says is so: of a session that it has kept, and of a message that it retains."""
+        return self.broker != ROCKETMQ_MQTT
+
+    @property
+    def keep_alive_s(self) -> int:
+        """0: the broker does not ask whether anybody is there."""
+        return 0 if self.keeps_its_word else _ROCKETMQ_MQTT_KEEP_ALIVE_S
+
+    @property
+    def advice(self) -> str:
+        """What to check when it does not answer."""
+        plain = "Check the broker, and host, port and tls"
+        if self.keeps_its_word:
+            return plain
+        return (
+            f"{plain}. RocketMQ-MQTT gives no answer at all where the first level of a topic is no topic of RocketMQ,"
+            " to a packet that is too large, and, without meta nodes, to a retained message"
+        )
+
+    def named(self, client_id: str) -> str:
+        """A client id as the broker gets it."""
+        return f"{self.client_group}@@@{client_id}" if self.client_group else client_id
 
     @property
     def address(self) -> tuple[str, int]:
@@ -259,6 +315,12 @@ class MqttSourceOptions(MqttBrokerOptions):
     )
 
     @model_validator(mode="after")
+    def _ids_are_its_own(self) -> Self:
+        if self.broker == ROCKETMQ_MQTT and self.packet_ids != "detect":
+            raise ValueError(f"packet_ids: {ROCKETMQ_MQTT} sends again under other ids")
+        return self
+
+    @model_validator(mode="after")
     def _shared_alone(self) -> Self:
         if self.protocol != "5" and self.shared:
             raise ValueError("filters: shared subscriptions need protocol 5")
@@ -279,7 +341,7 @@ class MqttSourceOptions(MqttBrokerOptions):
 
     def client_id(self, session: int) -> str:
         """Of one session, the same for ever: the broker knows it by this."""
-        return f"{_ID_PREFIX}-{self.uid}-{session}"
+        return self.named(f"{_ID_PREFIX}-{self.uid}-{session}")
 
     def witness_id(self, session: int, losses: int = 0) -> str:
         """Of the session beside it, by which it is seen whether the broker has kept both. After each loss it is another

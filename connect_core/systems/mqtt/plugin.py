@@ -24,8 +24,9 @@ def _source(options: MqttSourceOptions, resources: ExitStack | None) -> Source:
 
 def _sink(options: MqttSinkOptions, resources: ExitStack | None) -> Sink:
     from connect_core.systems.mqtt.sink import MqttSink
+    from connect_core.systems.mqtt.unkept import UnkeptMqttSink
 
-    return MqttSink(options, resources)
+    return (MqttSink if options.keeps_its_word else UnkeptMqttSink)(options, resources)
 
 
 def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:

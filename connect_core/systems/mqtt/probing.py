@@ -30,7 +30,7 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
 
 def looking_as(options: MqttSinkOptions) -> str:
     """The client id of somebody who only looks, and throws nobody out."""
-    return f"waybill-{options.uid}-look-{uuid4().hex[:8]}"
+    return options.named(f"waybill-{options.uid}-look-{uuid4().hex[:8]}")
 
 
 def granted(options: MqttSinkOptions) -> Grants:

@@ -19,7 +19,7 @@ from connect_core.errors import Retriable, TargetChanged
 from connect_core.sdk.kits import progress
 from connect_core.sdk.kits.progress import ADDED, TargetProgress
 from connect_core.sdk.scan import Prefix
-from connect_core.sdk.values import LIVE, OpenRange, Range
+from connect_core.sdk.values import LIVE, Json, OpenRange, Range
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,20 @@ def begun(
         epoch=epoch,
         left_out=covered(kept, wanted, settled, group).without,
     )
+
+
+def left_unkept(item: OpenRange, group: int) -> Prefix:
+    """Of a target that keeps nothing: one more attempt has left the range, and may have sent a group of it."""
+    before = item.found.prefix.unsure if item.found is not None else 0
+    return Prefix(item.range.begin, 0, before + group)
+
+
+def unkept(item: OpenRange, settled: int, group: int, evidence: Json) -> MqttProgress:
+    """Where a writer of this range begins in such a target. `evidence` is that of its floor."""
+    left, wanted = tuple(evidence.get("unsure", ())), item.range
+    attempts = left_unkept(item, 0).unsure // group
+    unsure = (*left, *(group,) * max(attempts, int(item.inherited)))
+    return MqttProgress(wanted.incarnation, wanted.begin, wanted.begin, settled, unsure=unsure, group=group)
 
 
 def _check_seen(kept: MqttProgress | None, item: OpenRange, settled: int) -> None:

@@ -112,6 +112,11 @@ class Publisher:
         return self._connection.where
 
     @property
+    def advice(self) -> str:
+        """What to check when the broker does not answer."""
+        return self._options.advice
+
+    @property
     def most_bytes(self) -> int:
         """Of a packet."""
         return min(int(self._options.max_packet_bytes), self.grants.most_packet_bytes or self._options.max_packet_bytes)

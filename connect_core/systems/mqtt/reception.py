@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.remembered import Remembered
 from connect_core.systems.mqtt.unconfirmed import PacketVerdict, Unconfirmed, UnconfirmedRecord, doubtful, trace_of
 
 
@@ -36,7 +37,13 @@ class Reception:
     can have under way in this session; `learns` whether ids may show how the broker gives them out."""
 
     def __init__(
-        self, begin: int, unconfirmed: Unconfirmed, largest_window: int, *, learns: bool = True, shares: bool = False
+        self,
+        begin: int,
+        unconfirmed: Unconfirmed | Remembered,
+        largest_window: int,
+        *,
+        learns: bool = True,
+        shares: bool = False,
     ) -> None:
         self.next = begin
         self._learns = learns

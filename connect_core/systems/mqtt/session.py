@@ -63,10 +63,18 @@ class _Client(BufferedClient):
 
 
 class Session:
-    """Connected when it is made. `kept` says whether the broker knew the session, `grants` what it gives. Raises
-    Unreachable when the broker does not answer in time, Refused when it does not let us in."""
+    """Connected when it is made; one that is not `lasting` ends with the connection (3.1.1). `kept` says whether the
+    broker knew the session, `grants` what it gives. Raises Unreachable when the broker does not answer in time, Refused
+    when it does not let us in."""
 
-    def __init__(self, options: MqttSourceOptions, client_id: str, *, receive_maximum: int | None = None) -> None:
+    def __init__(
+        self,
+        options: MqttSourceOptions,
+        client_id: str,
+        *,
+        receive_maximum: int | None = None,
+        lasting: bool = True,
+    ) -> None:
         self._options, self._client_id = options, client_id
         self._packets: list[Packet] = []
         self._bytes = 0
@@ -75,8 +83,10 @@ class Session:
         self._acks: dict[int, Any] = {}
         self._five = options.protocol == "5"
         self._receive_maximum = receive_maximum or options.receive_maximum
-        self._connection = self._connected()
+        self._connection = self._connected(clean=not lasting)
         self.kept, self.grants = self._connection.kept, Grants.of(self._connection.properties)
+        if options.keep_alive_s:
+            self.grants = self.grants._replace(keep_alive_s=options.keep_alive_s)
 
     # ------------------------------------------------------------------------------------------------------ connecting
 

@@ -90,12 +90,12 @@ class MqttSink:
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Writer]:
         with self._connected(wanted.range) as publisher:
             self._most_bytes = publisher.most_bytes
-            topic, floor = self._topic(wanted.range), _floor(wanted)
+            topic, floor = self._topic(wanted.range), floor_of(wanted)
             settled = floor.position
             kept = self._read(publisher, topic, _WRITER_S)
             left = tuple(floor.evidence.get("unsure", ()))
             begun = progress.begun(kept, wanted, settled, self._options.progress_every, attempt.epoch, left)
-            writer = PublishWriter(publisher, self._options.composer, _target(wanted), topic, begun)
+            writer = PublishWriter(publisher, self._options.composer, target_of(wanted), topic, begun)
             if wanted.inherited or wanted.found is not None or kept is None or kept.count < settled:
                 writer.keep(_limit_of(attempt))
             yield writer
@@ -112,11 +112,11 @@ class MqttSink:
     # --------------------------------------------------------------------------------------------------------- progress
 
     def _found(self, item: OpenRange) -> ScanResult:
-        group, settled = self._options.progress_every, _floor(item).position
+        group, settled = self._options.progress_every, floor_of(item).position
         with self._connected(item.range) as publisher:
             kept = self._read(publisher, self._topic(item.range), _FIND_S)
         return ScanResult(
-            scanned={_target(item): max(kept.count if kept else 0, settled)},
+            scanned={target_of(item): max(kept.count if kept else 0, settled)},
             complete=True,
             prefix=progress.covered(kept, item.range, settled, group),
             possible_duplicates=progress.repeated(kept, item.range, settled),
@@ -172,13 +172,13 @@ class MqttSink:
             raise ConfigError(what, where=publisher.where, next_step=_KEEP_ADVICE)
 
 
-def _floor(item: OpenRange) -> Floor:
+def floor_of(item: OpenRange) -> Floor:
     """Its position is the number of records that the ledger knows to be delivered."""
-    nothing = Floor(item.range.partition.id, _target(item), 0)
-    return next((floor for floor in item.floors if floor.target == _target(item)), nothing)
+    nothing = Floor(item.range.partition.id, target_of(item), 0)
+    return next((floor for floor in item.floors if floor.target == target_of(item)), nothing)
 
 
-def _target(item: OpenRange) -> str:
+def target_of(item: OpenRange) -> str:
     return str(item.range.pins.target["broker"])
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
@@ -14,6 +15,8 @@ from connect_core.systems.mqtt.publications import MAX_PACKET_BYTES, Composer
 from connect_core.systems.mqtt.templates import TopicTemplate
 from connect_core.systems.topic_filters import MAX_BYTES
 
+_ROCKETMQ_MQTT_BYTES = 64 * 1024
+"""Its `maxPacketSizeInByte`, unless that is set to another size. It does not answer what is larger."""
 RECORD: Final = "record"
 """Each record says itself."""
 
@@ -37,6 +40,13 @@ def _text(text: str) -> str:
 
 class MqttSinkOptions(MqttBrokerOptions):
     """Publishes each record to a topic."""
+
+    OF_ROCKETMQ_MQTT: ClassVar[Mapping[str, Any]] = {
+        **MqttBrokerOptions.OF_ROCKETMQ_MQTT,
+        "in_flight": 1,  # it stores in any order what is in flight
+        "retain": False,  # it does not answer a retained message unless it has nodes for these
+        "max_packet_bytes": _ROCKETMQ_MQTT_BYTES,
+    }
 
     topic: Annotated[str, AfterValidator(_template)] = Field(
         description="The topic of each publish. `{topic}`, `{tags}`, `{key}` and `{header:NAME}` stand for what the "
@@ -123,7 +133,7 @@ class MqttSinkOptions(MqttBrokerOptions):
         """Of one partition in one stream, the same for ever: whoever goes on with it throws out who had it before."""
         words = ["waybill", self.uid, "sink", partition_id]
         words += [] if stream == LIVE else [hashlib.blake2b(stream.encode(), digest_size=4).hexdigest()]
-        return "-".join(words)
+        return self.named("-".join(words))
 
     @cached_property
     def composer(self) -> Composer:

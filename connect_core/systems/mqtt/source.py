@@ -46,6 +46,8 @@ _MOVED = (
     "is subscribed by another session from now on: what was published between that and the end of the subscription here"
     " may be in the target twice, or not at all"
 )
+_NOT_KEPT_ON = "is not subscribed from now on: what waits for it at the broker is not moved"
+_STAYS = "the places of its sessions stay in RocketMQ; what waits there is not moved"
 _PARTITION = "session-"
 _LOOK_S = 0.1
 _EMPTY_S = 0.5
@@ -118,7 +120,10 @@ class MqttSource:
         """A session is looked at when a run begins, and so often that what is looked at does not expire: one that is
         lost in between is told by the worker, and by the next run. Side by side, since a lease does not wait for
         hundreds of connections in a row. One that cannot be looked at stops no other (delivery rule 26), and is not
-        tried again in this run. Raises why, where that is so of all of them."""
+        tried again in this run. Raises why, where that is so of all of them. Of a broker that says nothing of sessions
+        nothing is lost as far as can be known."""
+        if not self._options.keeps_its_word:
+            return set()
         since = time.monotonic() - self._options.session_expiry_s / _LOOKS_WITHIN_EXPIRY
         done = {one for one, at in self._looked_at.items() if at > since} | self._refused.keys()
         unseen = {one: SessionStanding.of(at.evidence) for one, at in places.items() if one not in done}
@@ -138,14 +143,14 @@ class MqttSource:
     def _bounds(self, partition: Partition, at: Position, *, lost: bool) -> Bounds:
         standing, gaps = SessionStanding.of(at.evidence), list[Gap]()
         pushes = self._pushes(partition, standing)
-        moved = tuple(moved_away(standing.subscribed, _number(partition), self._shares))
+        moved, becomes = self._moved(partition, standing)
         if lost:
             gaps.append(Gap(at.incarnation, at.offset, None, LOST))
             standing = standing.without_session()
         elif not pushes and not at.evidence.get(_LEFT):
             gaps.append(Gap(at.incarnation, at.offset, at.offset, _LEFT))
         elif moved and moved != standing.moved:
-            gaps.append(Gap(at.incarnation, at.offset, None, f"{', '.join(moved)} {_MOVED}", warns=True))
+            gaps.append(Gap(at.incarnation, at.offset, None, f"{', '.join(moved)} {becomes}", warns=True))
         standing = replace(
             standing,
             counts_up=standing.counts_up or self._shows_counting(),
@@ -164,6 +169,13 @@ class MqttSource:
             pushes=pushes,
         )
 
+    def _moved(self, partition: Partition, standing: SessionStanding) -> tuple[tuple[str, ...], str]:
+        """Filters that the session leaves while something may wait for them that comes late or never, and what is said
+        of them. Where subscriptions end with their connection, that is so of each filter."""
+        if self._options.keeps_its_word:
+            return tuple(moved_away(standing.subscribed, _number(partition), self._shares)), _MOVED
+        return tuple(one for one in standing.subscribed if one not in self._filters(partition)), _NOT_KEPT_ON
+
     def _with_dropped(self, seen: Bounds) -> Bounds:
         """Of one session, for all: a broker does not say whose messages it has dropped."""
         standing, told = noticed(SessionStanding.of(seen.evidence), self._facts().dropped)
@@ -175,7 +187,9 @@ class MqttSource:
         return self._options.packet_ids == "detect" and self._facts().counts_up
 
     def _facts(self) -> BrokerFacts:
-        """One that says nothing is not asked again in this run."""
+        """One that says nothing is not asked again in this run, and one that has no version 5 not at all."""
+        if not self._options.keeps_its_word:
+            return BrokerFacts()
         if self._told is None or (self._told != BrokerFacts() and time.monotonic() - self._asked_at > _ASK_EVERY_S):
             self._told, self._asked_at = ask(self._options), time.monotonic()
         return self._told
@@ -191,13 +205,17 @@ class MqttSource:
         time.sleep(limit_s)
 
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
-        """The worker has told the broker what it has. A session that is not needed any more, and is empty, ends."""
-        for partition, at in positions.items():
+        """The worker has told the broker what it has. A session that is not needed any more, and is empty, ends; of
+        RocketMQ-MQTT it is no more than places in queues, which nothing ends."""
+        ends = positions.items() if self._options.keeps_its_word else ()
+        for partition, at in ends:
             if not self._filters(partition) and at.evidence and not SessionStanding.of(at.evidence).subscribed:
                 for client_id in self._client_ids(partition, at.evidence):
                     Session(self._options, client_id).give_up()
 
     def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
+        if not self._options.keeps_its_word:
+            return [_STAYS] if known else []
         told = [
             end_session(
                 self._options, _number(partition), SessionStanding.of(at.evidence if at else {}), LARGEST_WINDOW

@@ -47,6 +47,11 @@ def trace_of(packet_id: int, topic: bytes, payload: bytes) -> int:
     return packet_id << _ID_SHIFT | (xxh3_64_intdigest(payload, xxh3_64_intdigest(topic)) & _CHECKSUM)
 
 
+def content_of(trace: int) -> int:
+    """The checksum alone."""
+    return trace & _CHECKSUM
+
+
 def doubtful(trace: int) -> int:
     """The trace of a record that is delivered although it may be there already."""
     return trace | _DOUBT

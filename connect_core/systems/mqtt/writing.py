@@ -41,14 +41,15 @@ def _now_ms() -> int:
 
 class PublishWriter:
     """A `sdk.sink.Writer` for one range, `Refusable` and `Outdating`. `begun` is what is kept at the broker, or has to
-    be before the first record is sent. `now_ms` is the time by which records expire."""
+    be before the first record is sent. Without a `topic` nothing is kept there: the range takes one group, and the
+    ledger knows the rest. `now_ms` is the time by which records expire."""
 
     def __init__(
         self,
         publisher: Publisher,
         composer: Composer,
         target: str,
-        topic: str,
+        topic: str | None,
         begun: MqttProgress,
         now_ms: Callable[[], int] = _now_ms,
     ) -> None:
@@ -89,6 +90,8 @@ class PublishWriter:
             if offsets[taken] != last:
                 if limit.quantum_left_s() <= 0 or limit.left_s() <= _MARGIN_S:
                     return taken
+                if self._is_full(outputs[taken] or 1):
+                    return taken
                 self._make_room(outputs[taken] or 1, limit)
                 if self._left_out is not None or self._expired.too_many_before(offsets[taken]):
                     return taken
@@ -123,6 +126,11 @@ class PublishWriter:
         if self._group and self._left_out is not None:
             self._advance(len(self._group))
 
+    def _is_full(self, outputs: int) -> bool:
+        """Whether the range ends here, so that the ledger knows of what was sent."""
+        sent = self._kept.count - self._begun.count + len(self._group)
+        return self._topic is None and bool(sent) and sent + outputs > self._begun.group
+
     def _make_room(self, outputs: int, limit: Limit) -> None:
         """For all outputs of one record, in this group or the next."""
         if self._group and len(self._group) + outputs > self._begun.group:
@@ -144,6 +152,8 @@ class PublishWriter:
         """The first so many of the group are delivered."""
         if records:
             self._advance(records)
+        if self._topic is None:
+            return
         payload = self._kept.encode()
         size = len(payload) + len(self._topic) + 16
         self._publisher.publish(Publication(self._topic, payload, 1, True, NO_PROPERTIES, size), self._kept.position)
@@ -197,6 +207,6 @@ def _late(what: str, publisher: Publisher) -> Retriable:
     return Retriable(
         what,
         where=publisher.where,
-        next_step="The next attempt continues after the last group that was kept. If the broker is slow, lower "
-        "in_flight and progress_every",
+        next_step=f"{publisher.advice}. The next attempt continues after the last group that was kept. If the broker "
+        "is slow, lower in_flight and progress_every",
     )

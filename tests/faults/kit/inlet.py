@@ -40,7 +40,7 @@ POINTS = {
 class Inlet:
     """MQTT → RocketMQ, or a file; applied when it is made. `published` counts what the broker has acknowledged."""
 
-    def __init__(self, site: Site, broker: MqttBroker, target: str = "RocketMQ", **options: Any) -> None:
+    def __init__(self, site: Site, broker: MqttBroker, target: str = "RocketMQ", /, **options: Any) -> None:
         self.site, self.broker, self.target = site, broker, target
         self.published = 0
         self.run_limit_s = LIMIT_S

@@ -186,6 +186,7 @@ MQTT_SINK = {
 def test_an_mqtt_source(read: Read) -> None:
     checked = read(MQTT_SOURCE)
     assert checked.data["source"]["mqtt"] == {
+        "broker": "rocketmq-mqtt",
         "host": "mqtt.internal",
         "port": 1884,
         "user": "me",

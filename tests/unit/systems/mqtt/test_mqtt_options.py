@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from connect_core.sdk.plugin import Role
 from connect_core.systems.mqtt.guarantee import guarantee
-from connect_core.systems.mqtt.options import MqttBrokerOptions
+from connect_core.systems.mqtt.options import MqttBrokerOptions, MqttSourceOptions
+from connect_core.systems.mqtt.probing import looking_as
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
 BROKER = {"host": "a", "user": "me"}
@@ -28,6 +29,44 @@ def test_a_signature_is_that_of_the_client_id() -> None:
 def test_a_signature_needs_a_key() -> None:
     with pytest.raises(ValidationError, match="signature needs password"):
         MqttBrokerOptions.model_validate({**BROKER, "signature": True})
+
+
+RESTRICTED = {"broker": "rocketmq-mqtt", **BROKER}
+
+
+def test_a_kind_of_broker_has_defaults_of_its_own() -> None:
+    source = MqttSourceOptions.model_validate({**RESTRICTED, "filters": ["d/1"]})
+    assert (source.protocol, source.keeps_its_word, source.keep_alive_s) == ("3.1.1", False, 30)
+    sink = MqttSinkOptions.model_validate({**RESTRICTED, "topic": "d/1"})
+    assert (sink.protocol, sink.in_flight, sink.retain, sink.max_packet_bytes) == ("3.1.1", 1, False, 65_536)
+    asked = MqttSinkOptions.model_validate({**RESTRICTED, "topic": "d/1", "in_flight": 20, "retain": "record"})
+    assert (asked.in_flight, asked.retain) == (20, "record")
+    standard = MqttSinkOptions.model_validate({**BROKER, "topic": "d/1"})
+    assert (standard.protocol, standard.in_flight, standard.retain, standard.keep_alive_s) == ("5", 1000, "record", 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({"protocol": "5"}, "has 3.1.1 alone"),
+        ({"packet_ids": "count_up"}, "sends again under other ids"),
+        ({"filters": ["$share/g/d/1"]}, "shared subscriptions need protocol 5"),
+        ({"client_group": "GID@@@"}, "client_group"),
+    ],
+)
+def test_what_it_does_not_do_is_refused(more: dict[str, object], fault: str) -> None:
+    with pytest.raises(ValidationError, match=fault):
+        MqttSourceOptions.model_validate({**RESTRICTED, "filters": ["d/1"], **more})
+
+
+def test_a_group_comes_before_each_client_id() -> None:
+    given = {**BROKER, "client_group": "GID_a", "uid": "u"}
+    source = MqttSourceOptions.model_validate({**given, "filters": ["d/1"]})
+    assert (source.client_id(0), source.client_id(1)) == ("GID_a@@@waybill-u-0", "GID_a@@@waybill-u-1")
+    sink = MqttSinkOptions.model_validate({**given, "topic": "d/1"})
+    assert sink.sink_client_id("live", "p") == "GID_a@@@waybill-u-sink-p"
+    assert looking_as(sink).startswith("GID_a@@@waybill-u-look-")
+    assert len(sink.model_copy(update={"uid": "0" * 12}).sink_client_id("live", "0" * 16)) <= 64
 
 
 @pytest.mark.parametrize("version", [5, "5"])
