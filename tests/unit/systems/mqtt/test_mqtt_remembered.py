@@ -70,6 +70,17 @@ def test_what_waits_for_its_settle_counts_when_it_comes_again() -> None:
     assert known.judge(trace(9), dup=False) is DOUBTFUL
 
 
+def test_what_stood_unread_counts_when_it_comes_again() -> None:
+    """The packet and its like were read together, at once after they came here: that the broker has waited shows only
+    in that there are two."""
+    known = Remembered(clock=Clock())
+    known.written(0, trace(1))
+    assert known.judge(trace(1), dup=False) is AGAIN
+    known.came_again(1, 1)
+    known.acknowledging([1])
+    assert [known.judge(trace(n), dup=False) for n in (2, 3)] == [DOUBTFUL, NEW]
+
+
 def test_the_next_connection_counts_what_was_written_before() -> None:
     clock = Clock()
     known = Remembered(clock=clock)

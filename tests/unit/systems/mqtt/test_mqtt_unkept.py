@@ -115,6 +115,14 @@ def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(attempts: li
     assert repeats <= deaths * GROUP
 
 
+def test_attempts_that_die_one_after_the_other_are_all_counted(ledger: Ledger) -> None:
+    for _ in range(3):
+        ledger.attempt(GROUP, dies_at=GROUP - 1)
+    ledger.attempt(GROUP, None)
+    assert len(ledger.target.came) == 3 * (GROUP - 1) + GROUP
+    assert ledger.told == 3 * GROUP, "each of them may have sent all"
+
+
 def test_a_range_ends_behind_so_many_publishes(ledger: Ledger) -> None:
     ledger.attempt(25, None)
     assert (ledger.settled, ledger.floor.position, ledger.told) == (GROUP, GROUP, 0)
