@@ -22,7 +22,7 @@ from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connect_core.errors import ConfigError, Refused, WaybillError
-from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
+from connect_core.systems.mqtt.connecting import ANSWER_S, BufferedClient, MqttConnection
 from connect_core.systems.mqtt.grants import GRANT_ADVICE, Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet, read_publish
@@ -31,6 +31,8 @@ _PUBACK, _PINGREQ = 0x40, b"\xc0\x00"
 _MOST_PACKETS, _MOST_BYTES = 1000, 16 << 20
 """Of those that wait for `receive`; a last one may go beyond."""
 _READ_BYTES = 1 << 16
+_ANSWER_OR_NONE_S = 4.0
+"""RocketMQ-MQTT answers within a second or two, or, to what it does not know, never: a lane has to live to say so."""
 _ONLY_WHEN_NEW = 1
 """Retain handling: retained messages come when the subscription is new (MQTT 5, section 3.8.3.1)."""
 
@@ -151,7 +153,8 @@ class Session:
 
         self._asked[self._connection.ask(ask, what)] = judge
         if waits:
-            self._connection.until(enough, f"The broker does not answer {what}")
+            limit_s = ANSWER_S if self._options.keeps_its_word else _ANSWER_OR_NONE_S
+            self._connection.until(enough, f"The broker does not answer {what}", limit_s)
 
     def _require_granted(self, filters: Sequence[str], qos: int, reasons: Any) -> None:
         """The answer has for each filter the QoS granted, or why there is none (MQTT 5, 3.9.3; 3.1.1, 3.9.3)."""

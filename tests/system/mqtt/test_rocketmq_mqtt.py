@@ -137,6 +137,17 @@ def test_a_topic_that_rocketmq_does_not_have_ends_a_run_with_advice(
     assert "no answer at all where the first level of a topic is no topic of RocketMQ" in said
 
 
+def test_a_filter_that_rocketmq_does_not_have_ends_a_run_with_advice(
+    bare_site: Site, rocketmq_mqtt: RocketMqMqtt
+) -> None:
+    """In time: a lane lives for no longer than its lease."""
+    reading(bare_site, rocketmq_mqtt, "nowhere/1")
+    bare_site.settings |= {"WAYBILL_LEASE_TTL_S": "15s", "WAYBILL_LEASE_MARGIN_S": "4s", "WAYBILL_SEND_TIMEOUT_S": "3s"}
+    said = " ".join(run(bare_site, code=3).split())
+    assert "does not answer SUBSCRIBE" in said
+    assert "the first level of a topic is no topic of RocketMQ" in said
+
+
 def test_its_store_is_read_with_the_mqtt_topic_as_key(sqlite_site: Site) -> None:
     """The example of the page, with messages as its `LmqQueueStoreManager` stores them."""
     page = (DOCS / "rocketmq-mqtt.md").read_text()
