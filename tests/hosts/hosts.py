@@ -175,5 +175,7 @@ class Network:
             for stream in (host.first.stdin, host.first.stdout):
                 if stream is not None:
                     stream.close()
-        _ip("link", "del", self._bridge)
+        links = [host.link for host in self.hosts]  # the kernel takes them away with their host, but not at once
+        for link in (*links, self._bridge):
+            subprocess.run(["ip", "link", "del", link], capture_output=True, timeout=_READY_LIMIT_S)
         self._folder.cleanup()
