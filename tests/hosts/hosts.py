@@ -44,12 +44,13 @@ def why_not() -> str:
     """Why there can be no hosts here; empty when there can."""
     if os.geteuid() != 0:
         return "hosts on one machine need root"
-    tried = ["unshare", "-n", "-m", "-u", "-p", "-f", "-T", "--boottime", "1000", "true"]
+    links = "ip link add br0 type bridge && ip link add one0 type veth peer name other0 && ip link set one0 master br0"
+    tried = ["unshare", "-n", "-m", "-u", "-p", "-f", "-T", "--boottime", "1000", "sh", "-c", links]
     try:
         done = subprocess.run(tried, capture_output=True, text=True, timeout=_READY_LIMIT_S)
     except FileNotFoundError:
         return "unshare is not installed"
-    return done.stderr.strip()
+    return done.stderr.strip() if done.returncode else ""
 
 
 def _ip(*words: str) -> None:
@@ -122,7 +123,8 @@ class Network:
     """A bridge, and whatever hosts are linked to it. Leaving the context ends them."""
 
     def __init__(self) -> None:
-        self._net = f"10.{200 + os.getpid() % 50}.{(os.getpid() // 50 + next(_networks)) % 250}"
+        # For tests of networks (RFC 2544): nobody else's way leads there.
+        self._net = f"198.{18 + os.getpid() % 2}.{(os.getpid() // 2 + next(_networks)) % 250}"
         self._bridge = f"wb{os.getpid() % 1_000_000}n{next(_networks) % 1000}"
         self._folder = TemporaryDirectory(prefix="waybill-hosts-")
         self.hosts: list[Host] = []

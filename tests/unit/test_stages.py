@@ -65,6 +65,11 @@ def test_what_a_case_says_that_its_system_has_not_lacks_no_server() -> None:
     assert stages.lacks_server(Report(SYSTEM.nodeid, {"server": 1}, ("/here/tests/servers.py", 9, "Skipped: no java")))
 
 
+def test_where_no_hosts_can_be_made_no_server_is_missing() -> None:
+    said = "/here/tests/hosts/conftest.py", 14, "Skipped: hosts on one machine need root"
+    assert not stages.lacks_server(Report("tests/hosts/test_spark.py::test", {"server": 1}, said))
+
+
 def test_a_session_that_was_interrupted_did_not_pass() -> None:
     assert stages.lines({"unit": Counter({"passed": 1})}, ended_well=False)[-1].startswith("No test failed, but")
 
