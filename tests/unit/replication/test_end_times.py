@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from connect_core.clock import now_ns
 from connect_core.replication.worker.end_times import EndTimes
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Partition
@@ -28,11 +29,18 @@ def world(world: World) -> SeveralWorld:
 
 
 def moved(
-    world: SeveralWorld, end_times: EndTimes, idle_timeout_s: float = 0.1, *, each: int = 1000, pace: float = 0
+    world: SeveralWorld,
+    end_times: EndTimes,
+    idle_timeout_s: float = 0.1,
+    *,
+    each: int = 1000,
+    pace: float = 0,
+    lives_s: float = 100,
 ) -> list[int]:
-    """The numbers of the ranges that have receipts, after a lane with ten seconds to live. A range holds so many
-    records; `pace` lets so many pass in a second."""
+    """The numbers of the ranges that have receipts, after a lane with so long to live. A range holds so many records;
+    `pace` lets so many pass in a second."""
     lane = replace(world.lane(*MANY), idle_timeout_s=idle_timeout_s, pace=Pace(pace))
+    lane = replace(lane, deadline_ns=now_ns() + int(lives_s * 1e9))
     lane = replace(lane, ranges=[replace(one, range=replace(one.range, max_records=each)) for one in lane.ranges])
     outcomes = move(lane, world.several, world.target, end_times=end_times)
     assert all(one.clean and one.failure is None for one in outcomes)
@@ -40,16 +48,16 @@ def moved(
 
 
 def test_what_cannot_be_ended_in_time_is_left_to_the_next_quantum(world: SeveralWorld) -> None:
-    assert moved(world, EndTimes(each_s=0.7)) == [0, 1, 2, 3]
+    assert moved(world, EndTimes(each_s=7)) == [0, 1, 2, 3]
     assert world.moved() == {one.key: 2 if one in MANY[:4] else 0 for one in MANY}
 
 
 def test_who_was_left_out_comes_first_in_the_next_quantum(world: SeveralWorld) -> None:
     """Also where all of them are planned anew, in the order as before."""
-    end_times = EndTimes(each_s=0.7)
+    end_times = EndTimes(each_s=7)
     turns = [moved(world, end_times)]
     for _ in range(3):
-        end_times.took(10, 7.0)  # as slow as before
+        end_times.took(10, 70)  # as slow as before
         turns.append(moved(world, end_times))
     assert turns == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 8, 9], [2, 3, 4, 5]]
 
@@ -77,18 +85,18 @@ class Pushing(SeveralSources):
 def test_of_a_source_that_pushes_all_is_taken(world: SeveralWorld) -> None:
     """It could not give it again."""
     world.source = Pushing(world.parts, world.several.named)  # type: ignore[assignment]
-    assert moved(world, EndTimes(each_s=1.2)) == [*range(len(MANY))]
+    assert moved(world, EndTimes(each_s=12)) == [*range(len(MANY))]
 
 
 def test_one_partition_is_always_followed(world: SeveralWorld) -> None:
-    assert moved(world, EndTimes(each_s=60)) == [0]
+    assert moved(world, EndTimes(each_s=600)) == [0]
 
 
 def test_a_quantum_leaves_three_times_what_the_lane_before_took(world: SeveralWorld) -> None:
     end_times = EndTimes()
     end_times.took(1000, 3.2)
     began = time.monotonic()
-    assert len(moved(world, end_times, idle_timeout_s=60)) == len(MANY)
+    assert len(moved(world, end_times, idle_timeout_s=60, lives_s=10)) == len(MANY)
     assert time.monotonic() - began < 4, "its quantum of five seconds was shorter"
 
 
