@@ -220,6 +220,11 @@ def test_a_session_that_another_broker_has_kept_is_not_gone_on_with(
     assert broker.said == ["connect s", "subscribe a"]
 
 
+def test_a_broker_that_says_nothing_of_sessions_is_not_asked_for_another_one(broker: Broker) -> None:
+    member(SessionStanding(("a",), witnessed=True), "a", failover=("b",), broker="rocketmq-mqtt", protocol="3.1.1")
+    assert broker.said == ["connect s", "subscribe a"]
+
+
 def test_what_comes_again_beside_a_witness_that_is_gone_is_counted(broker: Broker) -> None:
     """The session itself is there: what was settled and not acknowledged comes again."""
     written = tuple(UnconfirmedRecord(n, trace_of(n + 1, b"a", b"%d" % n)) for n in range(5))
