@@ -26,6 +26,8 @@ _TAKEN_OVER = 0x8E
 """Reason of a DISCONNECT: another client has connected with this client id (MQTT 5, section 3.14.2.1)."""
 _FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
 """Reasons of a CONNACK that trying again does not change (MQTT 5, section 3.2.2.2; paho shows those of 3.1.1 so)."""
+_PATIENCE_S = 1.0
+"""For the first answer of an address behind which there are others; twice as much each time that they are tried."""
 _RETRY_S = 0.2
 _READ_BYTES = 1 << 16
 _LINGER_OFF = struct.pack("ii", 1, 0)
@@ -84,18 +86,24 @@ class MqttConnection(Generic[Kind]):
 
     def _connect(self) -> None:
         """To the first of its addresses that answers. Each has its share of the time that is left, so that one which is
-        silent does not take it from the others."""
-        until = time.monotonic() + self._options.connect_timeout_s
-        while True:
-            errors = []
-            for address, more in self._tries:
-                try:
-                    return self._connect_once(address, (until - time.monotonic()) / (1 + more))
-                except Retriable as error:
-                    errors.append(error)
-            if time.monotonic() + _RETRY_S >= until:
-                raise _of_all(errors)
-            time.sleep(_RETRY_S)
+        silent does not take it from the others, and at first a short one: a quantum is not long."""
+        until, patience_s = time.monotonic() + self._options.connect_timeout_s, _PATIENCE_S
+        errors: list[Retriable] = []
+        try:
+            while True:
+                errors.clear()
+                for address, more in self._tries:
+                    share_s = (until - time.monotonic()) / (1 + more)
+                    try:
+                        return self._connect_once(address, min(share_s, patience_s) if more else share_s)
+                    except Retriable as error:
+                        errors.append(error)
+                if time.monotonic() + _RETRY_S >= until:
+                    raise _of_all(errors)
+                patience_s *= 2
+                time.sleep(_RETRY_S)
+        finally:
+            errors.clear()  # they hold this frame, and what paho has left open in theirs: that is closed with the last
 
     @property
     def _tries(self) -> Iterator[tuple[tuple[str, int], int]]:

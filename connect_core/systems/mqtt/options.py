@@ -18,6 +18,7 @@ from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<host>[^:]+)):(?P<port>\d+)")
+_PATH = re.compile(r"/[!-~]*")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OF_WEBSOCKETS = re.compile(r"host|upgrade|connection|sec-websocket-.*", re.IGNORECASE)
 ROCKETMQ_MQTT: Final = "rocketmq-mqtt"
@@ -50,6 +51,12 @@ def _address(text: str) -> str:
 
 
 TopicFilter = Annotated[str, AfterValidator(check)]
+
+
+def _path(text: str) -> str:
+    if text and not _PATH.fullmatch(text):
+        raise ValueError('must begin with "/", and have no spaces')
+    return text
 
 
 def _header_name(text: str) -> str:
@@ -118,7 +125,7 @@ class MqttBrokerOptions(BaseModel):
         "a session was taken over",
         examples=["5"],
     )
-    websockets: str = Field(
+    websockets: Annotated[str, AfterValidator(_path)] = Field(
         default="", description="Path of the broker's websocket; empty: plain TCP", examples=["/mqtt"]
     )
     websocket_headers: dict[HeaderName, HeaderValue] = Field(

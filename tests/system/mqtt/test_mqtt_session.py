@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import select
 import socket
 import ssl
@@ -337,6 +338,18 @@ def test_what_a_broker_grants(mosquitto: Mosquitto, hivemq: HiveMQ, tmp_path: Pa
         session.give_up()
     impatient.kill()
     assert [one.keep_alive_s for one in granted][::2] == [65_535, 20]
+
+
+def test_what_an_attempt_to_connect_leaves_open_is_closed_with_its_error() -> None:
+    given = MqttSourceOptions(host="127.0.0.1", port=ports.free(), filters=("a",), connect_timeout_s=0.5)
+    gc.disable()
+    try:
+        with contextlib.suppress(Unreachable):
+            Session(given, "x")
+        kept = [one for one in gc.get_objects() if isinstance(one, Unreachable)]
+    finally:
+        gc.enable()
+    assert kept == []
 
 
 def test_nobody_there() -> None:

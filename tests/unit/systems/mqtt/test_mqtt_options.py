@@ -106,6 +106,12 @@ def test_what_several_addresses_depend_on_is_told(role: Role, qos: int, told: bo
     assert plain.conditions == several.conditions[: len(plain.conditions)]
 
 
+@pytest.mark.parametrize("path", ["m", "/m HTTP/1.1", "/m\r\nX-Injected: y"])
+def test_the_path_of_a_websocket_is_one(path: str) -> None:
+    with pytest.raises(ValidationError, match='must begin with "/"'):
+        MqttBrokerOptions.model_validate({"host": "a", "websockets": path})
+
+
 def test_headers_need_a_websocket_and_protocols_need_tls() -> None:
     for given, words in ({"websocket_headers": {"a": "b"}}, "without websockets"), ({"alpn": "mqtt"}, "without tls"):
         with pytest.raises(ValidationError, match=words):
