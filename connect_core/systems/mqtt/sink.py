@@ -95,7 +95,11 @@ class MqttSink:
             kept = self._read(publisher, topic, _WRITER_S)
             left = tuple(floor.evidence.get("unsure", ()))
             begun = progress.begun(kept, wanted, settled, self._options.progress_every, attempt.epoch, left)
-            writer = PublishWriter(publisher, self._options.composer, target_of(wanted), topic, begun)
+            # More may have been refused at a time than the document tolerates: then nothing of it was settled.
+            careful = wanted.inherited and self._options.on_refused == "reject"
+            writer = PublishWriter(
+                publisher, self._options.composer, target_of(wanted), topic, begun, one_by_one=careful
+            )
             if wanted.inherited or wanted.found is not None or kept is None or kept.count < settled:
                 writer.keep(_limit_of(attempt))
             yield writer

@@ -42,7 +42,8 @@ def _now_ms() -> int:
 class PublishWriter:
     """A `sdk.sink.Writer` for one range, `Refusable` and `Outdating`. `begun` is what is kept at the broker, or has to
     be before the first record is sent. Without a `topic` nothing is kept there: the range takes one group, and the
-    ledger knows the rest. `now_ms` is the time by which records expire."""
+    ledger knows the rest. `now_ms` is the time by which records expire. `one_by_one`: a record is sent when the broker
+    has answered all before it, so that the range can end behind the first that it refuses."""
 
     def __init__(
         self,
@@ -52,7 +53,10 @@ class PublishWriter:
         topic: str | None,
         begun: MqttProgress,
         now_ms: Callable[[], int] = _now_ms,
+        *,
+        one_by_one: bool = False,
     ) -> None:
+        self._one_by_one = one_by_one
         self._now_ms, self._expired = now_ms, Stretches(begun.left_out)
         self._publisher, self._composer = publisher, composer
         self._target, self._topic = target, topic
@@ -93,6 +97,8 @@ class PublishWriter:
                 if self._is_full(outputs[taken] or 1):
                     return taken
                 self._make_room(outputs[taken] or 1, limit)
+                if self._one_by_one:
+                    self._wait(lambda: not self._publisher.under_way, limit)
                 if self._left_out is not None or self._expired.too_many_before(offsets[taken]):
                     return taken
                 last = offsets[taken]

@@ -497,6 +497,20 @@ def test_more_refused_records_than_are_tolerated_stop_their_partition(
         assert numbers(listener, 38)[:38] == [n for n in range(40) if n not in (7, 8)]
 
 
+def test_refused_records_close_together_stop_no_partition_for_ever(
+    bare_site: Site, strict: Any, tmp_path: Path
+) -> None:
+    """Each run goes past as many as are tolerated, though more were on their way when the first was refused."""
+    broker = refusing(bare_site, strict, tmp_path, sink={"on_refused": "reject"}, errors={"tolerance": 1})
+    with listening(broker, "f/#") as listener:
+        for settled in (0, 1, 2):
+            assert "a run tolerates 1 of each partition" in run(bare_site, code=5)
+            assert len(bare_site.json("dead-letters", "list", "out")["dead_letters"]) == settled
+        run(bare_site)
+        assert {*numbers(listener, 57)} >= {n for n in range(59) if n not in (7, 8, 40)}
+    assert len(bare_site.json("dead-letters", "list", "out")["dead_letters"]) == 3
+
+
 @COSTLY
 def test_what_a_probe_tells(bare_site: Site, strict: Any) -> None:
     broker = strict(max_packet_size="2000", max_inflight_messages="20")
