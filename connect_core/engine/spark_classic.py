@@ -37,10 +37,8 @@ class SparkClassicEngine(SparkJobs):
 
     looked_at = "Look at the master's page and the executors' logs"
 
-    def __init__(
-        self, limit_s: float = EXECUTORS_LIMIT_S, log: Path | None = None, driver_address: str | None = None
-    ) -> None:
-        """`driver_address` is that of this host at which workers on others reach it; None: none are to."""
+    def __init__(self, limit_s: float = EXECUTORS_LIMIT_S, log: Path | None = None, driver_address: str = "") -> None:
+        """`driver_address` is that of this host at which workers on others reach it; empty: none are to."""
         self.log = log
         self.address = driver_address or LOOPBACK
         self.where = "Spark of this process"

@@ -47,8 +47,7 @@ def run(opened: AtWork, given: Submitted, listener: RunListener) -> Json:
         ledger, connector.uid, given.stream, task=given.task or 0, engine="submit", attempt_of=given.attempt_of
     ):
         _check_engine(engine_for(connector.document, settings, home, given.engine))
-        address = str(settings.driver_address) if settings.driver_address else None
-        engine = SparkClassicEngine(log=failures.log_of(home), driver_address=address)
+        engine = SparkClassicEngine(log=failures.log_of(home), driver_address=settings.driver_address)
         live = run_context(
             ledger,
             settings,

@@ -49,6 +49,9 @@ def test_roots_are_several_and_absolute(tmp_path: Path) -> None:
     ("environ", "words"),
     [
         ({"WAYBILL_LANES": "many"}, "lanes: Input should be a valid integer"),
+        ({"WAYBILL_DRIVER_ADDRESS": "0.0.0.0"}, "driver_address: 0.0.0.0 is every address of this host"),
+        ({"WAYBILL_DRIVER_ADDRESS": "::"}, "driver_address: :: is every address of this host"),
+        ({"WAYBILL_DRIVER_ADDRESS": "driver-1"}, "driver_address: 'driver-1' does not appear to be"),
         ({"WAYBILL_SUBMIT_MASTER": "mesos://x"}, "submit_master: String should match pattern"),
         ({"WAYBILL_QUANTUM_S": "soon"}, "quantum_s: 'soon' is not a duration"),
         ({"WAYBILL_QUANTUM_S": "11"}, "a quantum and its last send must end while its lease holds"),

@@ -39,7 +39,7 @@ def brought_by(names: tuple[str, ...], heavy: list[str]) -> str:
                 "connect_core.systems.file.source",
             ],
         ),
-        (("runs", "run_report"), ["pyarrow", "numpy", POSTGRESQL, "pyspark", FILES]),
+        (("runs", "run_report"), ["pyarrow", "numpy", POSTGRESQL, "pydantic.networks", "pyspark", FILES]),
         (("local_stack",), ["pyspark", "sqlalchemy"]),
     ],
     ids=[
