@@ -21,7 +21,7 @@ from connect_core.errors import Fenced, Unreachable
 from connect_core.replication.driver.ledger_restore import seen_files
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from connect_core.sdk.values import LIVE
-from connect_core.systems.mqtt.publishing import Publisher
+from connect_core.systems.mqtt.publisher import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from tests.faults.kit import processes
 from tests.faults.kit.fixtures import MakeSite

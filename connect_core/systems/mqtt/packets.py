@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+MAX_PACKET_BYTES = 268_435_455 + 5
+"""What four bytes of length allow, and the fixed header (MQTT 5, section 2.1.4)."""
+
 
 class Properties(NamedTuple):
     """What MQTT 5 says beside a message (MQTT 5, section 3.3.2.3); nothing of it in 3.1.1."""

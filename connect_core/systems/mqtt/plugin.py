@@ -9,8 +9,7 @@ from connect_core.sdk.plugin import Plugin, ProbeResult, Role, TypedRecord
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
-from connect_core.systems.mqtt.compatibility import SYSTEM, conflict, expiry, feeds, rule_target
-from connect_core.systems.mqtt.flat_keys import CLASSES
+from connect_core.systems.mqtt.compatibility import CLASSES, SYSTEM, conflict, expiry, feeds, rule_target
 from connect_core.systems.mqtt.guarantee import guarantee
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
@@ -23,10 +22,9 @@ def _source(options: MqttSourceOptions, resources: ExitStack | None) -> Source:
 
 
 def _sink(options: MqttSinkOptions, resources: ExitStack | None) -> Sink:
-    from connect_core.systems.mqtt.sink import MqttSink
-    from connect_core.systems.mqtt.unkept import UnkeptMqttSink
+    from connect_core.systems.mqtt.sink import LedgerMqttSink, MqttSink
 
-    return (MqttSink if options.keeps_its_word else UnkeptMqttSink)(options, resources)
+    return (MqttSink if options.keeps_its_word else LedgerMqttSink)(options, resources)
 
 
 def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:

@@ -118,16 +118,16 @@ def begun(
     )
 
 
-def left_unkept(item: OpenRange, group: int) -> Prefix:
+def covered_by_ledger(item: OpenRange, group: int) -> Prefix:
     """Of a target that keeps nothing: one more attempt has left the range, and may have sent a group of it."""
     before = item.found.prefix.unsure if item.found is not None else 0
     return Prefix(item.range.begin, 0, before + group)
 
 
-def unkept(item: OpenRange, settled: int, group: int, evidence: Json) -> MqttProgress:
+def begun_by_ledger(item: OpenRange, settled: int, group: int, evidence: Json) -> MqttProgress:
     """Where a writer of this range begins in such a target. `evidence` is that of its floor."""
     left, wanted = tuple(evidence.get("unsure", ())), item.range
-    attempts = left_unkept(item, 0).unsure // group
+    attempts = covered_by_ledger(item, 0).unsure // group
     unsure = (*left, *(group,) * max(attempts, int(item.inherited)))
     return MqttProgress(wanted.incarnation, wanted.begin, wanted.begin, settled, unsure=unsure, group=group)
 

@@ -1,7 +1,11 @@
-"""Rows of RECORD_SCHEMA -> publishes: the inverse of `records`. Pure.
+"""Rows of RECORD_SCHEMA -> publishes: the inverse of `records`; and which of them have expired. Pure.
 
 The value is the payload, byte for byte. Headers that the MQTT source writes become again what they were made of; the
 others, key (KEYS) and tags (TAGS) become user properties. 3.1.1 has no properties: there they are left out.
+
+How much of a message's time is left says its header `MQTT_EXPIRY_S` and when it came (MQTT 5, section 3.3.2.3.3: who
+hands a message on takes off what it has waited). The clock of this host is compared with that of the one which received
+the message, or of its producer. A message that seems to come from the future has all of its time.
 """
 
 from __future__ import annotations
@@ -9,22 +13,26 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from connect_core.sdk.records import decode_headers
-from connect_core.systems.mqtt import expiry
-from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
+from connect_core.systems.mqtt.packets import MAX_PACKET_BYTES, NO_PROPERTIES, Properties
+from connect_core.systems.mqtt.sink_options import RECORD, MqttSinkOptions
 from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
 from connect_core.systems.topic_filters import CONTROL, MAX_BYTES
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-MAX_PACKET_BYTES = 268_435_455 + 5
-"""What four bytes of length allow, and the fixed header (MQTT 5, section 2.1.4)."""
+EXPIRY = "MQTT_EXPIRY_S"
+_HAS_EXPIRY = f"{EXPIRY}\x01"
 _MAX_EXPIRY_S = 0xFFFFFFFF
+MOST_STRETCHES = 256
+"""So many are kept with the progress of a range: a few kilobytes. Then the range ends, and is settled."""
 _PREFIX, _USER = "MQTT_", "MQTT_USER_"
 _ALL_USER = "MQTT_USER_PROPERTIES"
 _ABOUT_DELIVERY = frozenset({"MQTT_TOPIC", "MQTT_QOS", "MQTT_RETAIN", "MQTT_DUP"})
@@ -39,6 +47,11 @@ class Publication(NamedTuple):
     retain: bool
     properties: Properties
     packet_bytes: int
+
+
+def retained(topic: str, payload: bytes) -> Publication:
+    """One that the broker keeps as the last of its topic. An empty one clears that (MQTT 5, section 3.3.1.3)."""
+    return Publication(topic, payload, 1, True, NO_PROPERTIES, len(topic) + len(payload) + 16)
 
 
 class _Illegal(ValueError):
@@ -58,6 +71,18 @@ class Composer:
     content_type: str | None = None
     properties: bool = True
 
+    @classmethod
+    def of(cls, options: MqttSinkOptions) -> Composer:
+        return cls(
+            TopicTemplate.parse(options.topic),
+            f"{options.progress_topic}/{options.uid}/",
+            None if options.qos == RECORD else int(options.qos),
+            None if options.retain == RECORD else bool(options.retain),
+            options.expiry_s,
+            options.content_type or None,
+            options.protocol == "5",
+        )
+
     def compose(self, records: pa.RecordBatch, most_bytes: int = MAX_PACKET_BYTES) -> Iterator[Publication | Unfit]:
         """One for each row, in order. Those of which a header says how long they are good for have all of that:
         `on_time` takes off what they have waited."""
@@ -71,7 +96,7 @@ class Composer:
         given = one.properties.expiry_s
         if given is None or self.expiry_s is not None:
             return one
-        left = expiry.left_s(given, came_ms, now_ms)
+        left = left_s(given, came_ms, now_ms)
         return one._replace(properties=one.properties._replace(expiry_s=left))
 
     def _composed(
@@ -112,8 +137,8 @@ class Composer:
     def _properties(self, record: Named) -> Properties:
         headers = record.headers
         correlation = headers.get("MQTT_CORRELATION_DATA")
-        kind, interval = headers.get("MQTT_PAYLOAD_FORMAT"), headers.get(expiry.HEADER)
-        own = None if interval is None else _number(expiry.HEADER, interval, _MAX_EXPIRY_S)
+        kind, interval = headers.get("MQTT_PAYLOAD_FORMAT"), headers.get(EXPIRY)
+        own = None if interval is None else _number(EXPIRY, interval, _MAX_EXPIRY_S)
         return Properties(
             self.content_type or headers.get("MQTT_CONTENT_TYPE"),
             headers.get("MQTT_RESPONSE_TOPIC"),
@@ -225,3 +250,74 @@ def _is_text(payload: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def left_s(interval_s: int, came_ms: int | None, now_ms: int) -> int:
+    """Seconds, at least 1 for a message that is sent at all; of one that has no time all of the interval."""
+    return interval_s if came_ms is None else max(interval_s - _waited_ms(came_ms, now_ms) // 1000, 1)
+
+
+def is_over(interval_s: int, came_ms: int | None, now_ms: int) -> bool:
+    return came_ms is not None and _waited_ms(came_ms, now_ms) >= interval_s * 1000
+
+
+def _waited_ms(came_ms: int, now_ms: int) -> int:
+    return max(now_ms - came_ms, 0)
+
+
+def expired(records: pa.RecordBatch, now_ms: int) -> NDArray[np.bool_]:
+    """For each row of RECORD_SCHEMA whether the time that its header gives it is over."""
+    headers = records.column("headers")
+    found = np.zeros(len(records), dtype=np.bool_)
+    named = pc.fill_null(pc.match_substring(headers, _HAS_EXPIRY), False).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(named)
+    if len(rows):
+        chosen = pa.array(rows)
+        intervals = [_interval(one) for one in headers.take(chosen).to_pylist()]
+        times = came_ms(records.take(chosen))
+        found[rows] = [
+            interval is not None and is_over(interval, came, now_ms)
+            for interval, came in zip(intervals, times, strict=True)
+        ]
+    return found
+
+
+def came_ms(records: pa.RecordBatch) -> list[int | None]:
+    """When each record was received or born, in milliseconds since 1970, UTC."""
+    times: list[int | None] = records.column("timestamp").cast(pa.int64()).to_pylist()
+    return times
+
+
+def _interval(headers: bytes) -> int | None:
+    """None where a record has none, or something else."""
+    text = decode_headers(headers).get(EXPIRY, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+class Stretches:
+    """Where records of a range were left out: stretches [begin, end) of offsets, in order. Within one nothing was sent,
+    whatever else has an offset there."""
+
+    def __init__(self, known: Sequence[tuple[int, int]]) -> None:
+        self._all = list(known)
+        self._goes_on = False
+
+    def add(self, offsets: NDArray[np.int64], late: NDArray[np.bool_]) -> None:
+        """Of rows behind all that is known, which of them are left out."""
+        if not len(late):
+            return
+        flags = np.concatenate([[False], late, [False]])
+        changes = np.flatnonzero(flags[1:] != flags[:-1])
+        for first, behind in zip(changes[::2], changes[1::2], strict=True):
+            end = int(offsets[behind - 1]) + 1
+            if first == 0 and self._goes_on:
+                self._all[-1] = (self._all[-1][0], end)
+            else:
+                self._all.append((int(offsets[first]), end))
+        self._goes_on = bool(late[-1])
+
+    def before(self, position: int) -> tuple[tuple[int, int], ...]:
+        return tuple(one for one in self._all if one[0] < position)
+
+    def too_many_before(self, offset: int) -> bool:
+        return len(self._all) > MOST_STRETCHES and self._all[MOST_STRETCHES][0] < offset

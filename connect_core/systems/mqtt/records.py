@@ -21,6 +21,11 @@ header, and what may be a repeat has one.
 A user property has a prefix so that no device can set a header that means something to a target. It cannot be a header
 when its name is empty or comes twice, its value is empty, or one of them holds the characters 1 or 2, with which
 RocketMQ separates properties.
+
+By the user property `WAYBILL_HOPS` a circle of connectors ends: it holds the uids of the connectors that mark, oldest
+first, with commas between. It travels as a user property (MQTT 5), and through other systems as the header
+`MQTT_USER_WAYBILL_HOPS`. Every circle that leads through a broker has an MQTT source that reads from it, so a source
+alone needs to mark, and to look.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.records import OPERATION_NONE, encode_headers
 from connect_core.sdk.values import Reject
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
-from connect_core.systems.mqtt.reception import Arrival
+from connect_core.systems.mqtt.session_state import Arrival
 
 _SEPARATORS = frozenset("\x01\x02")
 
@@ -129,3 +134,29 @@ def _reject(arrival: Arrival) -> Reject:
     if arrival.packet.fault:
         kind, message = "MalformedProperties", arrival.packet.fault
     return Reject(arrival.number, 0, "read", kind, message, arrival.packet.payload[:65_536])
+
+
+HOPS = "WAYBILL_HOPS"
+
+
+def sorted_out(arrivals: Sequence[Arrival], uid: str, most: int) -> tuple[list[Arrival], tuple[int, ...]]:
+    """Those that go on, marked as having passed this connector; and the numbers of those that have passed it before, or
+    `most` connectors."""
+    kept, left_out = [], []
+    for one in arrivals:
+        before = hops_of(one.packet)
+        if uid in before or len(before) >= most:
+            left_out.append(one.number)
+        else:
+            kept.append(one._replace(packet=_marked(one.packet, [*before, uid])))
+    return kept, tuple(left_out)
+
+
+def hops_of(packet: Packet) -> list[str]:
+    return [uid for name, text in packet.properties.user if name == HOPS for uid in text.split(",") if uid]
+
+
+def _marked(packet: Packet, hops: Sequence[str]) -> Packet:
+    others = [pair for pair in packet.properties.user if pair[0] != HOPS]
+    user = (*others, (HOPS, ",".join(hops)))
+    return packet._replace(properties=packet.properties._replace(user=user))

@@ -1,10 +1,22 @@
-"""One connection of a session, over paho-mqtt: packets come out in the order of arrival, acknowledgements go in bursts
-with a PINGREQ behind them.
+"""A session at the broker: one connection of it, over paho-mqtt; whether the broker still has it; and its end.
 
-It is driven from one thread, without paho's own: `receive` reads what is there. `_Client` uses private names of paho
+Packets come out in the order of arrival, acknowledgements go in bursts with a PINGREQ behind them. A session is driven
+from one thread, without paho's own: `receive` reads what is there. `_Client` uses private names of paho
 (`_packet_queue`, `_handle_pingresp`, `_handle_publish`, `_in_packet`), so its version is pinned and tests watch them:
 paho acknowledges with one write a packet, shows no answer to a ping, and refuses texts that MQTT allows (U+FEFF), and
 its connection with them.
+
+Who connects to a session that is not there makes a new one, and a process that dies before it has told of that leaves
+one behind that looks like the old one. So each session has a witness: a second one without subscriptions, made before
+it. A broker that has lost its sessions has lost both, and the witness says so whoever has made the first one anew.
+
+Where a document names several addresses they may be those of brokers that share nothing, and each may have kept a
+session of the same name. A loss gives the witness another name, so that a broker of before has none.
+
+A driver looks at the witness alone. Who connects to a session is handed what waits in it, and hands it back: what has
+QoS 0 would be gone, what has QoS 1 would come again as if it had been received, and of a shared subscription HiveMQ CE
+may give it out twice. A worker that finds the session itself lost ends that and then its witness, and the next look
+tells.
 """
 
 from __future__ import annotations
@@ -12,20 +24,28 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from paho.mqtt.client import Client
-from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.enums import MQTTErrorCode, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connect_core.errors import ConfigError, Refused, WaybillError
-from connect_core.systems.mqtt.connecting import ANSWER_S, BufferedClient, MqttConnection
-from connect_core.systems.mqtt.grants import GRANT_ADVICE, Grants
+from connect_core.systems.mqtt.connection import (
+    ANSWER_S,
+    GRANT_ADVICE,
+    BufferedClient,
+    Grants,
+    MqttConnection,
+    new_client,
+)
+from connect_core.systems.mqtt.deduplication import Deduplication
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet, read_publish
+from connect_core.systems.mqtt.session_state import Reception, SessionState
 
 _PUBACK, _PINGREQ = 0x40, b"\xc0\x00"
 _MOST_PACKETS, _MOST_BYTES = 1000, 16 << 20
@@ -35,6 +55,10 @@ _ANSWER_OR_NONE_S = 4.0
 """RocketMQ-MQTT answers within a second or two, or, to what it does not know, never: a lane has to live to say so."""
 _ONLY_WHEN_NEW = 1
 """Retain handling: retained messages come when the subscription is new (MQTT 5, section 3.8.3.1)."""
+SESSION_NOT_KEPT = "does not keep a session without subscriptions, by which a loss is noticed"
+_INSTEAD = "Take a broker that does, such as Mosquitto or HiveMQ CE"
+_SILENCE_S, _LONGEST_S = 0.5, 5.0
+"""A session counts as looked into when nothing has come for so long, at the latest after that."""
 
 
 class _Client(BufferedClient):
@@ -82,7 +106,7 @@ class Session:
         self._bytes = 0
         """Of their payloads."""
         self._asked: dict[int, Callable[[Any], None]] = {}
-        self._acks: dict[int, Any] = {}
+
         self._five = options.protocol == "5"
         self._receive_maximum = receive_maximum or options.receive_maximum
         self._connection = self._connected(clean=not lasting)
@@ -103,16 +127,8 @@ class Session:
         return MqttConnection(self._options, self._client_id, made, _of_a_stranger, asks)
 
     def _made(self, *, clean: bool) -> _Client:
-        client = _Client(
-            CallbackAPIVersion.VERSION2,
-            self._client_id,
-            clean_session=None if self._five else clean,
-            protocol=MQTTProtocolVersion.MQTTv5 if self._five else MQTTProtocolVersion.MQTTv311,
-            transport="websockets" if self._options.websockets else "tcp",
-            manual_ack=True,
-        )
+        client = new_client(_Client, self._options, self._client_id, clean=clean, manual_ack=True)
         client.arrived = self._arrived
-        client.on_subscribe = client.on_unsubscribe = self._on_answer
         return client
 
     def _connect_properties(self) -> dict[str, Any]:
@@ -142,8 +158,9 @@ class Session:
     def answered(self) -> bool:
         """Whether the broker has answered all that it was asked. A broker sends what it has for a session before it
         answers, which may be more than a quantum can take. Raises what `subscribe` does."""
-        for packet_id in [*self._acks]:
-            self._asked.pop(packet_id)(self._acks.pop(packet_id))
+        replies = self._connection.replies
+        for packet_id in [*replies]:
+            self._asked.pop(packet_id)(replies.pop(packet_id))
         return not self._asked
 
     def _ask(self, ask: Callable[[], Any], what: str, judge: Callable[[Any], None], *, waits: bool = True) -> None:
@@ -240,9 +257,6 @@ class Session:
         self._connection = self._connected(clean=True)  # the only way that 3.1.1 has
         self._connection.close()
 
-    def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
-        self._acks[packet_id] = reasons
-
     def _has_room(self) -> bool:
         return len(self._packets) < _MOST_PACKETS and self._bytes < _MOST_BYTES
 
@@ -278,3 +292,68 @@ def wait(sessions: Sequence[Session], limit_s: float) -> None:
         select.select(lines, [], [], limit_s)
     else:
         time.sleep(limit_s)
+
+
+def is_lost(options: MqttSourceOptions, session: int, standing: SessionState) -> bool:
+    """When it is not, it has a witness now. Raises ConfigError when the broker does not keep sessions for as long as it
+    is asked to, or none without subscriptions: RabbitMQ makes a session with the first one."""
+    witness = _witness(options, session, standing)
+    lost = bool(standing.subscribed) and standing.witnessed and not witness.kept
+    if not witness.kept:
+        witness.close()
+        witness.grants.require(options)
+        witness = _witness(options, session, standing)  # it was made just now: is it kept?
+    if lost:
+        witness.give_up()  # it would pass for the old one
+    else:
+        witness.close()
+    witness.grants.require(options)
+    if not witness.kept:
+        raise ConfigError(f"The broker {SESSION_NOT_KEPT}", where=options.where, next_step=_INSTEAD)
+    return lost
+
+
+def _witness(options: MqttSourceOptions, session: int, standing: SessionState) -> Session:
+    return Session(options, options.witness_id(session, standing.losses), receive_maximum=1)
+
+
+def is_of_another_broker(session: Session, witness_id: str) -> bool:
+    """Whether a session that was kept is one of before: its broker answers at another address than the one that was
+    looked at, and has no witness of the session that is gone on with."""
+    witness = Session(session.there, witness_id, receive_maximum=1)
+    if witness.kept:
+        witness.close()
+    else:
+        witness.give_up()  # it was made just now
+    return not witness.kept
+
+
+def end_session(options: MqttSourceOptions, session: int, standing: SessionState) -> str:
+    """What became of it, and of its witness with it. Nothing is moved: what it held is counted, as far as the broker
+    sends it without acknowledgements."""
+    ours = Session(options, options.client_id(session))
+    held = _held(ours, options, session, standing) if ours.kept else None
+    ours.give_up()
+    Session(options, options.witness_id(session, standing.losses)).give_up()
+    if held is None:
+        return f"session-{session} was no longer at the broker" if standing.subscribed else ""
+    return f"session-{session} is ended" + (
+        f"; {held:,} messages that it held, or more, were not moved" if held else "; it held nothing that was not moved"
+    )
+
+
+def _held(ours: Session, options: MqttSourceOptions, session: int, standing: SessionState) -> int:
+    """How many messages come that were not moved: those that were, and are sent again, are acknowledged."""
+    shares = options.shares()
+    if filters := standing.subscribed or (shares[session] if session < len(shares) else ()):
+        with suppress(Refused):  # it ends with its subscriptions
+            ours.unsubscribe(filters)
+    reception = Reception(0, Deduplication(standing.entries, counts_up=options.counts_up(standing.counts_up)))
+    held, silent_since = 0, time.monotonic()
+    until = silent_since + _LONGEST_S
+    while ours.open and time.monotonic() < min(until, silent_since + _SILENCE_S):
+        wait([ours], 0.1)
+        if packets := ours.receive():
+            held, silent_since = held + len(reception.take(packets)), time.monotonic()
+            ours.acknowledge(reception.due())
+    return held

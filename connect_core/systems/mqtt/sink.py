@@ -4,36 +4,39 @@ messages are repeated (delivery rule 19).
 A partition in a stream has a client id of its own and connects with it whenever it is written or looked at: the broker
 throws out whoever had it before, and takes nothing more from there. So what is kept as its progress then is final. A
 floor's target is the broker, its position the number of records delivered (`progress`).
+
+For a broker that keeps no progress of ours (RocketMQ-MQTT) the ledger alone knows what is delivered: `LedgerMqttSink`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
 import pyarrow as pa
 
 from connect_core import clock
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Retriable
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Targets, Writer
 from connect_core.sdk.values import LIVE, Attempt, Floor, Json, Limit, OpenRange, Position, Range
 from connect_core.systems.mqtt import progress
-from connect_core.systems.mqtt.clearing import clear_below
-from connect_core.systems.mqtt.packets import NO_PROPERTIES
-from connect_core.systems.mqtt.probing import NOT_KEPT, looking_as, missing
+from connect_core.systems.mqtt.probing import RETAINED_NOT_KEPT, looking_id, missing
 from connect_core.systems.mqtt.progress import MqttProgress
-from connect_core.systems.mqtt.publications import Publication
-from connect_core.systems.mqtt.publishing import Publisher
+from connect_core.systems.mqtt.publications import Composer, retained
+from connect_core.systems.mqtt.publisher import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 from connect_core.systems.mqtt.templates import Unfit
-from connect_core.systems.mqtt.writing import ANSWER_S, PublishWriter
+from connect_core.systems.mqtt.writer import ANSWER_S, PublishWriter
 
 _MISSING_S, _WRITER_S, _FIND_S = 0.5, 1.5, 5.0
 """How long a broker may take to send what it retains: where probably nothing is, where something is and a quantum has
 begun, and where something is, or a ledger that was restored may not know of it, and there is time. What comes too late
 counts as lost: then more is repeated, and told. A writer that has what came too late for `scan` ends."""
+_LOOK_S = 1.0
+_LOOKS = 5
+"""A broker may be slow to send what it retains, or send it in parts."""
 _KEEP_ADVICE = (
     "Let the broker grant QoS 1 and keep retained messages, at least under progress_topic, and let this user publish "
     "and subscribe to them"
@@ -47,6 +50,7 @@ class MqttSink:
 
     def __init__(self, options: MqttSinkOptions, resources: ExitStack | None = None) -> None:
         self._options = options
+        self._composer = Composer.of(options)
         self._most_bytes = int(options.max_packet_bytes)
         self._known: Mapping[str, bytes] | None = None
 
@@ -83,7 +87,7 @@ class MqttSink:
         return {item.id: self._found(item) for item in wanted.ranges}
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        composed = enumerate(self._options.composer.compose(records, self._most_bytes))
+        composed = enumerate(self._composer.compose(records, self._most_bytes))
         return [(row, one.kind, one.message) for row, one in composed if isinstance(one, Unfit)]
 
     @contextmanager
@@ -97,9 +101,7 @@ class MqttSink:
             begun = progress.begun(kept, wanted, settled, self._options.progress_every, attempt.epoch, left)
             # More may have been refused at a time than the document tolerates: then nothing of it was settled.
             careful = wanted.inherited and self._options.on_refused == "reject"
-            writer = PublishWriter(
-                publisher, self._options.composer, target_of(wanted), topic, begun, one_by_one=careful
-            )
+            writer = PublishWriter(publisher, self._composer, target_of(wanted), topic, begun, one_by_one=careful)
             if wanted.inherited or wanted.found is not None or kept is None or kept.count < settled:
                 writer.keep(_limit_of(attempt))
             yield writer
@@ -145,11 +147,11 @@ class MqttSink:
         topic, group = self._topic(wanted), self._options.progress_every
         first = MqttProgress(wanted.incarnation, wanted.begin, wanted.begin, group=group)
         with self._looking() as publisher:
-            publisher.publish(Publication(topic, first.encode(), 1, True, NO_PROPERTIES, 0), wanted.begin)
+            publisher.publish(retained(topic, first.encode()), wanted.begin)
             publisher.finish(ANSWER_S)
             publisher.require_accepted()
             if self._read(publisher, topic, _FIND_S) is None:
-                raise ConfigError(NOT_KEPT, where=publisher.where, next_step=_KEEP_ADVICE)
+                raise ConfigError(RETAINED_NOT_KEPT, where=publisher.where, next_step=_KEEP_ADVICE)
 
     def _topic(self, wanted: Range) -> str:
         return progress.topic_of(self._options.progress_topic, self._options.uid, wanted.stream, wanted.partition.id)
@@ -168,7 +170,7 @@ class MqttSink:
 
     @contextmanager
     def _looking(self) -> Iterator[Publisher]:
-        with closing(Publisher(self._options, looking_as(self._options))) as publisher:
+        with closing(Publisher(self._options, looking_id(self._options))) as publisher:
             yield publisher
 
     def _check(self, publisher: Publisher) -> None:
@@ -190,3 +192,61 @@ def _limit_of(attempt: Attempt) -> Limit:
     """For what is sent before the first record. Without a deadline in drills: as long as an answer may take."""
     deadline_ns = attempt.deadline_ns or clock.now_ns() + int(ANSWER_S * 1e9)
     return Limit(deadline_ns, deadline_ns)
+
+
+class LedgerMqttSink(MqttSink):
+    """A `sdk.sink.Sink` for a broker that keeps no progress of ours (RocketMQ-MQTT): the ledger alone knows what is
+    delivered.
+
+    So a range ends after `progress_every` publishes, and is settled. An attempt that dies has sent no more than these,
+    and they are sent again; how many attempts have left a range is kept with what was looked for of it, so that all of
+    them count. Nothing at the broker keeps two attempts apart: their leases and deadlines do."""
+
+    def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
+        target = str(wanted.pins.target["broker"])
+        standing = tuple(floor for floor in known if floor.target == target)
+        return standing or (Floor(wanted.partition.id, target, 0, ahead=restored),)
+
+    def scan(self, wanted: Scan) -> dict[int, ScanResult]:
+        """There is nothing to look at: each attempt that has left a range may have sent all that it was let."""
+        return {item.id: self._left(item) for item in wanted.ranges}
+
+    @contextmanager
+    def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[Writer]:
+        with self._connected(wanted.range) as publisher:
+            self._most_bytes = publisher.most_bytes
+            floor = floor_of(wanted)
+            begun = progress.begun_by_ledger(wanted, floor.position, self._options.progress_every, floor.evidence)
+            yield PublishWriter(publisher, self._composer, target_of(wanted), None, begun)
+
+    def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
+        return []
+
+    def _left(self, item: OpenRange) -> ScanResult:
+        settled = floor_of(item).position
+        prefix = progress.covered_by_ledger(item, self._options.progress_every)
+        return ScanResult(scanned={target_of(item): settled}, complete=True, prefix=prefix)
+
+
+def clear_below(publisher: Publisher, prefix: str, known: Collection[str]) -> list[str]:
+    """Clears the topics that are `known`, and whatever else is retained below the prefix: progress of backfills, and of
+    partitions that are no more. Raises what the broker answers to a publish that it refuses, and Retriable when
+    somebody goes on writing there."""
+    heard: set[str] = set()
+    left = {*known}
+    for _ in range(_LOOKS):
+        found = {*publisher.all_retained(f"{prefix}/#", _LOOK_S)}
+        heard |= found
+        left |= found
+        if not left:
+            return [f"its progress is cleared at the broker: {len(heard)} retained messages"] if heard else []
+        for topic in sorted(left):
+            publisher.publish(retained(topic, b""), 0)
+            publisher.finish(ANSWER_S)
+            publisher.require_accepted()
+        left.clear()
+    raise Retriable(
+        "The progress that was cleared comes again",
+        where=f"{publisher.where}, {prefix}/#",
+        next_step="Find out who publishes there: perhaps an attempt on another machine still runs",
+    )

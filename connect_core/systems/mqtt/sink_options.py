@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
 from connect_core.sdk.values import LIVE
 from connect_core.systems.mqtt.options import MqttBrokerOptions
-from connect_core.systems.mqtt.publications import MAX_PACKET_BYTES, Composer
+from connect_core.systems.mqtt.packets import MAX_PACKET_BYTES
 from connect_core.systems.mqtt.templates import TopicTemplate
 from connect_core.systems.topic_filters import MAX_BYTES
 
@@ -134,15 +133,3 @@ class MqttSinkOptions(MqttBrokerOptions):
         words = ["waybill", self.uid, "sink", partition_id]
         words += [] if stream == LIVE else [hashlib.blake2b(stream.encode(), digest_size=4).hexdigest()]
         return self.named("-".join(words))
-
-    @cached_property
-    def composer(self) -> Composer:
-        return Composer(
-            TopicTemplate.parse(self.topic),
-            f"{self.progress_topic}/{self.uid}/",
-            None if self.qos == RECORD else int(self.qos),
-            None if self.retain == RECORD else bool(self.retain),
-            self.expiry_s,
-            self.content_type or None,
-            self.protocol == "5",
-        )

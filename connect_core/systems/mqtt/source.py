@@ -25,16 +25,13 @@ from connect_core.errors import (
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed, Recovered
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
-from connect_core.systems.mqtt.dropping import noticed
-from connect_core.systems.mqtt.facts import BrokerFacts, ask
+from connect_core.systems.mqtt.deduplication import is_doubtful, left_by
 from connect_core.systems.mqtt.filters import moved_away
-from connect_core.systems.mqtt.leaving import end_session
-from connect_core.systems.mqtt.looking import is_lost
-from connect_core.systems.mqtt.member import LARGEST_WINDOW, Member
 from connect_core.systems.mqtt.options import MqttSourceOptions
-from connect_core.systems.mqtt.session import Session, wait
-from connect_core.systems.mqtt.standing import SessionStanding
-from connect_core.systems.mqtt.unconfirmed import is_doubtful, left_by
+from connect_core.systems.mqtt.probing import BrokerFacts, broker_facts
+from connect_core.systems.mqtt.session import Session, end_session, is_lost, wait
+from connect_core.systems.mqtt.session_reader import SessionReader
+from connect_core.systems.mqtt.session_state import SessionState
 
 if TYPE_CHECKING:
     from connect_core.sdk.scan import ScanResult
@@ -68,7 +65,7 @@ class MqttSource:
     def __init__(self, options: MqttSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options
         self._resources = resources or ExitStack()
-        self._members: dict[Partition, Member] = {}
+        self._readers: dict[Partition, SessionReader] = {}
         self._looked_at: dict[Partition, float] = {}
         """When each session was seen to be kept."""
         self._refused: dict[Partition, Failure] = {}
@@ -110,7 +107,7 @@ class MqttSource:
         """What is settled of the session has to be true also when the quantum that follows asks the broker for
         something, and settles nothing. So that is kept before, and nothing else that was seen: what is to be told is
         seen again behind it."""
-        settled = SessionStanding.of(at.evidence)
+        settled = SessionState.of(at.evidence)
         kept = settled.before_asking(self._filters(partition), self._options.qos)
         if kept == settled or seen.failure:
             return seen
@@ -126,7 +123,7 @@ class MqttSource:
             return set()
         since = time.monotonic() - self._options.session_expiry_s / _LOOKS_WITHIN_EXPIRY
         done = {one for one, at in self._looked_at.items() if at > since} | self._refused.keys()
-        unseen = {one: SessionStanding.of(at.evidence) for one, at in places.items() if one not in done}
+        unseen = {one: SessionState.of(at.evidence) for one, at in places.items() if one not in done}
         wanted = {partition: standing for partition, standing in unseen.items() if self._pushes(partition, standing)}
         with ThreadPoolExecutor(_AT_ONCE) as together:
             looks = {one: together.submit(is_lost, self._options, _number(one), wanted[one]) for one in wanted}
@@ -137,11 +134,11 @@ class MqttSource:
         self._looked_at |= dict.fromkeys(wanted.keys() - lost - errors.keys(), time.monotonic())
         return lost
 
-    def _pushes(self, partition: Partition, standing: SessionStanding) -> bool:
+    def _pushes(self, partition: Partition, standing: SessionState) -> bool:
         return bool(self._filters(partition) or standing.subscribed)
 
     def _bounds(self, partition: Partition, at: Position, *, lost: bool) -> Bounds:
-        standing, gaps = SessionStanding.of(at.evidence), list[Gap]()
+        standing, gaps = SessionState.of(at.evidence), list[Gap]()
         pushes = self._pushes(partition, standing)
         moved, becomes = self._moved(partition, standing)
         if lost:
@@ -169,7 +166,7 @@ class MqttSource:
             pushes=pushes,
         )
 
-    def _moved(self, partition: Partition, standing: SessionStanding) -> tuple[tuple[str, ...], str]:
+    def _moved(self, partition: Partition, standing: SessionState) -> tuple[tuple[str, ...], str]:
         """Filters that the session leaves while something may wait for them that comes late or never, and what is said
         of them. Where subscriptions end with their connection, that is so of each filter."""
         if self._options.keeps_its_word:
@@ -178,7 +175,7 @@ class MqttSource:
 
     def _with_dropped(self, seen: Bounds) -> Bounds:
         """Of one session, for all: a broker does not say whose messages it has dropped."""
-        standing, told = noticed(SessionStanding.of(seen.evidence), self._facts().dropped)
+        standing, told = SessionState.of(seen.evidence).with_dropped(self._facts().dropped)
         warning = (Gap(seen.incarnation, seen.begin, None, told, warns=True),) if told else ()
         return replace(seen, evidence=standing.evidence(), gaps=(*seen.gaps, *warning))
 
@@ -191,7 +188,7 @@ class MqttSource:
         if not self._options.keeps_its_word:
             return BrokerFacts()
         if self._told is None or (self._told != BrokerFacts() and time.monotonic() - self._asked_at > _ASK_EVERY_S):
-            self._told, self._asked_at = ask(self._options), time.monotonic()
+            self._told, self._asked_at = broker_facts(self._options), time.monotonic()
         return self._told
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
@@ -209,7 +206,7 @@ class MqttSource:
         RocketMQ-MQTT it is no more than places in queues, which nothing ends."""
         ends = positions.items() if self._options.keeps_its_word else ()
         for partition, at in ends:
-            if not self._filters(partition) and at.evidence and not SessionStanding.of(at.evidence).subscribed:
+            if not self._filters(partition) and at.evidence and not SessionState.of(at.evidence).subscribed:
                 for client_id in self._client_ids(partition, at.evidence):
                     Session(self._options, client_id).give_up()
 
@@ -217,9 +214,7 @@ class MqttSource:
         if not self._options.keeps_its_word:
             return [_STAYS] if known else []
         told = [
-            end_session(
-                self._options, _number(partition), SessionStanding.of(at.evidence if at else {}), LARGEST_WINDOW
-            )
+            end_session(self._options, _number(partition), SessionState.of(at.evidence if at else {}))
             for partition, at in sorted(known.items(), key=lambda one: _number(one[0]))
         ]
         return [one for one in told if one]
@@ -227,7 +222,7 @@ class MqttSource:
     def recovered(self, wanted: Range, found: ScanResult) -> Recovered:
         """What the attempt asked for is in the range: the document may name other filters by now. Where it has left no
         record of a new session, that may never have been made."""
-        before, traced = SessionStanding.of(wanted.evidence).numbered_below(wanted.begin), found.traced()
+        before, traced = SessionState.of(wanted.evidence).numbered_below(wanted.begin), found.traced()
         asked = before if before.asks else replace(before, asks=self._filters(wanted.partition))  # of an older version
         began = asked.with_what_it_asks() if before.subscribed or len(found.hits) else replace(before, asks=())
         after = replace(began, entries=tuple(left_by(before.entries, traced)))
@@ -276,15 +271,15 @@ class MqttSource:
         yield from _ended(followed, something=arrivals.some)
 
     def acknowledge(self, wanted: Range, end: int) -> None:
-        self._members[wanted.partition].durable(end)
+        self._readers[wanted.partition].durable(end)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         if self._answered_by is None:
             left_s = self._limit.left_s() / 2 if self._limit else 0.0
             self._answered_by = time.monotonic() + min(_CONFIRMED_S, left_s)
-        return self._members[wanted.partition].evidence(end, self._answered_by)
+        return self._readers[wanted.partition].evidence(end, self._answered_by)
 
-    def _connected(self, wanted: Sequence[Range]) -> tuple[dict[Partition, Member], dict[Partition, Failure]]:
+    def _connected(self, wanted: Sequence[Range]) -> tuple[dict[Partition, SessionReader], dict[Partition, Failure]]:
         """Those that are connected already, and the others side by side: each needs several round trips, and what it
         takes is taken from the quantum. Gives what keeps some of them from it, too; raises it where that is so of all
         of them."""
@@ -293,28 +288,28 @@ class MqttSource:
             trying = {
                 one.partition: together.submit(self._member, one) for one in wanted if one.partition not in staying
             }
-        self._members |= {partition: one.result() for partition, one in trying.items() if one.exception() is None}
+        self._readers |= {partition: one.result() for partition, one in trying.items() if one.exception() is None}
         errors = {partition: error for partition, one in trying.items() if (error := one.exception())}
-        connected = {one.partition: self._members[one.partition] for one in wanted if one.partition in self._members}
+        connected = {one.partition: self._readers[one.partition] for one in wanted if one.partition in self._readers}
         return connected, _of_some(errors, others=bool(connected))
 
     def _goes_on(self, wanted: Range) -> bool:
         """Whether a session stays connected since the lane before. Else what it got there is given up."""
-        member = self._members.get(wanted.partition)
+        member = self._readers.get(wanted.partition)
         if member is None:
             return False
         if member.goes_on(wanted):
             return True
-        self._members.pop(wanted.partition).session.close()
+        self._readers.pop(wanted.partition).session.close()
         return False
 
     def _disconnect(self) -> None:
-        for member in self._members.values():
+        for member in self._readers.values():
             member.session.close()
 
-    def _member(self, wanted: Range) -> Member:
+    def _member(self, wanted: Range) -> SessionReader:
         client_ids = self._client_ids(wanted.partition, wanted.evidence)
-        return Member(self._options, wanted, client_ids, self._filters(wanted.partition))
+        return SessionReader(self._options, wanted, client_ids, self._filters(wanted.partition))
 
     def _filters(self, partition: Partition) -> tuple[str, ...]:
         number = _number(partition)
@@ -322,7 +317,7 @@ class MqttSource:
 
     def _client_ids(self, partition: Partition, evidence: Json) -> tuple[str, str]:
         """Of a session and its witness."""
-        number, losses = _number(partition), SessionStanding.of(evidence).losses
+        number, losses = _number(partition), SessionState.of(evidence).losses
         return self._options.client_id(number), self._options.witness_id(number, losses)
 
 
@@ -361,14 +356,14 @@ class _Arrivals:
         return time.monotonic() - (self._of.get(partition, self._began) if partition else self._last)
 
 
-def _last_remarks(followed: Sequence[tuple[Range, Member]]) -> Iterator[Followed]:
+def _last_remarks(followed: Sequence[tuple[Range, SessionReader]]) -> Iterator[Followed]:
     """Of sessions that came to no remark because the others took all of the time."""
     for one, member in followed:
         if (last := member.remark(silent=False)) is not None:
             yield one, last
 
 
-def _ended(followed: Sequence[tuple[Range, Member]], *, something: bool) -> Iterator[Followed]:
+def _ended(followed: Sequence[tuple[Range, SessionReader]], *, something: bool) -> Iterator[Followed]:
     """What has ended the connections of some of these, or what was refused to them. Raises it where that is so of all
     of them: then it is the broker; unless `something` came before that, which has to be settled first."""
     ended = [(one, error) for one, member in followed if (error := member.lost()) is not None]

@@ -21,12 +21,12 @@ import pytest
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.sdk.records import decode_headers
 from connect_core.stack import ports
+from connect_core.systems.mqtt.deduplication import Deduplication
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet, Properties
-from connect_core.systems.mqtt.reception import Reception
 from connect_core.systems.mqtt.records import record_batch
 from connect_core.systems.mqtt.session import Session, wait
-from connect_core.systems.mqtt.unconfirmed import Unconfirmed
+from connect_core.systems.mqtt.session_state import Reception
 from tests.faults.kit.fronts import Front, Line, hang_up
 from tests.mqtt_brokers import HiveMQ, Mosquitto, MqttBroker
 from tests.mqtt_devices import devices
@@ -133,7 +133,7 @@ def test_what_comes_again_and_was_never_written_is_no_repeat(mosquitto: Mosquitt
     packets = received(session, 2)
     session.give_up()
     assert all(one.dup for one in packets)
-    batch, _ = record_batch(Reception(0, Unconfirmed(counts_up=True), 100).take(packets))
+    batch, _ = record_batch(Reception(0, Deduplication(counts_up=True), 100).take(packets))
     assert [decode_headers(one).get("MQTT_DUP") for one in batch.column("headers").to_pylist()] == [None, None]
 
 

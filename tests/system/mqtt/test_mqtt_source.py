@@ -12,8 +12,8 @@ import yaml
 
 from connect_core.rocketmq.wire.properties import decode
 from connect_core.sdk.testing.content import VALUES
-from connect_core.systems.mqtt.facts import ask
 from connect_core.systems.mqtt.options import MqttSourceOptions
+from connect_core.systems.mqtt.probing import broker_facts
 from connect_core.systems.mqtt.session import Session
 from tests.faults.kit.processes import ended, wait_for
 from tests.mqtt_brokers import FOR_THROUGHPUT, HiveMQ, Mosquitto, MqttBroker
@@ -216,7 +216,7 @@ def dropped(broker: Mosquitto, least: int) -> int:
     seen = list[int | None]()
 
     def said() -> bool:
-        seen.append(ask(options).dropped)
+        seen.append(broker_facts(options).dropped)
         return seen[-1] is not None and seen[-1] >= least
 
     wait_for(said, f"{least} dropped messages")

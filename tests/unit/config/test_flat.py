@@ -12,7 +12,7 @@ import pytest
 from connect_core.config import Settings, check, read_text
 from connect_core.config.checking import Checked
 from connect_core.errors import ConfigError
-from connect_core.systems.mqtt import flat_keys as mqtt_keys
+from connect_core.systems.mqtt import compatibility as mqtt_keys
 
 SOURCE = {
     "connector.class": "org.apache.rocketmq.connect.file.FileSourceConnector",

@@ -19,13 +19,19 @@ from connect_core.sdk.scan import Prefix, ScanResult
 from connect_core.sdk.testing.driving import limit, range_of, records
 from connect_core.sdk.values import Bounds, Floor, OpenRange
 from connect_core.systems.mqtt import progress
-from connect_core.systems.mqtt.expired import MOST_STRETCHES, Stretches, expired
-from connect_core.systems.mqtt.expiry import is_over, left_s
 from connect_core.systems.mqtt.packets import NO_PROPERTIES
 from connect_core.systems.mqtt.progress import MqttProgress
-from connect_core.systems.mqtt.publications import Composer, Publication
+from connect_core.systems.mqtt.publications import (
+    MOST_STRETCHES,
+    Composer,
+    Publication,
+    Stretches,
+    expired,
+    is_over,
+    left_s,
+)
 from connect_core.systems.mqtt.templates import TopicTemplate
-from connect_core.systems.mqtt.writing import PublishWriter
+from connect_core.systems.mqtt.writer import PublishWriter
 from tests.unit.systems.mqtt.test_mqtt_writing import GROUP, OURS, Broker
 
 COMPOSER = Composer(TopicTemplate("", ("t",)), reserved="waybill/", qos=1, retain=False)

@@ -8,19 +8,18 @@ from pydantic import ValidationError
 from connect_core.sdk.records import decode_headers
 from connect_core.sdk.testing.driving import records
 from connect_core.systems.mqtt.compatibility import feeds
-from connect_core.systems.mqtt.hops import NAME, hops_of, sorted_out
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet, Properties
 from connect_core.systems.mqtt.publications import Composer, Publication
-from connect_core.systems.mqtt.reception import Arrival
-from connect_core.systems.mqtt.records import record_batch
+from connect_core.systems.mqtt.records import HOPS, hops_of, record_batch, sorted_out
+from connect_core.systems.mqtt.session_state import Arrival
 from connect_core.systems.mqtt.templates import TopicTemplate
 
 OTHERS = (("unit", "C"), ("unit", "F"))
 
 
 def arrival(*hops: str, number: int = 7, user: tuple[tuple[str, str], ...] = ()) -> Arrival:
-    mark = ((NAME, ",".join(hops)),) if hops else ()
+    mark = ((HOPS, ",".join(hops)),) if hops else ()
     return Arrival(number, Packet(b"t", b"x", 1, 1, properties=Properties(user=(*user, *mark))), 5, False)
 
 
@@ -43,8 +42,8 @@ def test_who_has_passed_this_one_or_too_many_is_left_out(hops: tuple[str, ...], 
 
 
 def test_the_mark_is_one_user_property_behind_the_others() -> None:
-    [one], _ = sorted_out([arrival("b", user=(*OTHERS, (NAME, "c")))], "a", 9)
-    assert one.packet.properties.user == (*OTHERS, (NAME, "c,b,a"))
+    [one], _ = sorted_out([arrival("b", user=(*OTHERS, (HOPS, "c")))], "a", 9)
+    assert one.packet.properties.user == (*OTHERS, (HOPS, "c,b,a"))
     assert one._replace(packet=one.packet._replace(properties=Properties())) == Arrival(
         7, Packet(b"t", b"x", 1, 1), 5, False
     )
@@ -59,7 +58,7 @@ def test_it_goes_through_other_systems_and_comes_out_as_it_was(user: tuple[tuple
     composer = Composer(TopicTemplate.parse("{header:MQTT_TOPIC}"), "waybill/")
     [published] = composer.compose(records([b"x"], headers=[headers]))
     assert isinstance(published, Publication)
-    assert published.properties.user == (*user, (NAME, "b,a"))
+    assert published.properties.user == (*user, (HOPS, "b,a"))
 
 
 def test_a_circle_is_seen_before_it_runs_unless_its_mark_ends_it() -> None:

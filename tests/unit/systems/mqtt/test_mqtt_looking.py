@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from connect_core.errors import ConfigError
-from connect_core.systems.mqtt import asking, looking
-from connect_core.systems.mqtt.facts import BrokerFacts
-from connect_core.systems.mqtt.grants import Grants
+from connect_core.systems.mqtt import probing
+from connect_core.systems.mqtt import session as looking
+from connect_core.systems.mqtt.connection import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
-from connect_core.systems.mqtt.standing import SessionStanding
+from connect_core.systems.mqtt.probing import BrokerFacts
+from connect_core.systems.mqtt.session_state import SessionState
 
 OPTIONS = MqttSourceOptions.model_validate({"host": "h", "filters": ["a"], "uid": "u"})
-WITNESSED = SessionStanding(("a",), witnessed=True)
+WITNESSED = SessionState(("a",), witnessed=True)
 
 
 def sessions(kept: set[str], *, keeps: bool = True) -> Callable[..., Any]:
@@ -37,9 +38,9 @@ def sessions(kept: set[str], *, keeps: bool = True) -> Callable[..., Any]:
     return connect
 
 
-@pytest.mark.parametrize("standing", [WITNESSED, SessionStanding()], ids=["lost", "first-look"])
+@pytest.mark.parametrize("standing", [WITNESSED, SessionState()], ids=["lost", "first-look"])
 def test_a_broker_that_keeps_no_session_without_subscriptions_is_refused(
-    monkeypatch: pytest.MonkeyPatch, standing: SessionStanding
+    monkeypatch: pytest.MonkeyPatch, standing: SessionState
 ) -> None:
     """RabbitMQ makes a session with its first subscription: each look would call it lost."""
     monkeypatch.setattr(looking, "Session", sessions(set(), keeps=False))
@@ -52,7 +53,7 @@ def test_what_a_witness_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "Session", sessions(kept))
     assert looking.is_lost(OPTIONS, 0, WITNESSED)
     assert kept == set(), "it would pass for the old one"
-    assert not looking.is_lost(OPTIONS, 0, SessionStanding())
+    assert not looking.is_lost(OPTIONS, 0, SessionState())
     assert kept == {OPTIONS.witness_id(0)}
     assert not looking.is_lost(OPTIONS, 0, WITNESSED)
 
@@ -72,8 +73,8 @@ def test_a_probe_says_whether_sessions_without_subscriptions_are_kept(
     monkeypatch: pytest.MonkeyPatch, keeps: bool
 ) -> None:
     kept: set[str] = set()
-    monkeypatch.setattr(asking, "Session", sessions(kept, keeps=keeps))
-    monkeypatch.setattr(asking, "ask", lambda options: BrokerFacts())
-    said = list(asking.seen_by(OPTIONS))
+    monkeypatch.setattr(probing, "Session", sessions(kept, keeps=keeps))
+    monkeypatch.setattr(probing, "broker_facts", lambda options: BrokerFacts())
+    said = list(probing.probe_source(OPTIONS))
     assert any("does not keep a session without subscriptions" in what and not good for good, what in said) != keeps
     assert kept == set(), "it is left as it was"

@@ -17,16 +17,16 @@ from connect_core.sdk.cutting import part_before
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit
 from connect_core.sdk.values import Pins, Range, SourceBatch
-from connect_core.systems.mqtt import looking
-from connect_core.systems.mqtt import member as member_module
+from connect_core.systems.mqtt import session as session_module
+from connect_core.systems.mqtt import session_reader as member_module
 from connect_core.systems.mqtt import source as source_module
-from connect_core.systems.mqtt.grants import Grants
-from connect_core.systems.mqtt.member import Member
+from connect_core.systems.mqtt.connection import Grants
+from connect_core.systems.mqtt.deduplication import UnconfirmedRecord, trace_of
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.session_reader import SessionReader
+from connect_core.systems.mqtt.session_state import SessionState
 from connect_core.systems.mqtt.source import MqttSource
-from connect_core.systems.mqtt.standing import SessionStanding
-from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord, trace_of
 
 
 @dataclass
@@ -121,11 +121,11 @@ def options(**more: Any) -> MqttSourceOptions:
     return MqttSourceOptions.model_validate({"host": "h", "filters": ["a"], "uid": "u", **more})
 
 
-def member(standing: SessionStanding, *filters: str, **more: Any) -> Member:
-    return Member(options(**more), planned(0, standing), ("s", "w"), filters)
+def member(standing: SessionState, *filters: str, **more: Any) -> SessionReader:
+    return SessionReader(options(**more), planned(0, standing), ("s", "w"), filters)
 
 
-def planned(number: int, standing: SessionStanding) -> Range:
+def planned(number: int, standing: SessionState) -> Range:
     pins = Pins(1, "p", {}, "code")
     return Range("live", Partition(f"session-{number}"), number, 0, 5, 1 << 62, 10, 10, standing.evidence(), pins)
 
@@ -136,57 +136,57 @@ def test_what_the_document_says_of_packet_ids_is_not_settled_as_learned(
     broker: Broker, said: str, learned: bool
 ) -> None:
     """It holds as long as the document says it."""
-    there = member(SessionStanding(("a",), counts_up=learned), "a", packet_ids=said)
+    there = member(SessionState(("a",), counts_up=learned), "a", packet_ids=said)
     assert there._reception.counts_up == (said == "count_up")
-    assert SessionStanding.of(there.evidence(5, 0.0)).counts_up == learned
+    assert SessionState.of(there.evidence(5, 0.0)).counts_up == learned
 
 
 def test_what_an_id_shows_is_settled(broker: Broker) -> None:
     broker.packets["s"] = deque([Packet(b"a", b"", 1, 40_000)])
-    there = member(SessionStanding(("a",)), "a")
+    there = member(SessionState(("a",)), "a")
     there.batch()
-    assert SessionStanding.of(there.evidence(6, 0.0)).counts_up
+    assert SessionState.of(there.evidence(6, 0.0)).counts_up
 
 
 def test_what_is_not_confirmed_is_known_also_when_a_person_has_set_the_number_back(broker: Broker) -> None:
     """It comes again whatever its number was, and is not delivered then."""
     entries = tuple(UnconfirmedRecord(number, trace_of(number, b"a", b"x")) for number in (90, 91))
     broker.packets["s"] = deque(Packet(b"a", b"x", 1, number, True) for number in (90, 91))
-    there = member(SessionStanding(("a",), entries), "a")
+    there = member(SessionState(("a",), entries), "a")
     assert (batch := there.batch()) is None or not len(batch.records)
-    assert [one.trace for one in SessionStanding.of(there.evidence(6, 0.0)).entries] == [one.trace for one in entries]
+    assert [one.trace for one in SessionState.of(there.evidence(6, 0.0)).entries] == [one.trace for one in entries]
 
 
 def test_what_takes_the_place_of_a_filter_is_subscribed_before_that_is_unsubscribed(broker: Broker) -> None:
-    member(SessionStanding(("a/+",)), "a/#")
+    member(SessionState(("a/+",)), "a/#")
     assert broker.said[1:] == ["subscribe a/#", "unsubscribe a/+"]
 
 
 def test_a_filter_is_kept_as_long_as_nobody_knows_that_the_other_one_is_granted(broker: Broker) -> None:
     """The answer may come behind a backlog."""
     broker.answers_at_once = False
-    there = member(SessionStanding(("a/+",)), "a/#")
+    there = member(SessionState(("a/+",)), "a/#")
     there.batch()
     assert broker.said[1:] == ["subscribe a/#"]
     broker.asked = 0
     there.batch()
     assert broker.said[1:] == ["subscribe a/#", "unsubscribe a/+"]
-    assert SessionStanding.of(there.evidence(5, 0.0)).subscribed == ("a/+", "a/#"), "until that is answered, too"
+    assert SessionState.of(there.evidence(5, 0.0)).subscribed == ("a/+", "a/#"), "until that is answered, too"
     broker.asked = 0
     there.batch()
     assert broker.said[3:] == []
-    assert SessionStanding.of(there.evidence(5, 0.0)).subscribed == ("a/#",)
+    assert SessionState.of(there.evidence(5, 0.0)).subscribed == ("a/#",)
 
 
 def test_a_filter_is_kept_where_the_other_one_is_refused(broker: Broker) -> None:
     broker.refuses = True
     with pytest.raises(Refused):
-        member(SessionStanding(("a/+",)), "a/#")
+        member(SessionState(("a/+",)), "a/#")
     assert broker.said[1:] == ["subscribe a/#"]
 
 
 def test_a_session_that_leaves_is_unsubscribed_at_once(broker: Broker) -> None:
-    member(SessionStanding(("a/+",)))
+    member(SessionState(("a/+",)))
     assert broker.said[1:] == ["unsubscribe a/+"]
 
 
@@ -194,7 +194,7 @@ def test_a_session_made_anew_never_stands_beside_a_witness_made_anew(broker: Bro
     """Who finds it lost may die between any two steps."""
     broker.kept = set()
     with pytest.raises(Retriable, match="has lost the session"):
-        member(SessionStanding(("a",), witnessed=True), "a")
+        member(SessionState(("a",), witnessed=True), "a")
     assert broker.said == ["connect s", "give up s", "connect w", "give up w"]
 
 
@@ -204,8 +204,8 @@ def test_a_session_that_another_broker_has_kept_is_not_gone_on_with(
 ) -> None:
     """Asked only where it may be another one: at the address that has answered."""
     broker.kept = {"s", "w"} if witness == "is there" else {"s"}
-    monkeypatch.setattr(looking, "Session", lambda options, client_id, **_: broker.session(options, client_id))
-    standing = SessionStanding(("a",), witnessed=True)
+    monkeypatch.setattr(session_module, "Session", lambda options, client_id, **_: broker.session(options, client_id))
+    standing = SessionState(("a",), witnessed=True)
     if witness == "is there":
         member(standing, "a", failover=("b",))
         assert broker.said == ["connect s", "connect w", "subscribe a"]
@@ -221,24 +221,24 @@ def test_a_session_that_another_broker_has_kept_is_not_gone_on_with(
 
 
 def test_a_broker_that_says_nothing_of_sessions_is_not_asked_for_another_one(broker: Broker) -> None:
-    member(SessionStanding(("a",), witnessed=True), "a", failover=("b",), broker="rocketmq-mqtt", protocol="3.1.1")
+    member(SessionState(("a",), witnessed=True), "a", failover=("b",), broker="rocketmq-mqtt", protocol="3.1.1")
     assert broker.said == ["connect s", "subscribe a"]
 
 
 def test_what_comes_again_beside_a_witness_that_is_gone_is_counted(broker: Broker) -> None:
     """The session itself is there: what was settled and not acknowledged comes again."""
     written = tuple(UnconfirmedRecord(n, trace_of(n + 1, b"a", b"%d" % n)) for n in range(5))
-    lost = SessionStanding(("a",), written, counts_up=True, witnessed=True).without_session()
+    lost = SessionState(("a",), written, counts_up=True, witnessed=True).without_session()
     for standing in (lost, replace(lost, counts_up=True)):
         broker.packets["s"] = deque(Packet(b"a", b"%d" % n, 1, n + 1, dup=True) for n in range(5))
-        there = member(SessionStanding.of(standing.evidence()), "a")
+        there = member(SessionState.of(standing.evidence()), "a")
         batches = [batch for _ in range(5) if (batch := there.batch()) is not None]
         assert [number for batch in batches for number in batch.doubtful] == [5, 6, 7, 8, 9]
 
 
 def followed(
-    broker: Broker, quiet: SessionStanding, *filters: str, quantum_s: float = 1.0, busy_s: float = 0.02
-) -> list[SessionStanding]:
+    broker: Broker, quiet: SessionState, *filters: str, quantum_s: float = 1.0, busy_s: float = 0.02
+) -> list[SessionState]:
     """What is told of a session to which nothing comes: how it stands then. To the one beside it there comes always
     more, and each message takes so long to write."""
     given = options(filters=filters, sessions=2)
@@ -246,11 +246,11 @@ def followed(
     broker.packets[given.client_id(0)] = deque(Packet(b"b", b"", 1, n) for n in range(1, 5_000))
     told = []
     source = MqttSource(given)
-    ranges = [planned(1, quiet), planned(0, SessionStanding(("b",), granted=(("b", 1),)))]
+    ranges = [planned(1, quiet), planned(0, SessionState(("b",), granted=(("b", 1),)))]
     for one, batch in source.follow(ranges, limit(quantum_s), idle_timeout_s=0.4):
         assert isinstance(batch, SourceBatch)
         if one.slot:
-            told.append(SessionStanding.of(source.evidence(one, batch.next_offset)))
+            told.append(SessionState.of(source.evidence(one, batch.next_offset)))
         else:
             source.acknowledge(one, batch.next_offset)
             time.sleep(busy_s)
@@ -272,7 +272,7 @@ def test_a_session_whose_subscription_is_refused_behind_a_message_stops_no_other
         return session.client_id != refused
 
     monkeypatch.setattr(Session, "answered", answered)
-    ranges = [planned(n, SessionStanding((one,), granted=((one, 1),))) for n, one in enumerate(given.filters)]
+    ranges = [planned(n, SessionState((one,), granted=((one, 1),))) for n, one in enumerate(given.filters)]
     came = list(MqttSource(given).follow(ranges, limit(2), idle_timeout_s=0.2))
     batches = [(one.slot, batch.next_offset) for one, batch in came if isinstance(batch, SourceBatch)]
     assert sorted(batches) == [(0, 6), (0, 7), (0, 8), (1, 6), (1, 7), (1, 8)]
@@ -290,7 +290,7 @@ def test_sessions_wait_together_for_the_last_answers(
     broker.kept = {given.client_id(n) for n in range(4)}
     broker.packets = {one: deque([Packet(b"t", b"", 1, 1)]) for one in broker.kept}
     source = MqttSource(given)
-    ranges = [planned(n, SessionStanding((one,), granted=((one, 1),))) for n, one in enumerate(given.filters)]
+    ranges = [planned(n, SessionState((one,), granted=((one, 1),))) for n, one in enumerate(given.filters)]
     for one, batch in source.follow(ranges, limit(0.2, left_s), idle_timeout_s=0.1):
         assert isinstance(batch, SourceBatch)
         source.acknowledge(one, batch.next_offset)
@@ -301,25 +301,25 @@ def test_sessions_wait_together_for_the_last_answers(
 
 
 def test_that_a_quiet_session_is_subscribed_is_told_beside_a_busy_one(broker: Broker) -> None:
-    assert followed(broker, SessionStanding(), "b", "c") == [SessionStanding(("c",), granted=(("c", 1),))]
+    assert followed(broker, SessionState(), "b", "c") == [SessionState(("c",), granted=(("c", 1),))]
 
 
 def test_it_is_told_also_when_the_busy_one_takes_all_of_the_quantum(broker: Broker) -> None:
-    assert followed(broker, SessionStanding(), "b", "c", quantum_s=0.2, busy_s=0.3) == [
-        SessionStanding(("c",), granted=(("c", 1),))
+    assert followed(broker, SessionState(), "b", "c", quantum_s=0.2, busy_s=0.3) == [
+        SessionState(("c",), granted=(("c", 1),))
     ]
 
 
 def test_a_session_that_leaves_is_empty_after_silence_of_its_own(broker: Broker) -> None:
-    assert followed(broker, SessionStanding(("c",)), "b") == [SessionStanding()]
-    assert followed(broker, SessionStanding(("c",)), "b", quantum_s=0.1, busy_s=0.0) == [], "not without"
+    assert followed(broker, SessionState(("c",)), "b") == [SessionState()]
+    assert followed(broker, SessionState(("c",)), "b", quantum_s=0.1, busy_s=0.0) == [], "not without"
 
 
 def test_a_session_that_leaves_is_not_empty_because_connecting_took_all_of_the_quantum(broker: Broker) -> None:
-    assert followed(broker, SessionStanding(("c",)), "b", quantum_s=-1.0) == []
+    assert followed(broker, SessionState(("c",)), "b", quantum_s=-1.0) == []
 
 
-ONE = SessionStanding(("a",), granted=(("a", 1),))
+ONE = SessionState(("a",), granted=(("a", 1),))
 
 
 def quantum(source: MqttSource, wanted: Range, *, tells: bool) -> Range:
@@ -351,19 +351,19 @@ def test_a_session_stays_connected_from_one_quantum_to_the_next(broker: Broker, 
     wanted = quantum(source, wanted, tells=tells)
     assert broker.acknowledged == list(range(1, 10))
     assert broker.said == [f"connect {given.client_id(0)}", "subscribe a"]
-    assert SessionStanding.of(wanted.evidence).subscribed == ("a",)
+    assert SessionState.of(wanted.evidence).subscribed == ("a",)
 
 
 def test_a_session_stays_connected_while_the_answer_to_its_subscription_is_behind_messages(broker: Broker) -> None:
     """Where it was subscribed before. What the answer says counts when it comes."""
     given = options()
     broker.kept, broker.answers_at_once = {given.client_id(0)}, False
-    source, wanted = MqttSource(given), planned(0, SessionStanding(("a",)))
+    source, wanted = MqttSource(given), planned(0, SessionState(("a",)))
     for first in (1, 4, 7):
         broker.packets[given.client_id(0)] = messages(first, 3)
         broker.asked = first < 7
         wanted = quantum(source, wanted, tells=True)
-        assert SessionStanding.of(wanted.evidence).granted == (() if broker.asked else (("a", 1),))
+        assert SessionState.of(wanted.evidence).granted == (() if broker.asked else (("a", 1),))
     assert broker.said == [f"connect {given.client_id(0)}", "subscribe a"]
 
 
@@ -375,7 +375,7 @@ def test_a_session_is_connected_again_when_something_else_has_happened(broker: B
     source = MqttSource(given)
     broker.packets[given.client_id(0)] = messages(1, 3)
     wanted = quantum(source, planned(0, ONE), tells=False)
-    standing = SessionStanding.of(wanted.evidence)
+    standing = SessionState.of(wanted.evidence)
     if happens == "ended":
         broker.sessions[0].open = False
     elif happens == "begin":
@@ -451,7 +451,7 @@ def test_what_a_quantum_leaves_of_a_batch_comes_first_in_the_next_one(
         durable = lane.wanted.begin if tells else begin
         assert broker.acknowledged == [1, 2, 3, 4, 5, 6, 7, 8][: len(broker.acknowledged)]
         assert all(one + 5 < durable for one in broker.acknowledged[2:]), "the first two are there already"
-        unconfirmed = {one.arrival for one in SessionStanding.of(lane.wanted.evidence).entries}
+        unconfirmed = {one.arrival for one in SessionState.of(lane.wanted.evidence).entries}
         assert {number for number in lane.values if MIXED[number - 5].qos} <= unconfirmed, "no ping is answered"
     assert [lane.values[number] for number in sorted(lane.values)] == [
         one.payload for one in MIXED if one.payload not in (b"again", b"again, too")

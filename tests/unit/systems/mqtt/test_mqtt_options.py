@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from connect_core.sdk.plugin import Role
 from connect_core.systems.mqtt.guarantee import guarantee
 from connect_core.systems.mqtt.options import MqttBrokerOptions, MqttSourceOptions
-from connect_core.systems.mqtt.probing import looking_as
+from connect_core.systems.mqtt.probing import looking_id
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
 BROKER = {"host": "a", "user": "me"}
@@ -65,7 +65,7 @@ def test_a_group_comes_before_each_client_id() -> None:
     assert (source.client_id(0), source.client_id(1)) == ("GID_a@@@waybill-u-0", "GID_a@@@waybill-u-1")
     sink = MqttSinkOptions.model_validate({**given, "topic": "d/1"})
     assert sink.sink_client_id("live", "p") == "GID_a@@@waybill-u-sink-p"
-    assert looking_as(sink).startswith("GID_a@@@waybill-u-look-")
+    assert looking_id(sink).startswith("GID_a@@@waybill-u-look-")
     assert len(sink.model_copy(update={"uid": "0" * 12}).sink_client_id("live", "0" * 16)) <= 64
 
 

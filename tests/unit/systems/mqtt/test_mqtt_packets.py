@@ -11,8 +11,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 
 from connect_core.systems.mqtt.packets import Packet, Properties, read_publish
-from connect_core.systems.mqtt.reception import Arrival
 from connect_core.systems.mqtt.records import record_batch
+from connect_core.systems.mqtt.session_state import Arrival
 
 PUBLISH = 0x30
 VERSIONS = {True: MQTTProtocolVersion.MQTTv5, False: MQTTProtocolVersion.MQTTv311}

@@ -15,8 +15,8 @@ from connect_core.sdk.records import encode_headers
 from connect_core.sdk.testing.driving import records
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
 from connect_core.systems.mqtt.publications import Composer, Publication
-from connect_core.systems.mqtt.reception import Arrival
 from connect_core.systems.mqtt.records import record_batch
+from connect_core.systems.mqtt.session_state import Arrival
 from connect_core.systems.mqtt.templates import TopicTemplate, Unfit
 
 COMPOSER = Composer(TopicTemplate.parse("{header:MQTT_TOPIC|topic}"), "waybill/u/")

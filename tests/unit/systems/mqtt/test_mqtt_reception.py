@@ -10,12 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from connect_core.systems.mqtt.packets import Packet
-from connect_core.systems.mqtt.reception import Arrival, Reception
-from connect_core.systems.mqtt.standing import SessionStanding
-from connect_core.systems.mqtt.unconfirmed import (
+from connect_core.systems.mqtt.deduplication import (
+    Deduplication,
     PacketVerdict,
-    Unconfirmed,
     UnconfirmedRecord,
     doubtful,
     is_doubtful,
@@ -23,6 +20,8 @@ from connect_core.systems.mqtt.unconfirmed import (
     packet_id_of,
     trace_of,
 )
+from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.session_state import Arrival, Reception, SessionState
 from tests.unit.systems.mqtt.broker_model import BrokerModel
 
 WINDOW = 7
@@ -38,7 +37,7 @@ class Bridge:
     target: list[tuple[int, int, int]] = field(default_factory=list)
     """Number of arrival, trace, message."""
     position: int = 0
-    standing: SessionStanding = field(default_factory=lambda: SessionStanding(("t",)))
+    standing: SessionState = field(default_factory=lambda: SessionState(("t",)))
     settled: int = 0
     """How much of the target."""
     repeats: int = 0
@@ -53,7 +52,7 @@ class Bridge:
         self._lose([message for message, packet in self.broker.line if not packet.qos])
         self._lose([message for one, message in self.rest if not one.packet.qos])
         self.broker.connected_again()
-        unconfirmed = Unconfirmed(self.standing.entries, counts_up=self.standing.counts_up)
+        unconfirmed = Deduplication(self.standing.entries, counts_up=self.standing.counts_up)
         self.reception = Reception(self.position, unconfirmed, WINDOW)
         self.rest = []
         self.taken = self.position
@@ -133,8 +132,8 @@ class Bridge:
         if self.taken == self.position:
             return
         self.position, self.settled = self.taken, len(self.target)
-        standing = SessionStanding(("t",), self.reception.entries(self.position), self.reception.counts_up)
-        self.standing = SessionStanding.of(standing.evidence())
+        standing = SessionState(("t",), self.reception.entries(self.position), self.reception.counts_up)
+        self.standing = SessionState.of(standing.evidence())
         self.repeats += self.doubts
 
     def forget(self, count: int) -> None:
@@ -183,7 +182,7 @@ class Bridge:
         self.settled = len(self.target)
         self.repeats += sum(is_doubtful(trace) for _, trace in found)
         entries = left_by(self.standing.entries, found)
-        self.standing = SessionStanding(("t",), tuple(entries), self.standing.counts_up)
+        self.standing = SessionState(("t",), tuple(entries), self.standing.counts_up)
         self.connect()
 
 
@@ -244,7 +243,7 @@ def perform(bridge: Bridge, actions: list[tuple[str, int]], say: bytes | None) -
 def test_a_broker_that_counts_up_delivers_each_message_once(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
 ) -> None:
-    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=SessionStanding(("t",), counts_up=True))
+    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=SessionState(("t",), counts_up=True))
     published = perform(bridge, actions, say)
     assert sorted(message for _, _, message in bridge.target) == published
     assert bridge.repeats == 0
@@ -260,7 +259,7 @@ def test_a_broker_that_counts_up_delivers_each_message_once(
 def test_a_broker_that_forgets_or_loses_count_loses_nothing_and_repeats_are_counted(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
 ) -> None:
-    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=SessionStanding(("t",), counts_up=True))
+    bridge = Bridge(BrokerModel(counts_up=True, window=WINDOW), tells, standing=SessionState(("t",), counts_up=True))
     published = perform(bridge, actions, say)
     there = Counter(message for _, _, message in bridge.target)
     assert sorted(there) == published
@@ -320,7 +319,7 @@ def packet(packet_id: int, payload: bytes = b"x", *, qos: int = 1, dup: bool = F
 
 def test_acknowledgements_go_in_the_order_of_arrival() -> None:
     again = trace_of(3, b"t", b"x")
-    reception = Reception(10, Unconfirmed([UnconfirmedRecord(4, again)], counts_up=True), 100)
+    reception = Reception(10, Deduplication([UnconfirmedRecord(4, again)], counts_up=True), 100)
     records = reception.take([packet(1, dup=True), packet(0, qos=0), packet(3, dup=True), packet(4)])
     assert [one.number for one in records] == [10, 11, 13]
     assert (reception.next, reception.due(), reception.unacknowledged()) == (14, [], 3)
@@ -332,9 +331,9 @@ def test_acknowledgements_go_in_the_order_of_arrival() -> None:
 
 def test_every_number_is_a_record_or_one_that_was_dropped() -> None:
     """What came again has a number and no record: by it the receipt accounts for it."""
-    before = Reception(10, Unconfirmed((), counts_up=True), 4096)
+    before = Reception(10, Deduplication((), counts_up=True), 4096)
     before.take([packet(1), packet(2, b"y")])
-    after = Reception(12, Unconfirmed(before.entries(12), counts_up=True), 4096)
+    after = Reception(12, Deduplication(before.entries(12), counts_up=True), 4096)
     arrivals = after.take([packet(1, dup=True), packet(2, b"y", dup=True), packet(3), packet(0, qos=0)])
     assert ([one.number for one in arrivals], [*after.dropped()], after.next) == ([14, 15], [12, 13], 16)
     after.take([packet(4)])
@@ -342,7 +341,7 @@ def test_every_number_is_a_record_or_one_that_was_dropped() -> None:
 
 
 def test_an_answer_confirms_what_was_sent_before_its_ping() -> None:
-    reception = Reception(0, Unconfirmed(), 100)
+    reception = Reception(0, Deduplication(), 100)
     reception.take([packet(1), packet(2)])
     reception.durable(1)
     assert (reception.due(), reception.entries(2)[0].sent) == ([1], True)
@@ -360,7 +359,7 @@ def test_the_verdicts(counts_up: bool) -> None:
     trace, other = trace_of(5, b"t", b"x"), trace_of(5, b"t", b"y")
 
     def judged(entry: UnconfirmedRecord, seen: int, *, dup: bool) -> PacketVerdict:
-        return Unconfirmed([entry], counts_up=counts_up).judge(seen, dup=dup)
+        return Deduplication([entry], counts_up=counts_up).judge(seen, dup=dup)
 
     assert judged(UnconfirmedRecord(1, trace), trace, dup=True) is PacketVerdict.AGAIN
     assert judged(UnconfirmedRecord(1, doubtful(trace)), trace, dup=True) is PacketVerdict.AGAIN
@@ -380,24 +379,24 @@ def test_where_another_id_comes_first_ids_tell_nothing() -> None:
     """Of 20 messages that say the same the first 10 were acknowledged: the others come under the ids of those, and what
     came behind them meanwhile under theirs."""
     entries = [UnconfirmedRecord(n, trace_of(n + 1, b"t", b"x")) for n in range(10, 20)]
-    reception = Reception(20, Unconfirmed(entries), 100)
+    reception = Reception(20, Deduplication(entries), 100)
     come = reception.take([packet(n + 1, dup=True) for n in range(20)])
     assert [one.doubtful for one in come] == [True] * 20
-    after = Reception(40, Unconfirmed(reception.entries(40)), 100)
+    after = Reception(40, Deduplication(reception.entries(40)), 100)
     assert after.take([packet(n + 1, dup=True) for n in range(20)]) == [], "it goes on: they are acknowledged"
 
 
 def test_behind_what_may_have_been_acknowledged_ids_tell_nothing() -> None:
     """The first five may have been; then the ids of the others are those of what came behind them."""
     entries = [UnconfirmedRecord(n, trace_of(n + 1, b"t", b"x"), sent=n < 5) for n in range(10)]
-    come = Reception(10, Unconfirmed(entries), 100).take([packet(n + 1, dup=True) for n in range(10)])
+    come = Reception(10, Deduplication(entries), 100).take([packet(n + 1, dup=True) for n in range(10)])
     assert [one.doubtful for one in come] == [True] * 10
 
 
 def test_behind_what_comes_for_the_first_time_nothing_is_sent_again() -> None:
     """A broker that lost count has given out an old id; what it marks as sent again behind it may be new as well."""
     first, second = trace_of(5, b"t", b"x"), trace_of(6, b"t", b"y")
-    met = Unconfirmed([UnconfirmedRecord(1, first), UnconfirmedRecord(2, second)], counts_up=True)
+    met = Deduplication([UnconfirmedRecord(1, first), UnconfirmedRecord(2, second)], counts_up=True)
     assert met.judge(first, dup=False) is PacketVerdict.DOUBTFUL
     assert met.judge(second, dup=True) is PacketVerdict.DOUBTFUL
 
@@ -405,7 +404,7 @@ def test_behind_what_comes_for_the_first_time_nothing_is_sent_again() -> None:
 @pytest.mark.parametrize(("ids", "counts_up"), [([40], False), ([41], True), ([1, 41], False)])
 def test_a_first_id_beyond_what_can_be_under_way_shows_that_ids_count_up(ids: list[int], counts_up: bool) -> None:
     """Not a later one: a connection may count from 1."""
-    reception = Reception(0, Unconfirmed(), 20)
+    reception = Reception(0, Deduplication(), 20)
     reception.take([packet(packet_id) for packet_id in ids])
     assert reception.counts_up == counts_up
 
@@ -413,7 +412,7 @@ def test_a_first_id_beyond_what_can_be_under_way_shows_that_ids_count_up(ids: li
 def test_ids_come_round_again() -> None:
     """More than 65,535 packets in one session."""
     broker = BrokerModel(counts_up=True, window=WINDOW, last_id=65_530)
-    bridge = Bridge(broker, tells=True, standing=SessionStanding(("t",), counts_up=True))
+    bridge = Bridge(broker, tells=True, standing=SessionState(("t",), counts_up=True))
     assert perform(bridge, [("publish", 9), ("receive", 7), ("die", 0)], b"the same") == [*range(9)]
     assert [message for _, _, message in bridge.target] == list(range(9))
 
@@ -431,13 +430,13 @@ def test_a_standing_is_stored_as_it_is() -> None:
         UnconfirmedRecord(9, doubtful(trace_of(2, b"t", b"")), sent=False),
     )
     entries = (*entries, UnconfirmedRecord(11, trace_of(3, b"t", b"y"), sent=True, confirmed=True))
-    for standing in (SessionStanding(), SessionStanding(("a/#", "b"), entries, counts_up=True)):
-        assert SessionStanding.of(standing.evidence()) == standing
-    assert SessionStanding.of({}) == SessionStanding()
+    for standing in (SessionState(), SessionState(("a/#", "b"), entries, counts_up=True)):
+        assert SessionState.of(standing.evidence()) == standing
+    assert SessionState.of({}) == SessionState()
 
 
 def test_an_arrival_of_qos_0_has_no_trace() -> None:
-    reception = Reception(3, Unconfirmed(), 10)
+    reception = Reception(3, Deduplication(), 10)
     assert reception.take([packet(0, qos=0)]) == [Arrival(3, packet(0, qos=0), 0, False)]
     assert (reception.unacknowledged(), reception.entries(9)) == (0, ())
 
@@ -445,20 +444,20 @@ def test_an_arrival_of_qos_0_has_no_trace() -> None:
 def test_of_a_broker_that_counts_up_it_is_known_how_far_it_came() -> None:
     """What it sends again of that, it has forgotten that it was acknowledged, or it counts again what it has counted
     before: nobody can tell, and nothing is dropped."""
-    reception = Reception(0, Unconfirmed(counts_up=True), 100)
+    reception = Reception(0, Deduplication(counts_up=True), 100)
     reception.take([packet(n + 1) for n in range(300)])
     reception.durable(300)
     reception.due()
     reception.pinged()
     reception.answered()
     assert [one.arrival for one in reception.entries(300)] == [299]
-    after = Reception(300, Unconfirmed(reception.entries(300), counts_up=True), 100)
+    after = Reception(300, Deduplication(reception.entries(300), counts_up=True), 100)
     records = after.take([packet(300, dup=True), packet(1, dup=True), packet(301, dup=True)])
     assert [(one.packet.packet_id, one.doubtful) for one in records] == [(300, True), (1, True), (301, False)]
 
 
 def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
-    unconfirmed = Unconfirmed([UnconfirmedRecord(9, trace_of(500, b"t", b"x"), sent=True)], counts_up=True)
+    unconfirmed = Deduplication([UnconfirmedRecord(9, trace_of(500, b"t", b"x"), sent=True)], counts_up=True)
     assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=True) is PacketVerdict.DOUBTFUL
     assert unconfirmed.judge(trace_of(501, b"t", b"x"), dup=True) is PacketVerdict.NEW
     assert unconfirmed.judge(trace_of(3, b"t", b"x"), dup=False) is PacketVerdict.DOUBTFUL
@@ -469,7 +468,7 @@ def test_what_is_sent_again_from_before_all_that_is_known_is_doubtful() -> None:
 def test_what_has_not_come_again_may_be_with_another_member(counts_up: bool) -> None:
     """Of a shared subscription: two of three come again, a new one behind them; the third counts, once."""
     entries = [UnconfirmedRecord(n, trace_of(n, b"t", b"x")) for n in (1, 2, 3)]
-    reception = Reception(10, Unconfirmed(entries, counts_up=counts_up), 100)
+    reception = Reception(10, Deduplication(entries, counts_up=counts_up), 100)
     reception.take([packet(1, dup=True), packet(2, dup=True)])
     assert not reception.new_seen
     reception.take([packet(7)])
@@ -483,7 +482,7 @@ def test_entries_do_not_heap_up() -> None:
     entries: tuple[UnconfirmedRecord, ...] = ()
     for quantum in range(20):
         begin = quantum * 100
-        reception = Reception(begin, Unconfirmed(entries), 1000)
+        reception = Reception(begin, Deduplication(entries), 1000)
         reception.take([packet(n + 1, b"%d" % (begin + n)) for n in range(100)])
         reception.durable(begin + 100)
         reception.due()
@@ -493,14 +492,14 @@ def test_entries_do_not_heap_up() -> None:
 
 def test_an_id_given_anew_in_a_shared_subscription_does_not_show_that_its_acknowledgement_arrived() -> None:
     entries = [UnconfirmedRecord(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(3)]
-    reception = Reception(3, Unconfirmed(entries), WINDOW, shares=True)
+    reception = Reception(3, Deduplication(entries), WINDOW, shares=True)
     reception.take([Packet(b"t", b"x", 1, packet_id) for packet_id in (1, 2, 3)])
     assert (reception.not_come_again(3), reception.not_come_again(3)) == (3, 0)
 
 
 def test_an_id_that_comes_twice_over_one_connection_is_not_taken_for_the_first() -> None:
     """Behind a backlog longer than there are ids, of messages that say the same: Mosquitto may call all of it DUP."""
-    reception = Reception(0, Unconfirmed(counts_up=True), WINDOW)
+    reception = Reception(0, Deduplication(counts_up=True), WINDOW)
     first = reception.take([packet(5, dup=True)])
     reception.durable(1)
     reception.due()
@@ -508,7 +507,7 @@ def test_an_id_that_comes_twice_over_one_connection_is_not_taken_for_the_first()
     reception.answered()
     second = reception.take([packet(5, dup=True)])
     assert [one.doubtful for one in (*first, *second)] == [False, True]
-    written = Unconfirmed([UnconfirmedRecord(0, trace_of(5, b"t", b"x"))], counts_up=True)
+    written = Deduplication([UnconfirmedRecord(0, trace_of(5, b"t", b"x"))], counts_up=True)
     reception = Reception(1, written, WINDOW)
     assert reception.take([packet(5, dup=True)]) == []
     assert [one.doubtful for one in reception.take([packet(5, dup=True)])] == [True]
@@ -517,7 +516,7 @@ def test_an_id_that_comes_twice_over_one_connection_is_not_taken_for_the_first()
 def test_of_ids_that_count_up_what_comes_behind_something_new_is_not_sent_again() -> None:
     """However many come again before that: a broker may have fallen behind by more than half of all ids."""
     entries = [UnconfirmedRecord(number, trace_of(number + 1, b"t", b"x"), sent=True) for number in range(50_000)]
-    reception = Reception(50_000, Unconfirmed(entries, counts_up=True), WINDOW)
+    reception = Reception(50_000, Deduplication(entries, counts_up=True), WINDOW)
     assert reception.take([packet(number + 1, dup=True) for number in range(100, 50_000)]) == []
     come = reception.take([packet(50_001, dup=True), packet(7, dup=True), packet(8)])
     assert [one.doubtful for one in come] == [False, True, False]
@@ -527,7 +526,7 @@ def test_after_an_attempt_that_died_as_much_is_known_as_there_are_ids() -> None:
     found = [(number, trace_of(number % 65_535 + 1, b"t", b"x")) for number in range(100_000)]
     left = left_by([UnconfirmedRecord(-1, trace_of(9, b"t", b"x"))], found)
     assert (len(left), left[0].arrival, left[-1].arrival) == (65_535, 34_465, 99_999)
-    reception = Reception(100_000, Unconfirmed(left, counts_up=True), WINDOW)
+    reception = Reception(100_000, Deduplication(left, counts_up=True), WINDOW)
     assert reception.take([packet_of(trace) for _, trace in found[40_000:]]) == []
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.records import decode_headers
 from connect_core.systems.mqtt.packets import Packet, Properties
-from connect_core.systems.mqtt.reception import Arrival
 from connect_core.systems.mqtt.records import record_batch
+from connect_core.systems.mqtt.session_state import Arrival
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

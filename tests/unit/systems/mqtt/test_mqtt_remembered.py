@@ -13,10 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connect_core.systems.mqtt.deduplication import (
+    MOST,
+    PacketVerdict,
+    RocketmqMqttDeduplication,
+    UnconfirmedRecord,
+    left_by,
+    trace_of,
+)
 from connect_core.systems.mqtt.packets import Packet, read_publish
-from connect_core.systems.mqtt.reception import Reception
-from connect_core.systems.mqtt.remembered import MOST, Remembered
-from connect_core.systems.mqtt.unconfirmed import PacketVerdict, UnconfirmedRecord, left_by, trace_of
+from connect_core.systems.mqtt.session_state import Reception
 from tests.rocketmq_mqtt.session import Session
 from tests.rocketmq_mqtt.store import Message, Store
 
@@ -38,7 +44,7 @@ def trace(packet_id: int, says: bytes = b"on") -> int:
 def test_an_id_that_is_not_acknowledged_stands_for_the_same_message() -> None:
     """With DUP clear."""
     clock = Clock()
-    known = Remembered(clock=clock)
+    known = RocketmqMqttDeduplication(clock=clock)
     assert known.judge(trace(1), dup=False) is NEW
     known.written(0, trace(1))
     assert known.judge(trace(1), dup=False) is AGAIN
@@ -52,7 +58,7 @@ def test_an_id_that_is_not_acknowledged_stands_for_the_same_message() -> None:
 
 def test_what_was_acknowledged_late_may_come_under_another_id_once() -> None:
     clock = Clock()
-    known = Remembered(clock=clock)
+    known = RocketmqMqttDeduplication(clock=clock)
     known.written(0, trace(1))
     clock.now += 1
     known.written(1, trace(2))
@@ -64,7 +70,7 @@ def test_what_was_acknowledged_late_may_come_under_another_id_once() -> None:
 
 def test_what_waits_for_its_settle_counts_when_it_comes_again() -> None:
     clock = Clock()
-    known = Remembered(clock=clock)
+    known = RocketmqMqttDeduplication(clock=clock)
     known.written(0, trace(1))
     clock.now += 7
     assert known.judge(trace(9), dup=False) is DOUBTFUL
@@ -73,7 +79,7 @@ def test_what_waits_for_its_settle_counts_when_it_comes_again() -> None:
 def test_what_stood_unread_counts_when_it_comes_again() -> None:
     """The packet and its like were read together, at once after they came here: that the broker has waited shows only
     in that there are two."""
-    known = Remembered(clock=Clock())
+    known = RocketmqMqttDeduplication(clock=Clock())
     known.written(0, trace(1))
     assert known.judge(trace(1), dup=False) is AGAIN
     known.came_again(1, 1)
@@ -83,7 +89,7 @@ def test_what_stood_unread_counts_when_it_comes_again() -> None:
 
 def test_the_next_connection_counts_what_was_written_before() -> None:
     clock = Clock()
-    known = Remembered(clock=clock)
+    known = RocketmqMqttDeduplication(clock=clock)
     for number in range(3):
         known.written(number, trace(number + 1, b"%d" % number))
     known.acknowledging([1, 2])
@@ -93,7 +99,7 @@ def test_the_next_connection_counts_what_was_written_before() -> None:
         (1, True, True),
         (2, False, False),
     ]
-    after = Remembered(settled, clock=clock)
+    after = RocketmqMqttDeduplication(settled, clock=clock)
     assert [after.judge(trace(1, b"%d" % n), dup=False) for n in (0, 0, 2, 2, 2, 5)] == [
         DOUBTFUL,
         NEW,
@@ -108,7 +114,7 @@ def test_the_next_connection_counts_what_was_written_before() -> None:
 
 
 def test_so_many_are_remembered() -> None:
-    known = Remembered(UnconfirmedRecord(n, trace(n % 65_535 + 1)) for n in range(MOST + 5))
+    known = RocketmqMqttDeduplication(UnconfirmedRecord(n, trace(n % 65_535 + 1)) for n in range(MOST + 5))
     known.written(MOST + 5, trace(1))
     assert [one.arrival for one in known.below(MOST + 6)][:: MOST - 1] == [6, MOST + 5]
     assert known.below(0) == []
@@ -139,7 +145,7 @@ class World:
         self.line: list[Packet] = []
         self.session = Session("c", self.store, self.next_id, self._sent, clean=False, clock=self.clock)
         self.session.subscribe("t", 1)
-        known = Remembered(self.entries, clock=self.clock)
+        known = RocketmqMqttDeduplication(self.entries, clock=self.clock)
         self.reception = Reception(self.settled, known, 1, learns=False)
         self.acks: list[int] = []
 

@@ -14,7 +14,7 @@ from connect_core.systems.mqtt.source import _ended, _of_some
 FIRST, SECOND = Partition("session-0"), Partition("session-1")
 
 
-class Member:
+class SessionReader:
     def __init__(self, error: WaybillError | None = None) -> None:
         self._error = error
 
@@ -25,7 +25,7 @@ class Member:
 def followed(*errors: WaybillError | None) -> Any:
     pins = Pins(1, "p", {}, "code")
     return [
-        (Range("live", Partition(f"session-{n}"), n, 0, 0, 1 << 62, 10, 10, {}, pins), Member(error))
+        (Range("live", Partition(f"session-{n}"), n, 0, 0, 1 << 62, 10, 10, {}, pins), SessionReader(error))
         for n, error in enumerate(errors)
     ]
 

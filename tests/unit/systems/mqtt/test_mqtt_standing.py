@@ -9,36 +9,35 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from connect_core.errors import ConfigError, Refused
-from connect_core.systems.mqtt.dropping import noticed
-from connect_core.systems.mqtt.grants import Grants
+from connect_core.systems.mqtt.connection import Grants
+from connect_core.systems.mqtt.deduplication import UnconfirmedRecord
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import _require_left
-from connect_core.systems.mqtt.standing import SessionStanding
-from connect_core.systems.mqtt.unconfirmed import UnconfirmedRecord
+from connect_core.systems.mqtt.session_state import SessionState
 
-STANDING = SessionStanding(("a",), (UnconfirmedRecord(3, 5, True, False),), True, True, 7, (("a", 1),))
+STANDING = SessionState(("a",), (UnconfirmedRecord(3, 5, True, False),), True, True, 7, (("a", 1),))
 
 
 def test_evidence_keeps_everything() -> None:
-    assert SessionStanding.of(STANDING.evidence()) == STANDING
-    assert SessionStanding.of({}) == SessionStanding()
-    assert SessionStanding.of({"subscribed": ["a"]}) == SessionStanding(("a",)), "of an older version"
-    assert SessionStanding.of({"subscribed": ["a"], "counts_up": True}) == SessionStanding(("a",)), "learned from less"
+    assert SessionState.of(STANDING.evidence()) == STANDING
+    assert SessionState.of({}) == SessionState()
+    assert SessionState.of({"subscribed": ["a"]}) == SessionState(("a",)), "of an older version"
+    assert SessionState.of({"subscribed": ["a"], "counts_up": True}) == SessionState(("a",)), "learned from less"
 
 
 def test_what_was_under_way_in_a_session_that_seems_lost_is_known() -> None:
     """It may be there after all. How ids are given out is not: it may be another broker."""
     entries = (UnconfirmedRecord(3, 5, sent=True, confirmed=True),)
     lost = STANDING.without_session()
-    assert lost == SessionStanding(entries=entries, dropped=7, losses=1)
-    assert SessionStanding.of(lost.evidence()) == lost
+    assert lost == SessionState(entries=entries, dropped=7, losses=1)
+    assert SessionState.of(lost.evidence()) == lost
     assert lost.without_session().losses == 2
 
 
 def test_what_is_not_known_to_be_granted() -> None:
     assert STANDING.not_granted(["a", "b"], 1) == ["b"]
     assert STANDING.not_granted(["a"], 0) == ["a"], "with another QoS"
-    assert SessionStanding.of({"subscribed": ["a"]}).not_granted(["a"], 1) == ["a"], "of an older version"
+    assert SessionState.of({"subscribed": ["a"]}).not_granted(["a"], 1) == ["a"], "of an older version"
 
 
 @pytest.mark.parametrize(
@@ -49,13 +48,13 @@ def test_what_a_broker_has_dropped_is_told_when_the_count_grows(
     before: int | None, dropped: int | None, more: str
 ) -> None:
     """One that went back began anew, with the broker."""
-    standing, told = noticed(SessionStanding(("a",), dropped=before), dropped)
+    standing, told = SessionState(("a",), dropped=before).with_dropped(dropped)
     assert standing.dropped == (before if dropped is None else dropped)
     assert (more in told) if more else not told
 
 
 def test_nothing_is_told_of_a_session_that_has_not_begun() -> None:
-    assert noticed(SessionStanding(dropped=1), 5) == (SessionStanding(dropped=5), "")
+    assert SessionState(dropped=1).with_dropped(5) == (SessionState(dropped=5), "")
 
 
 def options(**more: object) -> MqttSourceOptions:

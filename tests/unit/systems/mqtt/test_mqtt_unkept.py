@@ -17,9 +17,8 @@ from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.values import Bounds, Floor, OpenRange
 from connect_core.systems.mqtt.plugin import PLUGIN
 from connect_core.systems.mqtt.publications import Publication
-from connect_core.systems.mqtt.sink import MqttSink
+from connect_core.systems.mqtt.sink import LedgerMqttSink, MqttSink
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
-from connect_core.systems.mqtt.unkept import UnkeptMqttSink
 
 PARTITION = Partition("p")
 GROUP = 10
@@ -60,7 +59,7 @@ class Target:
 @dataclass
 class Ledger:
     target: Target
-    sink: UnkeptMqttSink
+    sink: LedgerMqttSink
     floor: Floor = FIRST
     settled: int = 0
     told: int = 0
@@ -92,7 +91,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 
 def made(monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    sink, target = UnkeptMqttSink(OPTIONS), Target()
+    sink, target = LedgerMqttSink(OPTIONS), Target()
     monkeypatch.setattr(sink, "_connected", lambda wanted: nullcontext(target))
     return Ledger(target, sink)
 
@@ -129,17 +128,17 @@ def test_a_range_ends_behind_so_many_publishes(ledger: Ledger) -> None:
 
 
 def test_the_kind_of_broker_chooses_the_sink() -> None:
-    assert type(PLUGIN.open_sink(OPTIONS, None)) is UnkeptMqttSink
+    assert type(PLUGIN.open_sink(OPTIONS, None)) is LedgerMqttSink
     standard = MqttSinkOptions.model_validate({"host": "h", "topic": "t"})
     assert type(PLUGIN.open_sink(standard, None)) is MqttSink
 
 
 def test_what_a_ledger_that_was_restored_has_forgotten_may_be_there() -> None:
     wanted = range_of(PARTITION, Bounds(0, 0, 0, 5), pins=PINS)
-    [floor] = UnkeptMqttSink(OPTIONS).floors(wanted, (), restored=True)
+    [floor] = LedgerMqttSink(OPTIONS).floors(wanted, (), restored=True)
     assert floor == Floor(PARTITION.id, OPTIONS.where, 0, ahead=True)
-    assert UnkeptMqttSink(OPTIONS).floors(wanted, (floor,)) == (floor,)
+    assert LedgerMqttSink(OPTIONS).floors(wanted, (floor,)) == (floor,)
 
 
 def test_nothing_of_it_is_at_the_broker() -> None:
-    assert UnkeptMqttSink(OPTIONS).delete_remote_state({PARTITION: None}) == []
+    assert LedgerMqttSink(OPTIONS).delete_remote_state({PARTITION: None}) == []

@@ -14,9 +14,9 @@ from connect_core.errors import DataError, Retriable, TooManyRejects
 from connect_core.sdk.testing.driving import limit, records
 from connect_core.systems.mqtt.progress import MqttProgress
 from connect_core.systems.mqtt.publications import Composer, Publication
-from connect_core.systems.mqtt.refusals import RefusedPublish
+from connect_core.systems.mqtt.publisher import RefusedPublish
 from connect_core.systems.mqtt.templates import TopicTemplate
-from connect_core.systems.mqtt.writing import PublishWriter
+from connect_core.systems.mqtt.writer import PublishWriter
 
 OURS = "waybill/u/p"
 GROUP = 10

@@ -11,23 +11,15 @@ from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import empty_records
 from connect_core.sdk.cutting import part_behind
 from connect_core.sdk.values import Json, Range, SourceBatch
+from connect_core.systems.mqtt.deduplication import Deduplication, RocketmqMqttDeduplication
 from connect_core.systems.mqtt.filters import is_shared
-from connect_core.systems.mqtt.hops import sorted_out
-from connect_core.systems.mqtt.looking import is_of_another_broker
 from connect_core.systems.mqtt.options import MqttSourceOptions
-from connect_core.systems.mqtt.reception import Reception
-from connect_core.systems.mqtt.records import record_batch
-from connect_core.systems.mqtt.remembered import Remembered
-from connect_core.systems.mqtt.session import Session
-from connect_core.systems.mqtt.standing import SessionStanding
-from connect_core.systems.mqtt.unconfirmed import Unconfirmed
-
-LARGEST_WINDOW = 16_384
-"""How many packets a broker that gives out the lowest free id is taken to have under way at most, so that an id beyond
-twice this shows one that counts up. It is not the receive maximum: 3.1.1 has none."""
+from connect_core.systems.mqtt.records import record_batch, sorted_out
+from connect_core.systems.mqtt.session import Session, is_of_another_broker
+from connect_core.systems.mqtt.session_state import Reception, SessionState
 
 
-class Member:
+class SessionReader:
     """Connects when it is made; `filters` is what this session is to be subscribed to, nothing when it has to leave.
     `client_ids` are the session's and its witness's. Raises Retriable when the broker does not know the session any
     more: the next look of the driver says so."""
@@ -56,7 +48,7 @@ class Member:
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         self._learns = learns = options.packet_ids == "detect" and options.keeps_its_word
         unconfirmed = _known(options, standing, kept=kept)
-        self._reception = Reception(wanted.begin, unconfirmed, LARGEST_WINDOW, learns=learns, shares=self._shares)
+        self._reception = Reception(wanted.begin, unconfirmed, learns=learns, shares=self._shares)
         self._told_at = self._taken_to = wanted.begin
         self._given: SourceBatch | None = None
         """What was given last, as long as not all of it is known to be taken."""
@@ -83,7 +75,7 @@ class Member:
             self.session.close()  # the others go on: nobody would read what the broker sends
             raise
 
-    def _subscribe(self, standing: SessionStanding) -> None:
+    def _subscribe(self, standing: SessionState) -> None:
         """MQTT 5 does not send retained messages again to who has the subscription: to subscribe once more is certain.
         3.1.1 does, so that only what is not known to be granted is asked for: the broker may have refused it in an
         answer that nobody has read. What is left out goes behind that: what comes to both filters between is lost
@@ -272,12 +264,14 @@ def _another_broker(where: str, session: Session) -> Retriable:
     )
 
 
-def _known(options: MqttSourceOptions, standing: SessionStanding, *, kept: bool) -> Unconfirmed | Remembered:
+def _known(
+    options: MqttSourceOptions, standing: SessionState, *, kept: bool
+) -> Deduplication | RocketmqMqttDeduplication:
     """What is in the target and may come again."""
     if not options.keeps_its_word:
-        return Remembered(standing.entries)
-    return Unconfirmed(standing.entries if kept else (), counts_up=options.counts_up(standing.counts_up))
+        return RocketmqMqttDeduplication(standing.entries)
+    return Deduplication(standing.entries if kept else (), counts_up=options.counts_up(standing.counts_up))
 
 
-def _standing_at(wanted: Range) -> SessionStanding:
-    return SessionStanding.of(wanted.evidence).numbered_below(wanted.begin)
+def _standing_at(wanted: Range) -> SessionState:
+    return SessionState.of(wanted.evidence).numbered_below(wanted.begin)

@@ -15,12 +15,9 @@ from connect_core import clock
 from connect_core.errors import DataError, Retriable, WaybillError
 from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.values import Delivered, Limit
-from connect_core.systems.mqtt.expired import Stretches, came_ms, expired
-from connect_core.systems.mqtt.packets import NO_PROPERTIES
 from connect_core.systems.mqtt.progress import MqttProgress
-from connect_core.systems.mqtt.publications import Composer, Publication
-from connect_core.systems.mqtt.publishing import Publisher
-from connect_core.systems.mqtt.refusals import RefusedPublish
+from connect_core.systems.mqtt.publications import Composer, Publication, Stretches, came_ms, expired, retained
+from connect_core.systems.mqtt.publisher import Publisher, RefusedPublish
 from connect_core.systems.mqtt.templates import Unfit
 
 ANSWER_S = 10.0
@@ -160,9 +157,7 @@ class PublishWriter:
             self._advance(records)
         if self._topic is None:
             return
-        payload = self._kept.encode()
-        size = len(payload) + len(self._topic) + 16
-        self._publisher.publish(Publication(self._topic, payload, 1, True, NO_PROPERTIES, size), self._kept.position)
+        self._publisher.publish(retained(self._topic, self._kept.encode()), self._kept.position)
 
     def _advance(self, records: int) -> None:
         position = self._group[records - 1] + 1

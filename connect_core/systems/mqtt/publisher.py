@@ -1,33 +1,35 @@
-"""Publishes over one connection, many at a time, and who has acknowledged them; retained messages read back.
+"""Publishes over one connection, many at a time, and who has acknowledged or refused them; retained messages read back.
 
 The only module of the sink that knows paho's client. It is driven from one thread. paho takes a refusal in a PUBREC for
 an acceptance; of a code in a PUBACK that the protocol does not have there it breaks the connection (Mosquitto says 0x95
 of a message that is too large). `_Client` looks at both with private names of it (`_handle_pubrec`,
 `_handle_pubackcomp`, `_in_packet`, `_out_messages`, `_do_on_publish`), so its version is pinned, and tests with real
 brokers watch them.
+
+What a broker says against a publish or a subscription becomes an error of our tree (MQTT 5, sections 3.4.2.1, 3.5.2.1,
+3.9.3). 0x10, that nobody has subscribed, is no refusal. None of this is said in 3.1.1: such a broker acknowledges what
+it drops, or closes the connection.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 from paho.mqtt.client import Client, MQTTMessage
-from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from connect_core.errors import Fenced
-from connect_core.systems.mqtt.connecting import BufferedClient, MqttConnection
-from connect_core.systems.mqtt.grants import Grants
+from connect_core.errors import DataError, Fenced, Refused, Retriable, WaybillError
+from connect_core.systems.mqtt.connection import BufferedClient, Grants, MqttConnection, new_client
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.publications import Publication
-from connect_core.systems.mqtt.refusals import OF_ONE_RECORD, OF_ONE_TOPIC, no_subscription, refusal
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
 _MOST_BYTES = 4 * 1024 * 1024
@@ -85,7 +87,7 @@ class Publisher:
         self._under_way: dict[int, _UnderWay] = {}
         self._bytes = 0
         self._refused: deque[tuple[_UnderWay, ReasonCode]] = deque()
-        self._answers: dict[int, Any] = {}
+
         self._retained: dict[str, bytes] = {}
         self._connection = MqttConnection(options, client_id, self._made, _fenced)
         self._connection.drop_unsent_bytes()
@@ -93,17 +95,11 @@ class Publisher:
         self._window = min(options.in_flight, self.grants.receive_maximum or options.in_flight)
 
     def _made(self) -> _Client:
-        client = _Client(
-            CallbackAPIVersion.VERSION2,
-            self._client_id,
-            clean_session=None if self._five else True,
-            protocol=MQTTProtocolVersion.MQTTv5 if self._five else MQTTProtocolVersion.MQTTv311,
-            transport="websockets" if self._options.websockets else "tcp",
-        )
+        client = new_client(_Client, self._options, self._client_id)
         client.max_inflight_messages_set(0)  # counted here
         client.max_queued_messages_set(0)
         client.on_publish = self._on_publish
-        client.on_subscribe = client.on_unsubscribe = self._on_answer
+
         client.on_message = self._on_message
         return client
 
@@ -207,11 +203,9 @@ class Publisher:
 
     def _asked(self, ask: Callable[[], Any], what: str) -> Any:
         packet_id = self._connection.ask(ask, what)
-        self._connection.until(lambda: packet_id in self._answers, f"The broker does not answer {what}")
-        return self._answers.pop(packet_id)
-
-    def _on_answer(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
-        self._answers[packet_id] = reasons
+        replies = self._connection.replies
+        self._connection.until(lambda: packet_id in replies, f"The broker does not answer {what}")
+        return replies.pop(packet_id)
 
     def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:
         if message.retain:
@@ -237,3 +231,63 @@ def _packed(given: Properties) -> PahoProperties | None:
     if given.user:
         made.UserProperty = list(given.user)
     return made
+
+
+NOT_AUTHORISED = 0x87
+OF_ONE_RECORD = frozenset({0x90, 0x95, 0x99})
+"""Codes that concern this message alone, and for good: its topic, its size, its payload's format."""
+OF_ONE_TOPIC = OF_ONE_RECORD | {NOT_AUTHORISED}
+"""The same where a document says that a topic to which nobody lets us publish concerns its records alone."""
+
+
+class RefusedPublish(Exception):
+    """The record at `offset` was refused; `error` is for whoever runs the connector. `row` is the record where the
+    refusal concerns it alone."""
+
+    def __init__(self, offset: int, error: WaybillError, row: pa.RecordBatch | None) -> None:
+        super().__init__(offset, error)
+        self.offset, self.error, self.row = offset, error, row
+
+
+_KINDS: dict[int, tuple[type[WaybillError], str]] = {
+    0x83: (Retriable, "Look at the broker's log"),
+    NOT_AUTHORISED: (
+        Refused,
+        "Let this user publish and subscribe to it, or change the sink's topic. With on_refused: reject such records "
+        "become dead letters, and the others are delivered",
+    ),
+    0x90: (Refused, "The broker does not take this topic: change the sink's topic, or filter such records out"),
+    0x91: (Retriable, "Try again; if it stays, look at the broker's log"),
+    0x95: (DataError, "Set max_packet_bytes to what the broker takes: larger records are rejected then"),
+    0x97: (Retriable, "Wait, raise the broker's quota, or move less: limits.records_per_second"),
+    0x99: (
+        DataError,
+        "The payload does not match its format indicator: correct the source, or filter such records out",
+    ),
+    0x9A: (Refused, "Let the broker keep retained messages, or set retain: false"),
+    0x9B: (Refused, "Lower qos"),
+}
+
+
+def refusal(
+    offset: int,
+    topic: str,
+    reason: ReasonCode,
+    row: pa.RecordBatch | None,
+    *,
+    where: str,
+    alone: Collection[int] = OF_ONE_RECORD,
+) -> RefusedPublish:
+    """`alone` are the codes that concern no other record."""
+    kind, advice = _KINDS.get(reason.value, (Retriable, "Look at the broker's log"))
+    what = f"The broker refuses a message for topic {topic}: {reason}"
+    error = kind(what, where=f"{where}, offset {offset}", next_step=advice)
+    return RefusedPublish(offset, error, row if reason.value in alone else None)
+
+
+def no_subscription(topic: str, reason: ReasonCode, *, where: str) -> Refused:
+    return Refused(
+        f"The broker does not grant a subscription to {topic}: {reason}",
+        where=where,
+        next_step="Let this user publish and subscribe to it, or change progress_topic",
+    )

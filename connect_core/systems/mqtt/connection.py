@@ -1,4 +1,5 @@
-"""How a paho client gets to a broker, for sessions and for publishers, and what ends its connection: a typed error.
+"""How a paho client gets to a broker, for sessions and for publishers; what the broker grants it; and what ends its
+connection: a typed error.
 
 Without a thread of paho's own: whoever connects drives the client, and for seconds. So without keep-alive too, but for
 brokers that demand one.
@@ -13,13 +14,14 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from paho.mqtt.client import Client
-from paho.mqtt.enums import MQTTErrorCode
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 
-from connect_core.errors import Refused, Retriable, Unreachable, WaybillError
-from connect_core.systems.mqtt.options import MqttBrokerOptions
+from connect_core.errors import ConfigError, Refused, Retriable, Unreachable, WaybillError
+from connect_core.systems.mqtt.filters import is_shared, plain_of
+from connect_core.systems.mqtt.options import MqttBrokerOptions, MqttSourceOptions
 
 ANSWER_S = 10.0
 _TAKEN_OVER = 0x8E
@@ -54,11 +56,26 @@ class BufferedClient(Client):
 Kind = TypeVar("Kind", bound=BufferedClient)
 
 
+def new_client(
+    kind: type[Kind], options: MqttBrokerOptions, client_id: str, *, clean: bool = True, **more: Any
+) -> Kind:
+    """`clean`: the broker keeps nothing of it behind the connection (3.1.1; in 5 CONNECT says so)."""
+    five = options.protocol == "5"
+    return kind(
+        CallbackAPIVersion.VERSION2,
+        client_id,
+        clean_session=None if five else clean,
+        protocol=MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311,
+        transport="websockets" if options.websockets else "tcp",
+        **more,
+    )
+
+
 class MqttConnection(Generic[Kind]):
     """One connection. `made` gives a new client for each try, `client` is the one connected, at `address`; `asks` goes
     with its CONNECT, in paho's words. `kept` says whether the broker knew the session, `properties` are those of the
-    CONNACK (None: 3.1.1). `of_takeover` makes the error for a connection that another client has ended, from where it
-    was.
+    CONNACK (None: 3.1.1). `replies` has by packet id what the broker answers to who subscribes or unsubscribes.
+    `of_takeover` makes the error for a connection that another client has ended, from where it was.
 
     Made when connected, after some tries if need be: a broker that restarts is back in seconds. Raises Unreachable when
     the broker does not answer in time, Refused when it does not let us in."""
@@ -77,6 +94,7 @@ class MqttConnection(Generic[Kind]):
     ) -> None:
         self._options, self._client_id, self._made, self._asks = options, client_id, made, asks or {}
         self.where = f"{options.where}, client id {client_id}"
+        self.replies: dict[int, Any] = {}
         self._connack: Any = None
         self._ended = ""
         self._taken_over, self._of_takeover = False, of_takeover
@@ -140,6 +158,7 @@ class MqttConnection(Generic[Kind]):
             client.tls_set_context(context)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
+        client.on_subscribe = client.on_unsubscribe = self._on_reply
         return client
 
     def drop_unsent_bytes(self) -> None:
@@ -160,6 +179,9 @@ class MqttConnection(Generic[Kind]):
     def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._taken_over = self._taken_over or reason.value == _TAKEN_OVER
         self._ended = self._ended or f"The connection has ended: {reason}"  # the first one is the reason
+
+    def _on_reply(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
+        self.replies[packet_id] = reasons
 
     # --------------------------------------------------------------------------------------------------------- driving
 
@@ -259,3 +281,69 @@ def _not_let_in(reason: Any, where: str) -> WaybillError:
         where=where,
         next_step="Check user, password, protocol, and what the broker allows this client id",
     )
+
+
+GRANT_ADVICE = "Set in the document what it grants, and run the connector often enough; or change the broker"
+_NO_LIMIT = 65_535
+
+
+class Grants(NamedTuple):
+    """`session_expiry_s` and `keep_alive_s` are None where the broker takes what it was asked for, `most_packet_bytes`
+    where it takes any size. `keeps_retained` and `receive_maximum` are None in 3.1.1."""
+
+    session_expiry_s: int | None = None
+    keep_alive_s: int | None = None
+    most_qos: int = 2
+    wildcards: bool = True
+    shared: bool = True
+    keeps_retained: bool | None = None
+    receive_maximum: int | None = None
+    most_packet_bytes: int | None = None
+
+    @classmethod
+    def of(cls, properties: Any) -> Grants:
+        """Of paho's properties; None in 3.1.1."""
+        if properties is None:
+            return cls()
+        return cls(
+            getattr(properties, "SessionExpiryInterval", None),
+            getattr(properties, "ServerKeepAlive", None),
+            getattr(properties, "MaximumQoS", 2),
+            bool(getattr(properties, "WildcardSubscriptionAvailable", 1)),
+            bool(getattr(properties, "SharedSubscriptionAvailable", 1)),
+            bool(getattr(properties, "RetainAvailable", 1)),
+            getattr(properties, "ReceiveMaximum", _NO_LIMIT),
+            getattr(properties, "MaximumPacketSize", None),
+        )
+
+    def told(self) -> str:
+        """What concerns publishers, for people."""
+        if self.keeps_retained is None:
+            return "MQTT 3.1.1 does not tell what it grants"
+        size = f"{self.most_packet_bytes:,} bytes" if self.most_packet_bytes else "any size"
+        retained = "keeps" if self.keeps_retained else "does not keep"
+        return (
+            f"it grants QoS {self.most_qos}, takes {self.receive_maximum:,} publishes at a time and packets of {size}, "
+            f"and {retained} retained messages"
+        )
+
+    def faults(self, options: MqttSourceOptions) -> Iterator[str]:
+        """What of these options the broker does not give."""
+        asked, granted = options.session_expiry_s, self.session_expiry_s
+        if granted is not None and granted < asked:
+            yield f"keeps sessions for {granted:,} s, and session_expiry_s is {asked:,}"
+        if self.most_qos < options.qos:
+            yield f"has QoS {self.most_qos} at most, and qos is {options.qos}"
+        if not self.wildcards and any({*plain_of(one)} & {*"+#"} for one in options.filters):
+            yield "takes no filters with + and #"
+        if not self.shared and any(map(is_shared, options.filters)):
+            yield "has no shared subscriptions"
+
+    def require(self, options: MqttSourceOptions) -> None:
+        """Raises ConfigError: a session that ends earlier than its connector believes is lost without a word."""
+        if lacking := list(self.faults(options)):
+            raise ConfigError(
+                f"The broker {' and '.join(lacking)}",
+                where=options.where,
+                next_step=GRANT_ADVICE,
+            )
