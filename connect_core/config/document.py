@@ -24,7 +24,7 @@ from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds
 from connect_core.pipeline import sql
 from connect_core.pipeline.references import read_condition
-from connect_core.pipeline.templates import template
+from connect_core.sdk.templates import template
 from connect_core.sdk.values import Json
 from connect_core.systems import topic_filters
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from connect_core.config.document import Rule
 from connect_core.config.endpoints import End
 from connect_core.config.written import Place
-from connect_core.pipeline.references import Reference
-from connect_core.pipeline.templates import template
 from connect_core.sdk.plugin import RuleTarget
-from connect_core.sdk.topics import levels_of
+from connect_core.sdk.templates import Placeholder, template
 from connect_core.sdk.values import Json
 
 
@@ -55,13 +53,10 @@ def _target(to: str) -> RuleTarget:
     return RuleTarget(to, lambda topic: "".join(one if isinstance(one, str) else _known(one, topic) for one in pieces))
 
 
-def _known(piece: Reference, topic: str) -> str:
+def _known(place: Placeholder, topic: str) -> str:
     """What it stands for in a record of that topic."""
-    if piece.kind == "topic":
-        return topic
-    if piece.kind in ("level", "levels"):
-        return levels_of(topic, piece.level, onward=piece.kind == "levels") or "x"
-    return "x"
+    of_topic = next((one for one in place.names if one.kind == "topic"), None)
+    return (of_topic and of_topic.level_of(topic)) or "x"
 
 
 def advice(rules: Sequence[Rule]) -> Iterator[str]:

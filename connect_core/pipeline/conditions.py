@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from connect_core.pipeline import sql
 from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Fields, FieldValues, Flags, Value
-from connect_core.pipeline.references import Reference, names_in, read_condition
+from connect_core.pipeline.references import names_in, read_condition
+from connect_core.sdk.templates import Reference
 
 FALSE, TRUE, UNKNOWN, FAILED = range(4)
 Codes = NDArray[np.int8]

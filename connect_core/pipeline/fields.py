@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -17,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.pipeline.references import Reference
 from connect_core.sdk.records import decode_headers
-from connect_core.sdk.topics import levels_of
+from connect_core.sdk.templates import Reference
 
 Value: TypeAlias = str | int | float | bool | None
 Flags = NDArray[np.bool_]
@@ -111,7 +111,8 @@ class Fields:
 
     def column(self, wanted: Reference) -> FieldValues:
         if wanted not in self._columns:
-            self._columns[wanted] = FieldValues(_MAKERS[wanted.kind](self, wanted))
+            made = self._level(wanted) if wanted.level else _MAKERS[wanted.kind](self, wanted)
+            self._columns[wanted] = FieldValues(made)
         return self._columns[wanted]
 
     @cached_property
@@ -163,10 +164,11 @@ class Fields:
         return exact[0] if type(exact[0]) in (int, float, _NOTHING) else _json(exact[0])
 
     def _level(self, wanted: Reference) -> pa.Array:
-        """One, or from one on."""
-        topics, indices = self.distinct_topics
-        named = [levels_of(topic, wanted.level, onward=wanted.kind == "levels") for topic in topics]
-        return pa.array(named, pa.string()).take(pa.array(indices))
+        """One, or from one on. What has levels is text."""
+        whole = self.column(replace(wanted, level=0, onward=False))
+        named = [*map(wanted.level_of, whole.places), None]  # the last for what is not there
+        indices = whole.encoded[1] if whole.encoded else np.full(len(self), -1)
+        return pa.array(named, pa.string()).take(pa.array(indices % len(named)))
 
     def _header(self, wanted: Reference) -> list[Value]:
         return [one.get(wanted.name) or None for one in self._headers]
@@ -180,8 +182,6 @@ class Fields:
 _MAKERS: Mapping[str, Callable[[Fields, Reference], Any]] = {
     "payload": Fields._payload,
     "topic": lambda fields, _: fields.topics,
-    "level": Fields._level,
-    "levels": Fields._level,
     "header": Fields._header,
     "tags": lambda fields, _: fields._own("tags"),
     "key": lambda fields, _: fields._own("key"),

@@ -21,9 +21,8 @@ from paho.mqtt.matcher import MQTTMatcher
 
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.fields import Fields
-from connect_core.pipeline.references import Reference
-from connect_core.pipeline.templates import FieldTemplate, template
 from connect_core.sdk.batches import value_lengths
+from connect_core.sdk.templates import Placeholder, Template, template
 
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 """What the outputs made at once may hold, about: a record may have as many as there are rules."""
@@ -133,7 +132,7 @@ class _Setting:
         templates = [None if text is None else template(text) for text in texts]
         self._kept = np.array([one is None for one in templates])
         self._fixed = pa.array([one and one.fixed for one in templates], pa.string())
-        self._by_template: dict[FieldTemplate, NDArray[np.bool_]] = {}
+        self._by_template: dict[Template, NDArray[np.bool_]] = {}
         for place, one in enumerate(templates):
             if one is not None and one.fixed is None:
                 self._by_template.setdefault(one, np.zeros(len(texts), dtype=np.bool_))[place] = True
@@ -150,13 +149,21 @@ class _Setting:
         return column
 
 
-def filled(wanted: FieldTemplate, fields: Fields, rows: pa.Array) -> pa.Array:
-    """The text of each of these rows; `rows` are their numbers."""
+def filled(wanted: Template, fields: Fields, rows: pa.Array) -> pa.Array:
+    """The text of each of these rows; `rows` are their numbers. What a record does not have is empty."""
     parts = [
-        fields.column(piece).written.take(rows) if isinstance(piece, Reference) else pa.scalar(piece)
+        _first(piece, fields).take(rows) if isinstance(piece, Placeholder) else pa.scalar(piece)
         for piece in wanted.pieces
     ]
     return pc.binary_join_element_wise(*parts, "")
+
+
+def _first(place: Placeholder, fields: Fields) -> pa.Array:
+    """Of what it names the first that is there."""
+    first, *others = (fields.column(one).written for one in place.names)
+    for other in others:
+        first = pc.if_else(pc.equal(first, ""), other, first)
+    return first
 
 
 class _TopicTable:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from urllib.parse import urlsplit
 
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatWriter, ignored, option
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Expiry, RuleTarget
+from connect_core.sdk.templates import NothingNamed, Reference, template
 from connect_core.sdk.values import Json
 from connect_core.systems.addresses import plain_host
-from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import ROCKETMQ_MQTT, MqttSourceOptions, default_port, split_address
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
-from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
-from connect_core.systems.topic_filters import overlap
+from connect_core.systems.topic_filters import fault_in_topic, is_shared, overlap, plain_of
 
 SYSTEM = "mqtt"
 """What documents call this one."""
-_SHARED = re.compile(r"^\$share/[^/]+/")
-"""What stands before the filter of a shared subscription."""
-_NOTHING_NAMED = Named(None, None, None, {})
+
 _OWN_TOPIC = "is a topic that the source reads, at the same broker"
 
 
@@ -51,13 +47,28 @@ def _own_messages(source: Json, sink: Json) -> Conflict | None:
     options, filters = MqttSinkOptions.model_construct(None, **given), _filters_of(source)
     for one in filters:
         name = _sample(one)
-        target = TopicTemplate.parse(options.topic).fill(Named(name, "x", name, {"MQTT_TOPIC": name}))
-        if any(isinstance(target, str) and overlap(another, target) for another in filters):
+        target = _topic_of_record(options.topic, name)
+        if target and any(overlap(another, target) for another in filters):
             return Conflict(("sink", SYSTEM, "topic"), _OWN_TOPIC)
         if overlap(one, f"{options.progress_topic}/x/x"):
             words = "begins a topic that the source reads, at the same broker"
             return Conflict(("sink", SYSTEM, "progress_topic"), words)
     return None
+
+
+def _topic_of_record(text: str, topic: str) -> str:
+    """What a template makes of a record with this topic, wherever it has it from; empty when that is no topic."""
+
+    def value(wanted: Reference) -> str | None:
+        if wanted.kind == "header":
+            return topic if wanted.name == "MQTT_TOPIC" else None
+        return "x" if wanted.kind == "tags" else topic
+
+    try:
+        made = template(text).fill(value)
+    except NothingNamed:
+        return ""
+    return "" if fault_in_topic(made) else made
 
 
 def expiry(source: Json) -> Expiry | None:
@@ -82,9 +93,8 @@ def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) 
     filters = _filters_of(source.options) if feeds_itself else []
     for one in filters or ["x"]:
         made = target.for_topic(_sample(one))
-        topic = TopicTemplate("", (made,)).fill(_NOTHING_NAMED)
-        if isinstance(topic, Unfit):
-            return topic.message.replace("The topic made of the record", "makes a topic that")
+        if wrong := fault_in_topic(made):
+            return f"makes a topic that {wrong}"
         if any(overlap(another, made) for another in filters):
             return _OWN_TOPIC
     return ""
@@ -114,7 +124,7 @@ def shares(source: Json) -> bool:
 
 
 def _filters_of(source: Json) -> list[str]:
-    return [_SHARED.sub("", one) for one in _given_filters(source)]
+    return [plain_of(one) for one in _given_filters(source)]
 
 
 def _given_filters(source: Json) -> list[str]:

@@ -20,8 +20,8 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 
 from connect_core.errors import ConfigError, Refused, Retriable, Unreachable, WaybillError
-from connect_core.systems.mqtt.filters import is_shared, plain_of
 from connect_core.systems.mqtt.options import MqttBrokerOptions, MqttSourceOptions
+from connect_core.systems.topic_filters import is_shared, plain_of
 
 ANSWER_S = 10.0
 _TAKEN_OVER = 0x8E

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from connect_core.systems.mqtt.filters import check, is_shared, shared_out, twice
 from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
+from connect_core.systems.topic_filters import check_subscription, is_shared, shared_out, twice
 
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
@@ -50,7 +50,7 @@ def _address(text: str) -> str:
     return text
 
 
-TopicFilter = Annotated[str, AfterValidator(check)]
+TopicFilter = Annotated[str, AfterValidator(check_subscription)]
 
 
 def _path(text: str) -> str:

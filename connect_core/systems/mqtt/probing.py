@@ -13,12 +13,12 @@ from connect_core.errors import ConfigError, Refused, WaybillError
 from connect_core.sdk.plugin import ProbeResult, Role
 from connect_core.sdk.values import Json
 from connect_core.systems.mqtt.connection import Grants
-from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.publisher import Publisher
 from connect_core.systems.mqtt.session import SESSION_NOT_KEPT, Session, wait
 from connect_core.systems.mqtt.session_state import DROPPED
 from connect_core.systems.mqtt.sink_options import RECORD, MqttSinkOptions
+from connect_core.systems.topic_filters import is_shared
 
 RETAINED_NOT_KEPT = "The broker keeps no retained messages, and the sink keeps its progress as one"
 _OF_ITSELF = "; what the broker repeats by itself, as HiveMQ CE does when members come and go, is not counted"

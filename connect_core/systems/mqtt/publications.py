@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.sdk.records import decode_headers
+from connect_core.sdk.templates import NothingNamed, Reference, Template, template
 from connect_core.systems.mqtt.packets import MAX_PACKET_BYTES, NO_PROPERTIES, Properties
 from connect_core.systems.mqtt.sink_options import RECORD, MqttSinkOptions
-from connect_core.systems.mqtt.templates import Named, TopicTemplate, Unfit
-from connect_core.systems.topic_filters import CONTROL, MAX_BYTES
+from connect_core.systems.topic_filters import CONTROL, MAX_BYTES, fault_in_topic
 
 EXPIRY = "MQTT_EXPIRY_S"
 _HAS_EXPIRY = f"{EXPIRY}\x01"
@@ -49,6 +49,26 @@ class Publication(NamedTuple):
     packet_bytes: int
 
 
+class Unfit(NamedTuple):
+    """Why a record can never be published: a class and a sentence, without anything of the record in it."""
+
+    kind: str
+    message: str
+
+
+class _Named(NamedTuple):
+    """What a record can be addressed by."""
+
+    topic: str | None
+    tags: str | None
+    key: str | None
+    headers: Mapping[str, str]
+
+    def value(self, wanted: Reference) -> str | None:
+        value: str | None = self.headers.get(wanted.name) if wanted.kind == "header" else getattr(self, wanted.kind)
+        return value
+
+
 def retained(topic: str, payload: bytes) -> Publication:
     """One that the broker keeps as the last of its topic. An empty one clears that (MQTT 5, section 3.3.1.3)."""
     return Publication(topic, payload, 1, True, NO_PROPERTIES, len(topic) + len(payload) + 16)
@@ -63,7 +83,7 @@ class Composer:
     """What the options say, None where each record says itself; a topic that a rule names for a record goes before the
     template. `reserved` is a topic under which no record may go, `properties` whether there are any (MQTT 5)."""
 
-    template: TopicTemplate
+    template: Template
     reserved: str
     qos: int | None = None
     retain: bool | None = None
@@ -74,7 +94,7 @@ class Composer:
     @classmethod
     def of(cls, options: MqttSinkOptions) -> Composer:
         return cls(
-            TopicTemplate.parse(options.topic),
+            template(options.topic),
             f"{options.progress_topic}/{options.uid}/",
             None if options.qos == RECORD else int(options.qos),
             None if options.retain == RECORD else bool(options.retain),
@@ -88,8 +108,7 @@ class Composer:
         `on_time` takes off what they have waited."""
         names = ("to", "topic", "tags", "key", "headers", "value")
         for to, topic, tags, key, headers, value in zip(*(records.column(n).to_pylist() for n in names), strict=True):
-            template = self.template if to is None else TopicTemplate("", (to,))
-            yield self._composed(template, topic, tags, key, headers, value or b"", most_bytes)
+            yield self._composed(to, topic, tags, key, headers, value or b"", most_bytes)
 
     def on_time(self, one: Publication, came_ms: int | None, now_ms: int) -> Publication:
         """As it is published at this moment. With `expiry_s` its time begins now."""
@@ -101,7 +120,7 @@ class Composer:
 
     def _composed(
         self,
-        template: TopicTemplate,
+        to: str | None,
         topic: str | None,
         tags: str | None,
         key: str | None,
@@ -111,14 +130,16 @@ class Composer:
     ) -> Publication | Unfit:
         try:
             headers = decode_headers(encoded) if encoded else {}
-            record = Named(topic, tags, key, headers)
-            target = template.fill(record)
-            if isinstance(target, Unfit):
-                return target
+            record = _Named(topic, tags, key, headers)
+            target = self.template.fill(record.value) if to is None else to
+            if wrong := fault_in_topic(target):
+                return Unfit("IllegalTopic", f"The topic made of the record {wrong}")
             if target.startswith(self.reserved):
                 return Unfit("IllegalTopic", "The topic made of the record is the one of this connector's progress")
             properties = self._properties(record) if self.properties else NO_PROPERTIES
             qos, retain = self._qos(headers), self._retain(headers)
+        except NothingNamed as missing:
+            return Unfit("NoTopic", f"The record has no {missing}, and its topic is made of that")
         except UnicodeDecodeError:
             return Unfit("IllegalProperty", "The headers are not UTF-8")
         except _Illegal as illegal:
@@ -134,7 +155,7 @@ class Composer:
     def _retain(self, headers: Mapping[str, str]) -> bool:
         return headers.get("MQTT_RETAIN") == "1" if self.retain is None else self.retain
 
-    def _properties(self, record: Named) -> Properties:
+    def _properties(self, record: _Named) -> Properties:
         headers = record.headers
         correlation = headers.get("MQTT_CORRELATION_DATA")
         kind, interval = headers.get("MQTT_PAYLOAD_FORMAT"), headers.get(EXPIRY)
@@ -149,7 +170,7 @@ class Composer:
         )
 
 
-def _user(record: Named) -> Iterator[tuple[str, str]]:
+def _user(record: _Named) -> Iterator[tuple[str, str]]:
     """A key that is the topic of the MQTT message it came with says nothing more."""
     headers = record.headers
     if record.key and record.key != headers.get("MQTT_TOPIC"):

@@ -24,10 +24,9 @@ from connect_core.sdk.values import LIVE, Attempt, Floor, Json, Limit, OpenRange
 from connect_core.systems.mqtt import progress
 from connect_core.systems.mqtt.probing import RETAINED_NOT_KEPT, looking_id, missing
 from connect_core.systems.mqtt.progress import MqttProgress
-from connect_core.systems.mqtt.publications import Composer, retained
+from connect_core.systems.mqtt.publications import Composer, Unfit, retained
 from connect_core.systems.mqtt.publisher import Publisher
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
-from connect_core.systems.mqtt.templates import Unfit
 from connect_core.systems.mqtt.writer import ANSWER_S, PublishWriter
 
 _MISSING_S, _WRITER_S, _FIND_S = 0.5, 1.5, 5.0

@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
+from connect_core.sdk.templates import template
 from connect_core.sdk.values import LIVE
 from connect_core.systems.mqtt.options import MqttBrokerOptions
 from connect_core.systems.mqtt.packets import MAX_PACKET_BYTES
-from connect_core.systems.mqtt.templates import TopicTemplate
-from connect_core.systems.topic_filters import MAX_BYTES
+from connect_core.systems.topic_filters import MAX_BYTES, fault_in_topic
 
 _ROCKETMQ_MQTT_BYTES = 64 * 1024
 """Its `maxPacketSizeInByte`, unless that is set to another size. It does not answer what is larger."""
@@ -21,7 +21,11 @@ RECORD: Final = "record"
 
 
 def _template(text: str) -> str:
-    TopicTemplate.parse(text)
+    parsed = template(text)
+    if any(one.kind == "payload" for one in parsed.names()):
+        raise ValueError("names a place in the payload: give the topic by a rule (`to`), which can")
+    if wrong := fault_in_topic("".join(one if isinstance(one, str) else "x" for one in parsed.pieces)):
+        raise ValueError(wrong)
     return text
 
 

@@ -26,12 +26,12 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed, Recovered
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mqtt.deduplication import is_doubtful, left_by
-from connect_core.systems.mqtt.filters import moved_away
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.probing import BrokerFacts, broker_facts
 from connect_core.systems.mqtt.session import Session, end_session, is_lost, wait
 from connect_core.systems.mqtt.session_reader import SessionReader
 from connect_core.systems.mqtt.session_state import SessionState
+from connect_core.systems.topic_filters import moved_away
 
 if TYPE_CHECKING:
     from connect_core.sdk.scan import ScanResult

@@ -16,9 +16,8 @@ from connect_core.errors import DataError, Retriable, WaybillError
 from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.values import Delivered, Limit
 from connect_core.systems.mqtt.progress import MqttProgress
-from connect_core.systems.mqtt.publications import Composer, Publication, Stretches, came_ms, expired, retained
+from connect_core.systems.mqtt.publications import Composer, Publication, Stretches, Unfit, came_ms, expired, retained
 from connect_core.systems.mqtt.publisher import Publisher, RefusedPublish
-from connect_core.systems.mqtt.templates import Unfit
 
 ANSWER_S = 10.0
 """For so long a broker may acknowledge nothing."""

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from connect_core.systems.mqtt.filters import is_shared
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
+from connect_core.systems.topic_filters import is_shared
 from tests.faults.kit.journeys import TRY_AGAIN
 from tests.faults.kit.processes import LIMIT_S, ended
 from tests.faults.rows import FaultRow

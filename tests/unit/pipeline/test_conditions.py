@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from connect_core.pipeline import conditions, sql
 from connect_core.pipeline.comparing import Incomparable, Whole
 from connect_core.pipeline.fields import Fields
-from connect_core.pipeline.references import WRITTEN, Reference, names_in, read_condition, reference
+from connect_core.pipeline.references import names_in, read_condition
 from connect_core.sdk.records import encode_headers
+from connect_core.sdk.templates import WRITTEN, Reference, reference
 from connect_core.sdk.testing.driving import records
 
 NAMES = ["$.a", "$.b[0]", "$['a b']", "topic", "topic[2]", "header:x-1", "plain", "TAGS", "KEYS"]
@@ -172,7 +173,7 @@ def test_what_a_condition_names() -> None:
     named = names_in(read_condition("$.a.b > 1 AND (topic[2] = 'x' OR color IS NULL)"))
     assert named == {
         "$.a.b": Reference("payload", steps=("a", "b")),
-        "topic[2]": Reference("level", level=2),
+        "topic[2]": Reference("topic", level=2),
         "color": Reference("header", name="color"),
     }
 

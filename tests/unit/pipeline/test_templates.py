@@ -7,8 +7,8 @@ import pytest
 
 from connect_core.pipeline import rules
 from connect_core.pipeline.fields import Fields
-from connect_core.pipeline.templates import template
 from connect_core.sdk.records import encode_headers
+from connect_core.sdk.templates import template
 from connect_core.sdk.testing.driving import records
 
 ROWS = records(
@@ -31,6 +31,10 @@ ROWS = records(
         ("{$.t} {$.on} {$.o}", '21.5 true {"a":[1]}', "  "),
         ("{header:x-1}", "v", ""),
         ("{KEYS}/{TAGS}", "k/t", "/"),
+        ("{key}/{tags}", "k/t", "/"),
+        ("{header:no|$.id|topic}", "7", "x"),
+        ("{$['a|b']|header:no|header:x-1}", "v", ""),
+        ("{header:x-1[1:]}{header:x-1[2]}{KEYS[1]}", "vk", ""),
         ("{{{$.id}}}", "{7}", "{}"),
         ("{$['a}b']}", "z", ""),
         ("", "", ""),
@@ -42,7 +46,10 @@ def test_each_record_fills_its_places(text: str, first: str, second: str) -> Non
     assert ([one.fixed] * 3 if one.fixed is not None else filled.to_pylist()) == [second, first, second]
 
 
-@pytest.mark.parametrize("text", ["{", "a}", "{id}", "{topic[0]}", "{topic[:2]}", "{}", "{$}", "{$.a b}", "{header:}"])
+@pytest.mark.parametrize(
+    "text",
+    ["{", "a}", "{id}", "{topic[0]}", "{topic[:2]}", "{}", "{$}", "{$.a b}", "{header:}", "{header:x[0]}", "{key|}"],
+)
 def test_a_place_that_names_nothing_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"names nothing|is not part of a pair"):
         template(text)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from connect_core.sdk.records import Partition, encode_headers
 from connect_core.sdk.scan import Prefix, ScanResult
+from connect_core.sdk.templates import template
 from connect_core.sdk.testing.driving import limit, range_of, records
 from connect_core.sdk.values import Bounds, Floor, OpenRange
 from connect_core.systems.mqtt import progress
@@ -30,11 +31,10 @@ from connect_core.systems.mqtt.publications import (
     is_over,
     left_s,
 )
-from connect_core.systems.mqtt.templates import TopicTemplate
 from connect_core.systems.mqtt.writer import PublishWriter
 from tests.unit.systems.mqtt.test_mqtt_writing import GROUP, OURS, Broker
 
-COMPOSER = Composer(TopicTemplate("", ("t",)), reserved="waybill/", qos=1, retain=False)
+COMPOSER = Composer(template("t"), reserved="waybill/", qos=1, retain=False)
 CAME_MS = 1_700_000_000_000
 PARTITION = Partition("p")
 

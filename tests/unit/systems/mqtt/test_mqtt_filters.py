@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.systems.mqtt.filters import check, shared_out, together, twice
-from connect_core.systems.topic_filters import covers, matches, overlap
+from connect_core.systems.topic_filters import check_subscription, covers, matches, overlap, shared_out, together, twice
 
 LEVELS = st.sampled_from(["a", "b", "", "$SYS", "+"])
 TOPICS = st.lists(st.sampled_from(["a", "b", "", "$SYS"]), min_size=1, max_size=4).map("/".join).filter(bool)
@@ -18,7 +17,7 @@ TOPICS = st.lists(st.sampled_from(["a", "b", "", "$SYS"]), min_size=1, max_size=
 @st.composite
 def filters(draw: st.DrawFn) -> str:
     levels = draw(st.lists(LEVELS, min_size=1, max_size=3))
-    return check("/".join([*levels, *draw(st.sampled_from([[], ["#"]]))]) or "#")
+    return check_subscription("/".join([*levels, *draw(st.sampled_from([[], ["#"]]))]) or "#")
 
 
 GOOD = ["#", "+", "/", "a/#", "a/+/b", "+/+", "$SYS/#", "a//b", "ä/b", "$share/g/a/#", "$share/g//"]
@@ -28,13 +27,13 @@ NOT_SHARED = ["$share/g", "$share/g/", "$share//a", "$share/+/a", "$share/g/a#"]
 
 @pytest.mark.parametrize("good", GOOD)
 def test_legal_filters(good: str) -> None:
-    assert check(good) == good
+    assert check_subscription(good) == good
 
 
 @pytest.mark.parametrize("bad", [*BAD, *NOT_SHARED])
 def test_illegal_filters(bad: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        check(bad)
+        check_subscription(bad)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from connect_core.sdk.records import decode_headers
+from connect_core.sdk.templates import template
 from connect_core.sdk.testing.driving import records
 from connect_core.systems.mqtt.compatibility import feeds
 from connect_core.systems.mqtt.options import MqttSourceOptions
@@ -13,7 +14,6 @@ from connect_core.systems.mqtt.packets import Packet, Properties
 from connect_core.systems.mqtt.publications import Composer, Publication
 from connect_core.systems.mqtt.records import HOPS, hops_of, record_batch, sorted_out
 from connect_core.systems.mqtt.session_state import Arrival
-from connect_core.systems.mqtt.templates import TopicTemplate
 
 OTHERS = (("unit", "C"), ("unit", "F"))
 
@@ -55,7 +55,7 @@ def test_it_goes_through_other_systems_and_comes_out_as_it_was(user: tuple[tuple
     batch, _ = record_batch([one])
     headers = batch.column("headers")[0].as_py()
     assert decode_headers(headers)["MQTT_USER_WAYBILL_HOPS"] == "b,a"
-    composer = Composer(TopicTemplate.parse("{header:MQTT_TOPIC}"), "waybill/")
+    composer = Composer(template("{header:MQTT_TOPIC}"), "waybill/")
     [published] = composer.compose(records([b"x"], headers=[headers]))
     assert isinstance(published, Publication)
     assert published.properties.user == (*user, (HOPS, "b,a"))

@@ -12,14 +12,14 @@ from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.properties import VariableByteIntegers
 
 from connect_core.sdk.records import encode_headers
+from connect_core.sdk.templates import template
 from connect_core.sdk.testing.driving import records
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
-from connect_core.systems.mqtt.publications import Composer, Publication
+from connect_core.systems.mqtt.publications import Composer, Publication, Unfit
 from connect_core.systems.mqtt.records import record_batch
 from connect_core.systems.mqtt.session_state import Arrival
-from connect_core.systems.mqtt.templates import TopicTemplate, Unfit
 
-COMPOSER = Composer(TopicTemplate.parse("{header:MQTT_TOPIC|topic}"), "waybill/u/")
+COMPOSER = Composer(template("{header:MQTT_TOPIC|topic}"), "waybill/u/")
 
 
 def composed(
@@ -71,7 +71,7 @@ def test_of_3_1_1_there_are_no_properties() -> None:
 
 
 def test_options_come_before_what_a_record_says() -> None:
-    composer = Composer(TopicTemplate.parse("a"), "w/", qos=2, retain=False, expiry_s=9, content_type="c")
+    composer = Composer(template("a"), "w/", qos=2, retain=False, expiry_s=9, content_type="c")
     says = {"MQTT_QOS": "0", "MQTT_RETAIN": "1", "MQTT_EXPIRY_S": "5", "MQTT_CONTENT_TYPE": "d"}
     found = published(composer=composer, headers=says)
     assert found[:4] == ("a", b"x", 2, False)

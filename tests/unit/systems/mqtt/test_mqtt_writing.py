@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from connect_core.errors import DataError, Retriable, TooManyRejects
+from connect_core.sdk.templates import template
 from connect_core.sdk.testing.driving import limit, records
 from connect_core.systems.mqtt.progress import MqttProgress
 from connect_core.systems.mqtt.publications import Composer, Publication
 from connect_core.systems.mqtt.publisher import RefusedPublish
-from connect_core.systems.mqtt.templates import TopicTemplate
 from connect_core.systems.mqtt.writer import PublishWriter
 
 OURS = "waybill/u/p"
@@ -74,7 +74,7 @@ class Broker:
 
 
 def writer_to(broker: Broker) -> PublishWriter:
-    composer = Composer(TopicTemplate("", ("t",)), reserved="waybill/", qos=1, retain=False)
+    composer = Composer(template("t"), reserved="waybill/", qos=1, retain=False)
     return PublishWriter(broker, composer, "broker", OURS, MqttProgress(0, 0, 0, group=GROUP))  # type: ignore[arg-type]
 
 
