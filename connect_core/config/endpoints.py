@@ -16,7 +16,7 @@ from connect_core.config import connections, option_models
 from connect_core.config.faults import fault_at, model_faults, nearest
 from connect_core.config.home import folder_of
 from connect_core.config.paths import absolute_path
-from connect_core.config.references import REFERENCE, fault_in, is_reference, is_secret_name, places
+from connect_core.config.references import REFERENCE, fault_in, is_reference, is_secret_header, is_secret_name, places
 from connect_core.config.written import Place, Written
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.plugin import ConfiguredEnd, Role
@@ -160,7 +160,7 @@ def _reference_faults(model: type[BaseModel], options: Json) -> Iterator[tuple[P
     for name in option_models.header_fields(model):
         headers = options.get(name)
         for header, value in headers.items() if isinstance(headers, dict) else ():
-            if is_secret_name(str(header)) and not is_reference(value):  # one may be a part: Bearer ${env:TOKEN}
+            if is_secret_header(str(header)) and not is_reference(value):  # one may be a part: Bearer ${env:TOKEN}
                 yield (name, str(header)), _PLAIN_SECRET
 
 

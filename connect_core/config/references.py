@@ -185,11 +185,17 @@ _SECRET_NAME = re.compile(
     r"password|passwd|secret|token|credential|access_?key|private_?key|authorization|cookie|api-key",
     re.IGNORECASE,
 )
+_SECRET_HEADER = re.compile(r"key|auth|signature", re.IGNORECASE)
 
 
 def is_secret_name(name: str) -> bool:
     """Whether a key of this name may hold a secret."""
     return _SECRET_NAME.search(name) is not None
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether a header of this name may hold one: more than options do headers have names of their makers' own."""
+    return is_secret_name(name) or _SECRET_HEADER.search(name) is not None
 
 
 def masked(value: Any, name: str = "") -> Any:

@@ -8,6 +8,7 @@ import hmac
 import re
 import ssl
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -45,9 +46,16 @@ def split_address(text: str, *, tls: bool) -> tuple[str, int]:
 
 def _address(text: str) -> str:
     host, port = split_address(text, tls=False)
-    if not host or not 0 < port < 65536 or host.endswith(":") or {*host} & {*"/@[] "}:
+    if not host or not 0 < port < 65536 or {*host} & {*"/@[] "} or (":" in host and not _is_version_six(host)):
         raise ValueError('must be written as "host" or "host:port"')
     return text
+
+
+def _is_version_six(host: str) -> bool:
+    try:
+        return ip_address(host).version == 6
+    except ValueError:
+        return False
 
 
 TopicFilter = Annotated[str, AfterValidator(check_subscription)]

@@ -334,6 +334,10 @@ def test_secrets_must_be_references(faults: Faults, home: Path) -> None:
         ("authorization: 'Bearer ${env:TOKEN}'", False),
         ("Cookie: '${file:/run/cookie}'", False),
         ("X-Api-Key: hunter2-x", True),
+        ("Apikey: hunter2-x", True),
+        ("Ocp-Apim-Subscription-Key: hunter2-x", True),
+        ("X-Auth: hunter2-x", True),
+        ("apikey: '${env:KEY}'", False),
         ("X-Tenant: acme", False),
     ],
 )

@@ -92,7 +92,9 @@ def test_addresses_are_tried_in_their_order_with_the_usual_port() -> None:
     assert options.where == "a:1883", "which one answers does not change who it is"
 
 
-@pytest.mark.parametrize("address", ["", "b:", "b:0", "b:70000", "tcp://b:1", "me@b", "a b"])
+@pytest.mark.parametrize(
+    "address", ["", "b:", "b:0", "b:70000", "tcp://b:1", "me@b", "a b", ":18833", ":", "b:c", "b:1:2"]
+)
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValidationError, match='must be written as "host" or "host:port"'):
         MqttBrokerOptions.model_validate({"host": "a", "failover": [address]})
