@@ -25,62 +25,45 @@ from tests.mqtt_brokers import FOR_THROUGHPUT, Mosquitto, MqttBroker
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
-INTO_A_FILE = ("received", "batch-written", "before-receipt", "executed", "settled")
 COSTLY = pytest.mark.fault(costly=True)
-
-
+WHOLE, IN_THE_REST = "whole-batches", "in-the-rest"
+"""Whether quanta end with a batch, or in the middle of what has come: its rest is judged, and has its numbers, when
+whoever holds it is killed."""
 CHOICES = [
-    *product(["RocketMQ"], POINTS),
-    *product(["a file"], INTO_A_FILE),
+    *product(["RocketMQ"], POINTS, [WHOLE]),
+    *product(["a file"], ("received", "batch-written", "before-receipt", "executed", "settled"), [WHOLE]),
+    *product(["RocketMQ"], ("received", "batch-durable", "acknowledged", "before-receipt", "settled"), [IN_THE_REST]),
+    *product(["a file"], ("received", "before-receipt", "settled"), [IN_THE_REST]),
 ]
 
 
 @pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
-@pytest.mark.parametrize(("target", "point"), CHOICES)
+@pytest.mark.parametrize(("target", "point", "quanta"), CHOICES)
 def test_a_kill_loses_nothing_and_what_is_repeated_is_told(
     kind: str,
     target: str,
     point: str,
+    quanta: str,
     site_on: MakeSite,
     request: pytest.FixtureRequest,
     row: FaultRow,
     seeded: random.Random,
 ) -> None:
     broker: MqttBroker = request.getfixturevalue(kind)
-    row.describe(f"SIGKILL of {POINTS.get(point, 'the worker, between two batches')}; all devices say the same")
+    limited = "" if quanta == WHOLE else "; quanta of 7 records, from batches of 50"
+    row.describe(
+        f"SIGKILL of {POINTS.get(point, 'the worker, between two batches')}{limited}; all devices say the same"
+    )
     row.where, row.database = f"MQTT ({broker.kind}) → {target}", "SQLite"
     inlet = begun(site_on("SQLite"), broker, target)
-    inlet.publish(FIRST)
-    within = point in ("received", "batch-durable", "acknowledged")
-    inlet.killed(row, point, seeded.randrange(2) if within and target == "RocketMQ" else 0)
-    inlet.goes_on(row)
-
-
-IN_THE_REST = [
-    *product(["RocketMQ"], ("received", "batch-durable", "acknowledged", "before-receipt", "settled")),
-    *product(["a file"], ("received", "before-receipt", "settled")),
-]
-
-
-@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
-@pytest.mark.parametrize(("target", "point"), IN_THE_REST)
-def test_a_kill_where_quanta_end_in_the_middle_of_what_has_come(
-    kind: str,
-    target: str,
-    point: str,
-    site_on: MakeSite,
-    request: pytest.FixtureRequest,
-    row: FaultRow,
-    seeded: random.Random,
-) -> None:
-    """The rest of a batch is judged, and has its numbers, when whoever holds it is killed."""
-    broker: MqttBroker = request.getfixturevalue(kind)
-    row.describe(f"SIGKILL of {POINTS[point]}; quanta of 7 records, from batches of 50; all devices say the same")
-    row.where, row.database = f"MQTT ({broker.kind}) → {target}", "SQLite"
-    inlet = begun(site_on("SQLite"), broker, target)
-    inlet.limited_to(7)
-    inlet.publish(2 * A_BATCH)
-    inlet.killed(row, point, seeded.randrange(1, 6))
+    if limited:
+        inlet.limited_to(7)
+        after = seeded.randrange(1, 6)
+    else:
+        within = point in ("received", "batch-durable", "acknowledged")
+        after = seeded.randrange(2) if within and target == "RocketMQ" else 0
+    inlet.publish(2 * A_BATCH if limited else FIRST)
+    inlet.killed(row, point, after)
     inlet.goes_on(row)
 
 

@@ -22,9 +22,9 @@ from tests.faults.kit.fixtures import MakeSite
 from tests.faults.kit.inlet import FIRST, MORE, NAME, POINTS, Inlet
 from tests.faults.kit.journeys import TRY_AGAIN
 from tests.faults.kit.mqtt_proxy import PUBACK, PUBLISH, MqttProxy, Strike
+from tests.faults.kit.outlet import COUNT, GROUP, Outlet
 from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.rows import FaultRow
-from tests.faults.test_mqtt_sink import COUNT, GROUP, Outlet
 from tests.faults.test_mqtt_sink import POINTS as SINK_POINTS
 from tests.rocketmq_mqtt.broker import SECRET, Device, RocketMqMqtt, device
 from tests.site import Site

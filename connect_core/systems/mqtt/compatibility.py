@@ -1,4 +1,5 @@
-"""What the two ends of a connector may be when one of them, or each, is MQTT; two connectors; and rules. Pure."""
+"""What the two ends of a connector may be when one of them, or each, is MQTT; two connectors; and rules. And the flat
+keys of RocketMQ Connect's MQTT connectors, with the address of a broker as these have it, `tcp://host:port`. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +17,18 @@ from connect_core.systems.topic_filters import fault_in_topic, is_shared, overla
 
 SYSTEM = "mqtt"
 """What documents call this one."""
-
 _OWN_TOPIC = "is a topic that the source reads, at the same broker"
+_PACKAGE = "org.apache.rocketmq.connect.mqtt.connector."
+_SCHEMES: dict[str, dict[str, Any]] = {
+    "tcp": {},
+    "mqtt": {},
+    "ssl": {"tls": True},
+    "mqtts": {"tls": True},
+    "ws": {"websockets": "/mqtt"},
+    "wss": {"websockets": "/mqtt", "tls": True},
+}
+"""Of Eclipse Paho for Java, which RocketMQ Connect uses, and what they mean here."""
+_PORTS = {"ws": 80, "wss": 443}
 
 
 def conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
@@ -130,19 +141,6 @@ def _filters_of(source: Json) -> list[str]:
 def _given_filters(source: Json) -> list[str]:
     given = source.get("filters") or ()
     return [str(one) for one in ([given] if isinstance(given, str) else given)]
-
-
-_PACKAGE = "org.apache.rocketmq.connect.mqtt.connector."
-_SCHEMES: dict[str, dict[str, Any]] = {
-    "tcp": {},
-    "mqtt": {},
-    "ssl": {"tls": True},
-    "mqtts": {"tls": True},
-    "ws": {"websockets": "/mqtt"},
-    "wss": {"websockets": "/mqtt", "tls": True},
-}
-"""Of Eclipse Paho for Java, which RocketMQ Connect uses, and what they mean here."""
-_PORTS = {"ws": 80, "wss": 443}
 
 
 def of_url(url: str) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from connect_core.systems.mqtt.options import MqttBrokerOptions, MqttSourceOptio
 from connect_core.systems.topic_filters import is_shared, plain_of
 
 ANSWER_S = 10.0
+GRANT_ADVICE = "Set in the document what it grants, and run the connector often enough; or change the broker"
+_NO_LIMIT = 65_535
 _TAKEN_OVER = 0x8E
 """Reason of a DISCONNECT: another client has connected with this client id (MQTT 5, section 3.14.2.1)."""
 _FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
@@ -281,10 +283,6 @@ def _not_let_in(reason: Any, where: str) -> WaybillError:
         where=where,
         next_step="Check user, password, protocol, and what the broker allows this client id",
     )
-
-
-GRANT_ADVICE = "Set in the document what it grants, and run the connector often enough; or change the broker"
-_NO_LIMIT = 65_535
 
 
 class Grants(NamedTuple):

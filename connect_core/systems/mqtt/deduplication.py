@@ -46,6 +46,13 @@ _DOUBT = 1 << _CHECKSUM_BITS
 _CHECKSUM = _DOUBT - 1
 _ID_SHIFT = _CHECKSUM_BITS + 1
 _IDS = 65_535
+MOST = 4096
+"""So many records are remembered, at most. Each is some ten bytes of what is settled."""
+_LATE_S = 2.5
+"""What was acknowledged later may have been sent again under another id: RocketMQ-MQTT looks after three seconds."""
+_STORED_S = 60.0
+"""What was acknowledged before that does not come again: RocketMQ-MQTT stores each five seconds what was acknowledged,
+and ends a connection that is dead, which may store an older place, after 45 s."""
 
 
 class PacketVerdict(Enum):
@@ -258,15 +265,6 @@ class Deduplication:
 
     def _not_come(self) -> list[tuple[int, UnconfirmedRecord]]:
         return [(one, entry) for one, entry in self._by_id.items() if one not in self._came and not entry.confirmed]
-
-
-MOST = 4096
-"""So many records are remembered, at most. Each is some ten bytes of what is settled."""
-_LATE_S = 2.5
-"""What was acknowledged later may have been sent again under another id: RocketMQ-MQTT looks after three seconds."""
-_STORED_S = 60.0
-"""What was acknowledged before that does not come again: RocketMQ-MQTT stores each five seconds what was acknowledged,
-and ends a connection that is dead, which may store an older place, after 45 s."""
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +34,41 @@ from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
 _MOST_BYTES = 4 * 1024 * 1024
 """So much is at most under way: what a small broker has to hold, and what is repeated when it is gone."""
+_NOT_AUTHORISED = 0x87
+_OF_ONE_RECORD = frozenset({0x90, 0x95, 0x99})
+"""Codes that concern this message alone, and for good: its topic, its size, its payload's format."""
+_OF_ONE_TOPIC = _OF_ONE_RECORD | {_NOT_AUTHORISED}
+"""The same where a document says that a topic to which nobody lets us publish concerns its records alone."""
 _FAILURE = 0x80
+
+
+class RefusedPublish(Exception):
+    """The record at `offset` was refused; `error` is for whoever runs the connector. `row` is the record where the
+    refusal concerns it alone."""
+
+    def __init__(self, offset: int, error: WaybillError, row: pa.RecordBatch | None) -> None:
+        super().__init__(offset, error)
+        self.offset, self.error, self.row = offset, error, row
+
+
+_KINDS: dict[int, tuple[type[WaybillError], str]] = {
+    0x83: (Retriable, "Look at the broker's log"),
+    _NOT_AUTHORISED: (
+        Refused,
+        "Let this user publish and subscribe to it, or change the sink's topic. With on_refused: reject such records "
+        "become dead letters, and the others are delivered",
+    ),
+    0x90: (Refused, "The broker does not take this topic: change the sink's topic, or filter such records out"),
+    0x91: (Retriable, "Try again; if it stays, look at the broker's log"),
+    0x95: (DataError, "Set max_packet_bytes to what the broker takes: larger records are rejected then"),
+    0x97: (Retriable, "Wait, raise the broker's quota, or move less: limits.records_per_second"),
+    0x99: (
+        DataError,
+        "The payload does not match its format indicator: correct the source, or filter such records out",
+    ),
+    0x9A: (Refused, "Let the broker keep retained messages, or set retain: false"),
+    0x9B: (Refused, "Lower qos"),
+}
 
 
 class _UnderWay(NamedTuple):
@@ -163,8 +197,11 @@ class Publisher:
         """Raises RefusedPublish for the next publish that was refused, once."""
         if self._refused:
             one, reason = self._refused.popleft()
-            alone = OF_ONE_TOPIC if self._options.on_refused == "reject" else OF_ONE_RECORD
-            raise refusal(one.offset, one.topic, reason, one.row, where=self.where, alone=alone)
+            alone = _OF_ONE_TOPIC if self._options.on_refused == "reject" else _OF_ONE_RECORD
+            kind, advice = _KINDS.get(reason.value, (Retriable, "Look at the broker's log"))
+            what = f"The broker refuses a message for topic {one.topic}: {reason}"
+            error = kind(what, where=f"{self.where}, offset {one.offset}", next_step=advice)
+            raise RefusedPublish(one.offset, error, one.row if reason.value in alone else None)
 
     def finish(self, limit_s: float) -> None:
         """Waits until nothing is under way, accepted or refused. Raises Unreachable when that takes longer, and what
@@ -194,7 +231,11 @@ class Publisher:
         client = self._connection.client
         [reason] = self._asked(lambda: client.subscribe(topic_filter, 1), "SUBSCRIBE")
         if reason.is_failure:
-            raise no_subscription(topic_filter, reason, where=self.where)
+            raise Refused(
+                f"The broker does not grant a subscription to {topic_filter}: {reason}",
+                where=self.where,
+                next_step="Let this user publish and subscribe to it, or change progress_topic",
+            )
         until = time.monotonic() + limit_s
         while time.monotonic() < until and not (one and self._retained):
             self._connection.turn(0.05)
@@ -231,63 +272,3 @@ def _packed(given: Properties) -> PahoProperties | None:
     if given.user:
         made.UserProperty = list(given.user)
     return made
-
-
-NOT_AUTHORISED = 0x87
-OF_ONE_RECORD = frozenset({0x90, 0x95, 0x99})
-"""Codes that concern this message alone, and for good: its topic, its size, its payload's format."""
-OF_ONE_TOPIC = OF_ONE_RECORD | {NOT_AUTHORISED}
-"""The same where a document says that a topic to which nobody lets us publish concerns its records alone."""
-
-
-class RefusedPublish(Exception):
-    """The record at `offset` was refused; `error` is for whoever runs the connector. `row` is the record where the
-    refusal concerns it alone."""
-
-    def __init__(self, offset: int, error: WaybillError, row: pa.RecordBatch | None) -> None:
-        super().__init__(offset, error)
-        self.offset, self.error, self.row = offset, error, row
-
-
-_KINDS: dict[int, tuple[type[WaybillError], str]] = {
-    0x83: (Retriable, "Look at the broker's log"),
-    NOT_AUTHORISED: (
-        Refused,
-        "Let this user publish and subscribe to it, or change the sink's topic. With on_refused: reject such records "
-        "become dead letters, and the others are delivered",
-    ),
-    0x90: (Refused, "The broker does not take this topic: change the sink's topic, or filter such records out"),
-    0x91: (Retriable, "Try again; if it stays, look at the broker's log"),
-    0x95: (DataError, "Set max_packet_bytes to what the broker takes: larger records are rejected then"),
-    0x97: (Retriable, "Wait, raise the broker's quota, or move less: limits.records_per_second"),
-    0x99: (
-        DataError,
-        "The payload does not match its format indicator: correct the source, or filter such records out",
-    ),
-    0x9A: (Refused, "Let the broker keep retained messages, or set retain: false"),
-    0x9B: (Refused, "Lower qos"),
-}
-
-
-def refusal(
-    offset: int,
-    topic: str,
-    reason: ReasonCode,
-    row: pa.RecordBatch | None,
-    *,
-    where: str,
-    alone: Collection[int] = OF_ONE_RECORD,
-) -> RefusedPublish:
-    """`alone` are the codes that concern no other record."""
-    kind, advice = _KINDS.get(reason.value, (Retriable, "Look at the broker's log"))
-    what = f"The broker refuses a message for topic {topic}: {reason}"
-    error = kind(what, where=f"{where}, offset {offset}", next_step=advice)
-    return RefusedPublish(offset, error, row if reason.value in alone else None)
-
-
-def no_subscription(topic: str, reason: ReasonCode, *, where: str) -> Refused:
-    return Refused(
-        f"The broker does not grant a subscription to {topic}: {reason}",
-        where=where,
-        next_step="Let this user publish and subscribe to it, or change progress_topic",
-    )

@@ -44,6 +44,7 @@ from connect_core.sdk.values import Reject
 from connect_core.systems.mqtt.packets import NO_PROPERTIES, Packet, Properties
 from connect_core.systems.mqtt.session_state import Arrival
 
+HOPS = "WAYBILL_HOPS"
 _SEPARATORS = frozenset("\x01\x02")
 
 
@@ -134,9 +135,6 @@ def _reject(arrival: Arrival) -> Reject:
     if arrival.packet.fault:
         kind, message = "MalformedProperties", arrival.packet.fault
     return Reject(arrival.number, 0, "read", kind, message, arrival.packet.payload[:65_536])
-
-
-HOPS = "WAYBILL_HOPS"
 
 
 def sorted_out(arrivals: Sequence[Arrival], uid: str, most: int) -> tuple[list[Arrival], tuple[int, ...]]:

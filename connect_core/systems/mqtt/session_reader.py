@@ -44,7 +44,12 @@ class SessionReader:
         asks = options.failover and options.keeps_its_word
         if standing.subscribed and asks and is_of_another_broker(self.session, witness_id):
             self.session.close()
-            raise _another_broker(self._where, self.session)
+            raise Retriable(
+                "Another broker answers than the one that has the session: it has one of before",
+                where=f"{self._where}, {self.session.there.where}",
+                next_step="Nothing was read from it; the next run reports what was lost. The addresses in failover "
+                "have to be those of one cluster whose nodes share sessions",
+            )
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         self._learns = learns = options.packet_ids == "detect" and options.keeps_its_word
         unconfirmed = _known(options, standing, kept=kept)
@@ -253,15 +258,6 @@ class SessionReader:
         while self._answers < self.session.answers:
             self._answers += 1
             self._reception.answered()
-
-
-def _another_broker(where: str, session: Session) -> Retriable:
-    return Retriable(
-        "Another broker answers than the one that has the session: it has one of before",
-        where=f"{where}, {session.there.where}",
-        next_step="Nothing was read from it; the next run reports what was lost. The addresses in failover have to be "
-        "those of one cluster whose nodes share sessions",
-    )
 
 
 def _known(

@@ -32,7 +32,7 @@ from connect_core.systems.mqtt.publications import (
     left_s,
 )
 from connect_core.systems.mqtt.writer import PublishWriter
-from tests.unit.systems.mqtt.test_mqtt_writing import GROUP, OURS, Broker
+from tests.unit.systems.mqtt.test_mqtt_writer import GROUP, OURS, Broker
 
 COMPOSER = Composer(template("t"), reserved="waybill/", qos=1, retain=False)
 CAME_MS = 1_700_000_000_000

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from connect_core.sdk.plugin import Role
-from connect_core.systems.mqtt.guarantee import guarantee
 from connect_core.systems.mqtt.options import MqttBrokerOptions, MqttSourceOptions
+from connect_core.systems.mqtt.plugin import guarantee
 from connect_core.systems.mqtt.probing import looking_id
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 

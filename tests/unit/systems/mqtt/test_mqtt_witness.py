@@ -12,7 +12,7 @@ import pytest
 
 from connect_core.errors import ConfigError
 from connect_core.systems.mqtt import probing
-from connect_core.systems.mqtt import session as looking
+from connect_core.systems.mqtt import session as module
 from connect_core.systems.mqtt.connection import Grants
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.probing import BrokerFacts
@@ -43,27 +43,27 @@ def test_a_broker_that_keeps_no_session_without_subscriptions_is_refused(
     monkeypatch: pytest.MonkeyPatch, standing: SessionState
 ) -> None:
     """RabbitMQ makes a session with its first subscription: each look would call it lost."""
-    monkeypatch.setattr(looking, "Session", sessions(set(), keeps=False))
+    monkeypatch.setattr(module, "Session", sessions(set(), keeps=False))
     with pytest.raises(ConfigError, match="does not keep a session without subscriptions"):
-        looking.is_lost(OPTIONS, 0, standing)
+        module.is_lost(OPTIONS, 0, standing)
 
 
 def test_what_a_witness_says(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: set[str] = set()
-    monkeypatch.setattr(looking, "Session", sessions(kept))
-    assert looking.is_lost(OPTIONS, 0, WITNESSED)
+    monkeypatch.setattr(module, "Session", sessions(kept))
+    assert module.is_lost(OPTIONS, 0, WITNESSED)
     assert kept == set(), "it would pass for the old one"
-    assert not looking.is_lost(OPTIONS, 0, SessionState())
+    assert not module.is_lost(OPTIONS, 0, SessionState())
     assert kept == {OPTIONS.witness_id(0)}
-    assert not looking.is_lost(OPTIONS, 0, WITNESSED)
+    assert not module.is_lost(OPTIONS, 0, WITNESSED)
 
 
 def test_a_witness_of_before_a_loss_says_nothing_of_the_session_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is that of another broker, which has kept what it had when it was the one that answered."""
     of_before = {OPTIONS.witness_id(0)}
-    monkeypatch.setattr(looking, "Session", sessions(of_before))
-    assert not looking.is_lost(OPTIONS, 0, WITNESSED)
-    assert looking.is_lost(OPTIONS, 0, replace(WITNESSED, losses=1))
+    monkeypatch.setattr(module, "Session", sessions(of_before))
+    assert not module.is_lost(OPTIONS, 0, WITNESSED)
+    assert module.is_lost(OPTIONS, 0, replace(WITNESSED, losses=1))
     assert of_before == {OPTIONS.witness_id(0)}
     assert [OPTIONS.witness_id(0, losses) for losses in (0, 2)] == ["waybill-u-0-w", "waybill-u-0-w2"]
 
