@@ -10,11 +10,11 @@ these, by its flags (`sent`, `confirmed`):
                     up, where the newest one shows how far they came
 
     entry under its id                   ids count up                        the lowest free id is given out
-    none or confirmed, or DUP clear      DOUBTFUL at or before the newest    NEW
+    none or confirmed, or DUP clear      DOUBTFUL at or before the newest    NEW; with DUP as in the last row
                                          id known, else NEW
     not confirmed, same content, DUP     AGAIN before anything new, the      AGAIN when it has to come next, the first
                                          first time; else DOUBTFUL           time; else DOUBTFUL
-    not confirmed, other content, DUP    NEW                                 NEW; DOUBTFUL when ids tell nothing and an
+    not confirmed, other content, DUP    NEW                                 NEW; DOUBTFUL when ids tell nothing and any
                                                                              entry has this content
 
 What an entry cannot tell is whether its acknowledgement arrived, when one was sent: then the id was free, and may stand
