@@ -15,7 +15,7 @@ from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
-from connect_core.config.ruling import are_all_elsewhere, enabled, rule_topics
+from connect_core.config.ruling import are_all_elsewhere, enabled, rule_patterns, rule_topics
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
 from connect_core.errors import ConfigError, Fault, Unreachable
@@ -68,6 +68,7 @@ def resolve(
             "roots": [os.path.realpath(root) for root in settings.files_roots],
             "sink_system": document.sink.system,
             "rule_topics": rule_topics(document.rules),
+            "rule_patterns": rule_patterns(document.rules),
             "only_rule_topics": are_all_elsewhere(document.rules),
         }
         around = Surroundings(home, settings.files_roots, pinned=pinned or {})

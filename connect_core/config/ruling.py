@@ -19,7 +19,23 @@ def enabled(rules: Sequence[Rule]) -> list[Json]:
 
 def rule_topics(rules: Sequence[Rule]) -> list[str] | None:
     """The topics that enabled rules name, for a sink that has to know them; None where there are no rules."""
-    return sorted({rule.to for rule in rules if rule.enabled and rule.to}) if rules else None
+    return sorted({to for to in _named(rules) if template(to).fixed is not None}) if rules else None
+
+
+def rule_patterns(rules: Sequence[Rule]) -> list[str]:
+    """What enabled rules name with templates, `*` for each of their places."""
+    return sorted({pattern for to in _named(rules) if (pattern := _pattern(to)) is not None})
+
+
+def _named(rules: Sequence[Rule]) -> Iterator[str]:
+    return (rule.to for rule in rules if rule.enabled and rule.to)
+
+
+def _pattern(to: str) -> str | None:
+    wanted = template(to)
+    if wanted.fixed is not None:
+        return None
+    return "".join(piece if isinstance(piece, str) else "*" for piece in wanted.pieces)
 
 
 def are_all_elsewhere(rules: Sequence[Rule]) -> bool:
@@ -39,18 +55,17 @@ def unfit_rules(rules: Sequence[Rule], source: End, sink: End) -> Iterator[tuple
             continue
         if plugin.rule_targets == "none":
             yield ("rules", place, "to"), f"names a topic, but {sink.system} has no topics: leave it out"
-        elif plugin.rule_targets == "named" and template(rule.to).fixed is None:
-            yield (
-                ("rules", place, "to"),
-                "must be the name of one topic: the targets must be known before a record is read",
-            )
         elif words := plugin.rule_target(_target(rule.to), *ends):
             yield ("rules", place, "to"), words
 
 
 def _target(to: str) -> RuleTarget:
     pieces = template(to).pieces
-    return RuleTarget(to, lambda topic: "".join(one if isinstance(one, str) else _known(one, topic) for one in pieces))
+
+    def for_topic(topic: str) -> str:
+        return "".join(one if isinstance(one, str) else _known(one, topic) for one in pieces)
+
+    return RuleTarget(to, for_topic, _pattern(to))
 
 
 def _known(place: Placeholder, topic: str) -> str:

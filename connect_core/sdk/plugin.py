@@ -38,7 +38,7 @@ Ability = Literal["topics", "queues", "pushes", "scan_tells_records", "by_offset
 they have numbers. One that `pushes` (`sdk.source.PushSource`). A sink that `scan_tells_records`: it says of each record
 whether it holds it (`sdk.sink.Sink`). One that stores `by_offset` (`sdk.sink.ByOffset`)."""
 
-RuleTargets = Literal["none", "named", "any"]
+RuleTargets = Literal["none", "any"]
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,11 @@ class Expiry(NamedTuple):
 
 class RuleTarget(NamedTuple):
     """What a rule names with `to`. `for_topic` is what that becomes for a record of a topic; `x` stands for whatever
-    else a record has."""
+    else a record has. `pattern` is the text of a template with `*` for each of its places; None for a fixed name."""
 
     text: str
     for_topic: Callable[[str], str]
+    pattern: str | None = None
 
 
 class ProbeResult(NamedTuple):
@@ -157,8 +158,9 @@ class Plugin:
     """Takes an instance of the options and the caller's resources; so does `open_sink`."""
     open_sink: Callable[[Any, ExitStack | None], Sink] | None = None
     rule_targets: RuleTargets = "none"
-    """What a rule may name with `to`: nothing; topics by name, which the sink is told of before a range is planned (an
-    injected option `rule_topics`); or any text for each record (its column `to`)."""
+    """What a rule may name with `to`: nothing, or any text for each record (its column `to`), unless `rule_target` finds
+    something wrong with it. A sink that has to know them before a range is planned is told the fixed names (an injected
+    option `rule_topics`) and the patterns of the others (`rule_patterns`)."""
     remote_state: tuple[Role, ...] = ()
     """Which of its two ends are a `sdk.source.RemoteState`."""
     abilities: frozenset[Ability] = frozenset()

@@ -75,6 +75,8 @@ def rules_conflict(sink: Json) -> Conflict | None:
 
 def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
     """What is wrong with the name of a topic; empty for one that may be written."""
+    if target.pattern is not None:
+        return "must be the name of one topic: the targets must be known before a record is read"
     try:
         check_target(target.text)
     except ValueError as error:

@@ -9,6 +9,8 @@ import pytest
 
 from connect_core.config import ALL, Settings, check, load_document, load_settings, read_text, resolve, with_policies
 from connect_core.config.checking import Checked
+from connect_core.config.document import Rule
+from connect_core.config.ruling import rule_patterns, rule_topics
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.stack import parts, record
 from connect_core.stack.processes import Process
@@ -134,3 +136,14 @@ def test_without_an_enabled_rule_a_run_still_has_rules(home: Path, settings: Set
     assert resolved.sink.options["only_rule_topics"] is False
     bare = resolve(_checked(TEXT, home, settings).document, home, settings, "u")
     assert (bare.pipeline, bare.sink.options["rule_topics"]) == ({"transforms": []}, None)
+
+
+def test_a_sink_is_told_the_names_of_rules_and_the_patterns_of_their_templates(home: Path, settings: Settings) -> None:
+    written = [
+        {"name": "a", "to": "hot"},
+        {"name": "b", "to": "t-{topic[1]}-{$.id}"},
+        {"name": "c", "to": "off-{$.id}", "enabled": False},
+    ]
+    rules = [Rule.model_validate(one) for one in written]
+    assert (rule_topics(rules), rule_patterns(rules)) == (["hot"], ["t-*-*"])
+    assert (rule_topics([]), rule_patterns([])) == (None, [])
