@@ -103,13 +103,16 @@ class Outcome:
     """What a lane says of one range: a receipt, or why there is none. A receipt with a `failure` closes the range
     before the record that failed. `clean` is False when something may have been written that no receipt tells of.
     `apart` is True when the failure concerns this partition alone, whose records could not be read or shaped or were
-    rejected, so that ranges of others go on; else it is one of the target or of the lane, which ends there."""
+    rejected, so that ranges of others go on; else it is one of the target or of the lane, which ends there. `wanted`
+    are targets that the range has not pinned: it ends before the first record that goes to one (`sdk.sink.Growing`),
+    and neither this attempt nor another one has written that, or what is behind it."""
 
     range_id: int
     receipt: Receipt | None
     failure: Failure | None = None
     clean: bool = True
     apart: bool = False
+    wanted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -158,8 +158,8 @@ class Plugin:
     """Takes an instance of the options and the caller's resources; so does `open_sink`."""
     open_sink: Callable[[Any, ExitStack | None], Sink] | None = None
     rule_targets: RuleTargets = "none"
-    """What a rule may name with `to`: nothing, or any text for each record (its column `to`), unless `rule_target` finds
-    something wrong with it. A sink that has to know them before a range is planned is told the fixed names (an injected
+    """What a rule may name with `to`: nothing, or any text for each record (its column `to`), unless `rule_target` has
+    something against it. A sink that has to know them before a range is planned is told the fixed names (an injected
     option `rule_topics`) and the patterns of the others (`rule_patterns`)."""
     remote_state: tuple[Role, ...] = ()
     """Which of its two ends are a `sdk.source.RemoteState`."""

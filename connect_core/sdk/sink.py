@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from connect_core.errors import Failure
 from connect_core.sdk.records import Partition
@@ -164,3 +164,32 @@ class Homing(Protocol):
         """What the partition of a range adds to the pins of its target (`Targets.by_partition`) when its records were
         found in another place than the range was planned for: a restored ledger has forgotten that place. None when
         the range goes to the right place."""
+
+
+class Outside(NamedTuple):
+    """Outputs that go to a target which their range has not pinned: those that are `refused` for good, as in
+    `Sink.invalid_rows`; and the `rows` of all others, in order, with the `names` of their targets."""
+
+    refused: Sequence[tuple[int, str, str]] = ()
+    rows: Sequence[int] = ()
+    names: Sequence[str] = ()
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A sink some of whose targets only the records name. A range writes into those alone that it has pinned (delivery
+    rule 8). It ends before the first record that goes to another one, and what is behind it is planned with that.
+
+    `grows`: whether there may be such targets, by its options. Nothing else here is asked where there are none."""
+
+    grows: bool
+
+    def outside(self, records: pa.RecordBatch, target: Json) -> Outside:
+        """Worker: of these outputs those that go elsewhere than `target`, the pins of their range, says. Pure: all
+        attempts at a range refuse the same ones, and end at the same."""
+
+    def want(self, names: Sequence[str]) -> None:
+        """Driver: after the next `Sink.targets` each of these is a target, or the pins say why it is refused."""
+
+    def outgrown(self) -> bool:
+        """Driver, before each plan: whether `Sink.targets` is to be asked again."""

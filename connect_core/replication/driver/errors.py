@@ -36,6 +36,15 @@ def closed_in_vain(where: str) -> Retriable:
     )
 
 
+def targets_in_vain(where: str) -> Retriable:
+    return Retriable(
+        "A record goes to a target that is not pinned, however often its range is planned",
+        where=where,
+        next_step="The record is still in the source. The sink does not take the target that it is asked for: this is"
+        " a defect; report it",
+    )
+
+
 def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[Gap], begin: int) -> OffsetGone:
     told = "; ".join(
         f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in gaps

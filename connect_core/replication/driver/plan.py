@@ -125,7 +125,10 @@ def _with_expired(task: TaskContext, wanted: Range, floors: Sequence[Floor]) -> 
 def _may_have_forgotten(task: TaskContext, target: Json, floors: Sequence[Floor]) -> bool:
     """Whether there may be floors of a partition that a ledger which was restored does not know. When a range is
     settled its partition has all floors of its target, and those are not `ahead`. Those of another target say
-    nothing: the document may have named this one before the ledger was restored."""
+    nothing: the document may have named this one before the ledger was restored. Where records name targets any may
+    be forgotten."""
+    if task.growing():
+        return task.was_restored()
     here = [floor for floor in floors if task.sink.reaches(target, floor.target)]
     if here and not any(floor.ahead for floor in here):
         return False

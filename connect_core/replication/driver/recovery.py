@@ -163,7 +163,7 @@ def rests(task: TaskContext) -> list[OpenRange]:
     target where the source has lost them: a new revision, and a gap, start behind them (delivery rule 8)."""
     there = [one for one in task.ledger.rests(task.uid, task.stream) if one.partition in task.slots]
     floors = FloorsBeside(task.ledger.floors(task.uid, task.stream) if there else ())
-    left = [one for one in there if one.partition not in task.lifecycle.aside]
+    left = [one for one in there if one.partition not in task.lifecycle.aside and not task.more_targets.begins(one)]
     mine = [one for one in left if task.is_ahead(one.pins, floors.of(one.partition.id))]
     first = min(mine, key=lambda one: one.pins.revision, default=None)  # what is moved together was planned alike
     again = [replace(one, pins=task.pins(one.pins)) for one in mine if first and _alike(one.pins, first.pins)]

@@ -131,7 +131,7 @@ class TaskRun(TaskContext):
         failures = [outcome.failure for outcome in outcomes if outcome.failure and not outcome.apart]
         if failures:
             raise failures[0].as_error()
-        closed = {outcome.range_id for outcome in outcomes if outcome.receipt}
+        closed = {outcome.range_id for outcome in outcomes if outcome.receipt} | self._without_target(left, outcomes)
         going_on = self.lifecycle.going_on(left)
         if not closed and len(going_on) == len(left) and not any(item.range.live for item in left):
             self._require_not_in_vain()
@@ -155,6 +155,17 @@ class TaskRun(TaskContext):
         if unwritten:
             self._keep_seen([item.range for item in unwritten])
             self.take_back([item.id for item in unwritten])
+
+    def _without_target(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> set[int]:
+        """Those of which nothing is written before their targets are planned: they are taken back for that. One that an
+        earlier attempt has planned is closed at its begin."""
+        unwritten = self.more_targets.noted(items, outcomes)
+        own = [item for item in unwritten if not item.inherited]
+        self._keep_seen([item.range for item in own if not item.range.live])
+        self.take_back([item.id for item in own])
+        adopted = [item for item in unwritten if item.inherited]
+        self.settle(adopted, [Outcome(item.id, empty_receipt(item)) for item in adopted])
+        return {item.id for item in unwritten}
 
     def _keep_seen(self, ranges: Sequence[Range]) -> None:
         """What was planned and is taken back may be replaced before it is planned again: then it is missed."""

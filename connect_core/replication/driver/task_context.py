@@ -25,13 +25,14 @@ from connect_core.replication.driver.leases import HeldLeases
 from connect_core.replication.driver.ledger_batches import in_batches, to_settle
 from connect_core.replication.driver.ledger_restore import restored_at_work
 from connect_core.replication.driver.lifecycle import Lifecycle
+from connect_core.replication.driver.more_targets import MoreTargets
 from connect_core.replication.driver.no_secrets import require_no_secret
 from connect_core.replication.driver.scan_cache import ScanCache
 from connect_core.replication.driver.set_aside import left, left_sentence, sentence, set_aside
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.records import Partition
-from connect_core.sdk.sink import Sink, Targets
+from connect_core.sdk.sink import Growing, Sink, Targets
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import LIVE, Floor, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version
@@ -68,6 +69,7 @@ class TaskContext:
         self.lifecycle = Lifecycle(self, named)
         self.beginnings = Beginnings(self)
         self.targets: Targets | None = None
+        self.more_targets = MoreTargets(self)
         self._homes: dict[str, Json] = {}
         """By id of the partition where it was found to stand (`Homing`): floors say so once something is settled."""
         self._seen_topics: dict[str, int] = {}
@@ -211,9 +213,14 @@ class TaskContext:
 
     def targets_now(self) -> Targets:
         """As they were looked at last, while its topics are the same."""
-        if self.targets is None or self._topics() != self._seen_topics:
+        growing = self.growing()
+        if self.targets is None or self._topics() != self._seen_topics or (growing and growing.outgrown()):
             self.targets = self.look_at_targets()
         return self.targets
+
+    def growing(self) -> Growing | None:
+        """The sink, where records name some of its targets."""
+        return self.sink if isinstance(self.sink, Growing) and self.sink.grows else None
 
     def stand_at(self, homes: Mapping[str, Json]) -> None:
         """From now on its targets have these partitions, by id, where they were found to stand (`Homing`)."""

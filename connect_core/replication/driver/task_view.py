@@ -9,7 +9,9 @@ from connect_core.planning import Assignment
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.leases import HeldLeases
 from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Growing
 from connect_core.sdk.source import Source
+from connect_core.sdk.values import Pins
 
 
 class TaskView(Protocol):
@@ -25,3 +27,7 @@ class TaskView(Protocol):
     held: HeldLeases
 
     def where(self) -> str: ...
+
+    def growing(self) -> Growing | None: ...
+
+    def goes_where_now(self, pins: Pins) -> bool: ...

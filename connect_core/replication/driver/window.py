@@ -93,12 +93,16 @@ class Window:
         counts from when it is connected: to connect may take longer than that."""
         run, task, pending, receipts = self._run, self._task, list[OpenRange](), -1
         run.first_record_timeout_s = task.context.times.idle_timeout_s
-        while clock.monotonic() < self._ends_at and len(task.summary.receipts) > receipts and not run.ends_here():
+        while clock.monotonic() < self._ends_at and self._got_on(receipts) and not run.ends_here():
             receipts = len(task.summary.receipts)
             bounds = available.bounds(task)
             pending = self._still_as_planned(pending, bounds)
             pending = self._quantum(pending, bounds, task.context.times.quantum_s)
         self._withdraw(pending)
+
+    def _got_on(self, receipts: int) -> bool:
+        """Whether the last quantum has moved something, or only found out where to."""
+        return len(self._task.summary.receipts) > receipts or self._task.more_targets.found
 
     def _quantum(self, pending: list[OpenRange], bounds: Mapping[Partition, Bounds], left_s: float) -> list[OpenRange]:
         """Raises Retriable when nothing moves though there is something, again and again."""

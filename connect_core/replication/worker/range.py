@@ -19,6 +19,7 @@ from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooMan
 from connect_core.observe import Step, reached
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut
+from connect_core.replication.worker.outside import unpinned
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.rejects import invalid_rows_of, reject_row, shape
 from connect_core.sdk.batches import ordinals
@@ -58,6 +59,8 @@ class WorkerRange:
         self.apart = False
         """Whether the failure concerns this partition alone (`Outcome`)."""
         self.clean = True
+        self._wanted: tuple[str, ...] = ()
+        """The targets for which the range ends (`Outcome`)."""
         self._stopped = False
         """Whether the target has refused a record that is not tolerated: nothing more is written."""
         self._rejecting = 0
@@ -107,13 +110,13 @@ class WorkerRange:
             return Outcome(self.item.id, None, self.failure, clean=False, apart=self.apart)
         self.clean = True
         if self.counts.end == self.counts.begin:
-            return Outcome(self.item.id, None, self.failure, apart=self.apart)
+            return Outcome(self.item.id, None, self.failure, apart=self.apart, wanted=self._wanted)
         self.clean = False  # without its evidence there is no receipt that tells of what was written
         evidence = self.source.evidence(self.item.range, self.counts.end)
         self.reached(Step.BEFORE_RECEIPT)
         seconds = clock.monotonic() - self.started
         receipt = self.counts.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
-        return Outcome(self.item.id, receipt, self.failure, apart=self.apart)
+        return Outcome(self.item.id, receipt, self.failure, apart=self.apart, wanted=self._wanted)
 
     def fail(self, failure: Failure, *, apart: bool) -> None:
         """What was taken of the range is still worth its receipt; nothing more is taken. The first failure counts."""
@@ -167,13 +170,20 @@ class WorkerRange:
     def _take(self, batch: SourceBatch, shaped: Shaped, writer: Writer) -> bool:
         self.clean = False  # from here on only a flush that returns says what is in the target
         invalid = self._invalid_rows(shaped.kept)
-        rejects = sorted((*batch.rejects, *shaped.rejected, *invalid), key=lambda r: (r.offset, r.ordinal))
+        kept = _without(shaped.kept, invalid)
+        outside = unpinned(self.sink, kept, self.item.range.pins.target)
+        rejects = sorted(
+            (*batch.rejects, *shaped.rejected, *invalid, *outside.rejected), key=lambda r: (r.offset, r.ordinal)
+        )
         end, failure = self._tolerated(rejects, batch.next_offset)
-        kept, already, fresh, outdated = self._due(_before(_without(shaped.kept, invalid), end), writer)
+        wanted: tuple[str, ...] = ()
+        if outside.end is not None and outside.end < end:
+            end, failure, wanted = outside.end, None, outside.wanted
+        kept, already, fresh, outdated = self._due(_before(_without(kept, outside.rejected), end), writer)
         self._rejecting = sum(1 for reject in rejects if reject.offset < end)
         taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
-            end, failure = _boundary(fresh, taken), None
+            end, failure, wanted = _boundary(fresh, taken), None, ()
             kept = _before(kept, end)
             already = already[: len(kept)]
         rows, absent = rows_before(batch, end), batch.absent_before(end)
@@ -193,6 +203,7 @@ class WorkerRange:
             )
         )
         self._rejecting = 0
+        self._wanted = wanted
         if failure:
             self.fail(failure, apart=True)
         return end < batch.next_offset or self.counts.full()
