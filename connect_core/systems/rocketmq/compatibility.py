@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, RuleTarget
@@ -74,15 +76,45 @@ def rules_conflict(sink: Json) -> Conflict | None:
 
 
 def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
-    """What is wrong with the name of a topic; empty for one that may be written."""
+    """What is wrong with the name of a topic, or a template of names; empty for what may be written."""
     if target.pattern is not None:
-        return "must be the name of one topic: the targets must be known before a record is read"
+        return _unfit_template(target.pattern, source, sink)
     try:
         check_target(target.text)
     except ValueError as error:
         return str(error)
     same = source.name == sink.name and _same_cluster(source.options, sink.options)
     return _OWN_TOPIC if same and _read_by(source.options).reads(target.text) else ""
+
+
+def _unfit_template(pattern: str, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
+    if sink.options.get("dynamic_topics", "refuse") == "refuse":
+        return "must be the name of one topic; a template needs dynamic_topics: existing, or create, in the sink"
+    try:
+        check_target(pattern.replace("*", "x"))
+    except ValueError as error:
+        return f"makes names of which each {error}"
+    same = source.name == sink.name and _same_cluster(source.options, sink.options)
+    return f"may name what {_OWN_TOPIC}" if same and _may_read(_read_by(source.options), pattern) else ""
+
+
+def _may_read(read: RocketMQSourceOptions, pattern: str) -> bool:
+    """Whether a topic that matches the pattern may be one that a source reads."""
+    if any(fnmatchcase(pattern, one) for one in read.exclude if "?" not in one):
+        return any(fnmatchcase(topic, pattern) for topic in read.topics if not is_pattern(topic))
+    return any(_may_meet(topic, pattern) for topic in read.topics)
+
+
+@cache
+def _may_meet(one: str, other: str) -> bool:
+    """Whether some name matches both patterns."""
+    if one[:1] == "*":
+        return _may_meet(one[1:], other) or (bool(other) and _may_meet(one, other[1:]))
+    if other[:1] == "*":
+        return _may_meet(other, one)
+    if not one or not other:
+        return one == other
+    return (one[0] == other[0] or "?" in (one[0], other[0])) and _may_meet(one[1:], other[1:])
 
 
 def _same_cluster(source: Json, sink: Json) -> bool:

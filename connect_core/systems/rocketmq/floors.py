@@ -106,7 +106,8 @@ class Floors:
     def _end(self, wanted: Range, queue: Queue) -> int:
         if queue not in self._ends:
             with self._connecting.client() as client:
-                self._ends |= visible_ends(client, pinned(wanted.pins.target))
+                unknown = [one for one in pinned(wanted.pins.target) if one not in self._ends]
+                self._ends |= visible_ends(client, unknown)
         return self._ends[queue]
 
     def _within(self, floor: Floor) -> Floor:

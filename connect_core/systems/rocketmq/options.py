@@ -299,6 +299,21 @@ class RocketMQSinkOptions(ClusterOptions):
         examples=["own"],
     )
     create: bool = Field(default=True, description="Create the topic when it is missing", examples=[False])
+    dynamic_topics: Literal["refuse", "existing", "create"] = Field(
+        default="refuse",
+        description="Whether a rule may name its topic by a template (`to: telemetry-{topic[1]}`), so that records say "
+        "which topics there are: `refuse`, it may not; `existing`, and a record whose topic does not exist, or may not "
+        "be written, is rejected; `create`, and a topic that is missing is created, with `queues` on each broker",
+        examples=["create"],
+    )
+    max_topics: int = Field(
+        default=100,
+        ge=1,
+        le=1000,
+        description="So many topics templates may name in all, as each task knows them: a record that would go to one "
+        "more is rejected. Each range pins them, and looks into them after a crash",
+        examples=[500],
+    )
     on_replaced: Literal["fail", "continue"] = Field(
         default="fail",
         description="When a queue does not hold what was delivered to it, because its topic was created again or its "
@@ -326,6 +341,12 @@ class RocketMQSinkOptions(ClusterOptions):
         default=None,
         description="The topics that rules name; none at all where there are no rules",
         examples=[["alarms"]],
+        json_schema_extra={"injected": True},
+    )
+    rule_patterns: tuple[str, ...] = Field(
+        default=(),
+        description="What rules name by templates, `*` for each of their places",
+        examples=[["telemetry-*"]],
         json_schema_extra={"injected": True},
     )
     only_rule_topics: bool = Field(

@@ -6,8 +6,9 @@ chosen by a hash among those that the range pinned, in their order: a retry rout
 many queues the topic has by then, on any machine and under any version of Python. A record without a key goes to the
 queue that its partition has anyway.
 
-Where rules may send a record to other topics, the range pins all of these with their queues (`to`). In each of them
-queues are chosen in the same way.
+Where rules may send a record to other topics, the range pins all of these with their queues (`to`), and of topics that
+templates name those that are refused (`refused`). In each topic queues are chosen in the same way. Where every record
+goes to a topic that a template names there is no first one: its name is empty.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ def pins_of(topic: str, queues: Sequence[Queue], order: str) -> Json:
 def with_rules(pins: Json, topics: Mapping[str, Json]) -> Json:
     """The same where there are rules. `topics` are what would be pinned of each that they name; often none."""
     return pins | {"to": {topic: own["queues"] for topic, own in topics.items()}}
+
+
+def with_refused(pins: Json, refused: Mapping[str, str]) -> Json:
+    """The same where a template has named topics that take nothing, each with why."""
+    return pins | {"refused": dict(refused)} if refused else pins
 
 
 def kept_homes(floors: Iterable[Floor], targets: Mapping[str, Json]) -> dict[str, dict[str, Queue]]:
@@ -104,9 +110,9 @@ def has_rules(target: Json) -> bool:
 
 def by_topic(target: Json) -> dict[str, Json]:
     """What is pinned of each topic that an output can go to. The first is for those that no rule sends elsewhere."""
-    own = {name: value for name, value in target.items() if name != "to"}
+    own = {name: value for name, value in target.items() if name not in ("to", "refused")}
     others = {topic: own | {"topic": topic, "queues": queues} for topic, queues in target.get("to", {}).items()}
-    return {target["topic"]: own} | others
+    return ({target["topic"]: own} if target["topic"] else {}) | others
 
 
 def pinned(target: Json) -> list[Queue]:

@@ -9,7 +9,7 @@ carries its coordinates, so that `scan` can tell what of an open range is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
@@ -18,11 +18,12 @@ from connect_core.errors import ConfigError, Failure
 from connect_core.rocketmq import Client, Queue
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.sink import Scan, Targets, Writer
+from connect_core.sdk.sink import Outside, Scan, Targets, Writer
 from connect_core.sdk.spans import Span, uncovered
 from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.connecting import Connecting, is_queue, queue_of, telling_who_is_away
+from connect_core.systems.rocketmq.dynamic_topics import DynamicTopics, outside
 from connect_core.systems.rocketmq.finding import scan
 from connect_core.systems.rocketmq.floors import Floors, near
 from connect_core.systems.rocketmq.invalid import invalid_rows
@@ -38,6 +39,7 @@ from connect_core.systems.rocketmq.routing import (
     pins_of,
     queues_of,
     with_homes,
+    with_refused,
     with_rules,
 )
 from connect_core.systems.rocketmq.standing import anchors, evidence_found, gone, passed_over, target_replaced
@@ -51,7 +53,7 @@ from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 
 class RocketMQSink:
-    """A `sdk.sink.Sink`, `Expiring` and `Homing`."""
+    """A `sdk.sink.Sink`, `Expiring`, `Homing`, and `Growing` where templates of rules name topics."""
 
     scan_tells_records = True
 
@@ -59,6 +61,8 @@ class RocketMQSink:
         self._options = options
         self._connecting = Connecting(options, resources, options.send_timeout_s)
         self._native = NativeProducers(self._connecting.options, resources) if options.client == NATIVE else None
+        self.grows = bool(options.rule_patterns)
+        self._dynamic = DynamicTopics(options)
         self._floors = Floors(self._connecting, tolerant=options.on_replaced == "continue")
         self._still_there: set[Queue] = set()
         self._written: dict[Queue, list[Span]] = {}
@@ -77,19 +81,45 @@ class RocketMQSink:
     def targets(self, task: int, floors: Sequence[Floor], topics: Mapping[str, int]) -> Targets:
         """What the pins of a range say: its topic, the queues of it there are, and how one of them is chosen; with
         rules the same of the topics that they name. Where they name all, nobody asks for the sink's own."""
-        named = self._options.rule_topics or ()
-        own = {} if self._options.only_rule_topics else self._wanted(topics)
+        options, partitions = self._options, sum(topics.values())
+        named = options.rule_topics or ()
+        own = {} if options.only_rule_topics else self._wanted(topics)
         with self._connecting.client() as client:
-            wanted = dict.fromkeys(named, sum(topics.values())) | own
-            found = {topic: self._target(client, topic, partitions, floors) for topic, partitions in wanted.items()}
-        kept, gone = self._homes(floors, found)
+            wanted = dict.fromkeys(named, partitions) | own
+            found = {
+                topic: self._target(client, topic, count, floors, create=options.create)
+                for topic, count in wanted.items()
+            }
+            dynamic, refused = self._dynamic_topics(client, floors, found.keys(), partitions)
+        kept, gone = self._homes(floors, found | dynamic)
         pins = found
-        if self._options.rule_topics is not None:
-            pins = {topic: with_rules(first, {one: found[one] for one in named}) for topic, first in found.items()}
-        if self._options.only_rule_topics:
-            return Targets(pins[named[0]], by_partition=kept, gone=gone)
+        if options.rule_topics is not None:
+            to = {one: found[one] for one in named} | dynamic
+            first = {"": pins_of("", (), options.order)} if options.only_rule_topics and not named else {}
+            pins = {topic: with_refused(with_rules(one, to), refused) for topic, one in (found | first).items()}
+        if options.only_rule_topics:
+            return Targets(pins[named[0] if named else ""], by_partition=kept, gone=gone)
         of_topic = {topic: pins[self._options.target_for(topic)] for topic in topics}
         return Targets(pins.get(self._options.topic, {}), by_topic=of_topic, by_partition=kept, gone=gone)
+
+    def _dynamic_topics(
+        self, client: Client, floors: Sequence[Floor], others: Collection[str], partitions: int
+    ) -> tuple[dict[str, Json], dict[str, str]]:
+        if not self.grows:
+            return {}, {}
+        create = self._options.dynamic_topics == "create"
+        return self._dynamic.look(
+            client, floors, others, lambda topic: self._target(client, topic, partitions, floors, create=create)
+        )
+
+    def outside(self, records: pa.RecordBatch, target: Json) -> Outside:
+        return outside(records, target, self._options)
+
+    def want(self, names: Sequence[str]) -> None:
+        self._dynamic.want(names)
+
+    def outgrown(self) -> bool:
+        return self._dynamic.outgrown()
 
     def _homes(
         self, floors: Sequence[Floor], targets: Mapping[str, Json]
@@ -124,10 +154,10 @@ class RocketMQSink:
             wanted[target] = wanted.get(target, 0) + partitions
         return wanted
 
-    def _target(self, client: Client, topic: str, partitions: int, floors: Sequence[Floor]) -> Json:
+    def _target(self, client: Client, topic: str, partitions: int, floors: Sequence[Floor], *, create: bool) -> Json:
         mine = [floor for floor in floors if is_queue(floor.target) and queue_of(floor.target).topic == topic]
         brokers = {queue_of(floor.target).broker for floor in mine}
-        queues = queues_to_write(client, self._options, topic, partitions, brokers)
+        queues = queues_to_write(client, self._options, topic, partitions, brokers, create=create)
         check_message_limit(client, self._options, topic, queues)
         self._floors.check(client, mine, queues)
         return pins_of(topic, queues, self._options.order)

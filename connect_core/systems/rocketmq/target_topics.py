@@ -12,13 +12,19 @@ from connect_core.systems.rocketmq.options import RocketMQSinkOptions
 
 
 def queues_to_write(
-    client: Client, options: RocketMQSinkOptions, topic: str, partitions: int, brokers: Collection[str]
+    client: Client,
+    options: RocketMQSinkOptions,
+    topic: str,
+    partitions: int,
+    brokers: Collection[str],
+    *,
+    create: bool,
 ) -> list[Queue]:
     """The topic's write queues, in an order that does not change. Creates the topic when that is wanted, but not
     while one of the `brokers` that were written is away."""
     if not client.topics.exists(topic):
         check_route(client, topic, brokers)
-        if not options.create:
+        if not create:
             raise TopicMissing(
                 "The topic does not exist", where=topic, next_step="Create it, or let it be created: create: true"
             )

@@ -425,7 +425,10 @@ def test_rules(rule: str, faults: Faults) -> None:
         ("name: a, when: \"HEADER:x = 'a'\"", "rules.0.when: line 6: 'HEADER:x' names nothing"),
         ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
         ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 is not part of a pair"),
-        ("name: a, to: '{topic[1]}'", "rules.0.to: line 6: must be the name of one topic: the targets must be known"),
+        (
+            "name: a, to: '{topic[1]}'",
+            "rules.0.to: line 6: must be the name of one topic; a template needs dynamic_topics",
+        ),
         ("name: a, to: 'a/b'", "rules.0.to: line 6: must be 1 to 127 of the characters"),
         ("name: a, to: WAYBILL_BARRIER", "rules.0.to: line 6: is a topic that RocketMQ or Waybill uses for itself"),
         ("name: a, enabled: 'no'", "rules.0.enabled: line 6: input should be a valid boolean"),
