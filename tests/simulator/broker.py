@@ -208,6 +208,15 @@ class Holder:
     partition_ids: tuple[str, ...] = ()
 
 
+_TEMPLATES = {
+    "rule_topics": (),
+    "rule_patterns": ("copy-*",),
+    "only_rule_topics": True,
+    "dynamic_topics": "create",
+}
+"""Of a sink whose topics only records name."""
+
+
 class SimulatedSink(RocketMQSink):
     """The product's sink with another client."""
 
@@ -220,6 +229,8 @@ class SimulatedSink(RocketMQSink):
         holder: Holder,
         on_replaced: str = "fail",
         on_unknown: str = "fail",
+        *,
+        templates: bool = False,
     ) -> None:
         options = RocketMQSinkOptions.model_validate(
             {
@@ -231,6 +242,7 @@ class SimulatedSink(RocketMQSink):
                 "on_unknown": on_unknown,
                 "max_message_bytes": 1024,
                 "send_timeout_s": SEND_TIMEOUT_S,
+                **(_TEMPLATES if templates else {}),
             }
         )
         super().__init__(options)

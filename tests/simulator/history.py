@@ -32,7 +32,17 @@ from tests.simulator.floors import above_unsettled
 from tests.simulator.hosts import drawn_hosts
 from tests.simulator.ledger import NAME, UID, Database, SimulatedLedger, name_connector
 from tests.simulator.offsets import TIMES, set_offset, undo_offset
-from tests.simulator.scenario import Deed, Scenario, by_key, drawn, entry, on_hosts, resolved, revised
+from tests.simulator.scenario import (
+    Deed,
+    Scenario,
+    by_key,
+    drawn,
+    entry,
+    on_hosts,
+    resolved,
+    revised,
+    to_topics_that_records_name,
+)
 from tests.simulator.scheduler import Actor, Scheduler
 from tests.simulator.source import Log, SimulatedSource
 from tests.simulator.stage import Stage
@@ -69,7 +79,7 @@ class History(Stage):
             seen.unlink()
         chance = random.Random(self.seed)
         self.hosts = drawn_hosts(self.seed)
-        plan = self.scenario or on_hosts(_third_by_key(self.seed, drawn(chance)), self.seed, self.hosts)
+        plan = self.scenario or on_hosts(_of_its_kind(self.seed, drawn(chance)), self.seed, self.hosts)
         self.plan = self.scenario = plan
         self.scheduler = Scheduler(chance, tracing=self.tracing)
         self.faults = Faults(self.scheduler, plan.faults)
@@ -382,8 +392,10 @@ class Rescue:
             history.revise({**document, "on_data_loss": "skip"})
 
 
-def _third_by_key(seed: int, scenario: Scenario) -> Scenario:
-    return by_key(scenario) if seed % 3 == 0 else scenario
+def _of_its_kind(seed: int, scenario: Scenario) -> Scenario:
+    """A third by key; of five one with topics that records name, also by key."""
+    some = by_key(scenario) if seed % 3 == 0 else scenario
+    return to_topics_that_records_name(some) if seed % 5 == 1 else some
 
 
 def _empty(folder: Path) -> None:

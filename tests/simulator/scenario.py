@@ -89,6 +89,12 @@ def by_key(scenario: Scenario) -> Scenario:
     return replace(scenario, document={**scenario.document, "order": "key", "queues": scenario.document["queues"] + 1})
 
 
+def to_topics_that_records_name(scenario: Scenario) -> Scenario:
+    """The same, with a topic for each key, and one for records without."""
+    rules = [{"name": "each", "to": "copy-{KEYS}"}]
+    return replace(scenario, document={**scenario.document, "pipeline": {"transforms": [], "rules": rules}})
+
+
 def on_hosts(scenario: Scenario, seed: int, hosts: Sequence[object]) -> Scenario:
     """The same, with what can go wrong between hosts; of every third clocks stand still as well."""
     if not hosts:
@@ -100,7 +106,7 @@ def on_hosts(scenario: Scenario, seed: int, hosts: Sequence[object]) -> Scenario
 def entry(chance: random.Random, partition: str, at: int, odd: float) -> Entry:
     body = f"{partition}:{at}".encode()
     if chance.random() >= odd:
-        return Entry(PLAIN, body, chance.choice((None, f"key {at % KEYS}")))
+        return Entry(PLAIN, body, chance.choice((None, f"key-{at % KEYS}")))
     kind = chance.choice((HOLE, HOLE, UNREADABLE, TOO_LARGE))
     return Entry(kind, body + b"." * 1100 if kind == TOO_LARGE else body)
 
@@ -131,18 +137,21 @@ def revised(chance: random.Random, document: Json) -> Json:
         {"topic": chance.choice(("copy", "copy-2"))},
         {"tasks": 3 - document["tasks"]},
         {"queues": document["queues"] + 1},
-        {"pipeline": {"transforms": [], "note": chance.random()}},
+        {"pipeline": {**document["pipeline"], "note": chance.random()}},
     ]
     return {**document, **chance.choice(changes)}
 
 
 def resolved(document: Json) -> Resolved:
     """What a run works with."""
+    templates = bool(document["pipeline"].get("rules"))
     return Resolved(
         name=NAME,
         uid=UID,
         source=Side("memory", {}),
-        sink=Side("rocketmq", {name: document[name] for name in ("topic", "queues", "order")}),
+        sink=Side(
+            "rocketmq", {name: document[name] for name in ("topic", "queues", "order")} | {"templates": templates}
+        ),
         pipeline=document["pipeline"],
         tasks=document["tasks"],
         range_records=document["range_records"],

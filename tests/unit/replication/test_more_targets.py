@@ -15,6 +15,7 @@ from connect_core.sdk.sink import Growing, Outside, Targets
 from connect_core.sdk.values import OPEN_END, Floor, Json, Limit, OpenRange
 from tests.unit.replication.memory import MemorySink, MemorySource, lane_of, open_range
 from tests.unit.replication.memory_push_source import MemoryPushSource
+from tests.unit.replication.test_floors import give_up
 from tests.unit.replication.world import World
 
 REFUSED = "x"
@@ -195,3 +196,17 @@ def test_a_sink_that_does_not_take_what_it_is_asked_for_ends_the_run(world: Worl
     with pytest.raises(Retriable, match="not pinned, however often"):
         world.run()
     assert not world.sink.rows
+
+
+def test_what_was_given_up_is_found_by_ranges_that_pin_other_targets(world: World) -> None:
+    """Records that stand further on make a range that ends before them no rest: under its pins it would end there
+    again."""
+    grown(world, "a" * 20)
+    world.engine.dies_after = 10
+    with pytest.raises(EngineFailed):
+        world.run()
+    give_up(world)
+    world.source.bodies = bodies("a" * 5 + "b" + "a" * 14)
+    world.run()
+    assert sorted(offset for offset, _ in world.sink.rows) == list(range(20))
+    assert sum(one.duplicates for one in world.receipts()) == 0
