@@ -37,7 +37,7 @@ DEVICES = 12
 POINTS = {
     "before-planned": ("after topics are created, before they are planned", 1),
     "planned": ("after topics are planned, before anything is written", 1),
-    "batch-written": ("in mid range", 2),
+    "batch-written": ("in mid range", 0),
     "before-receipt": ("after the last write, before the receipt", 1),
     "executed": ("after the receipt, before settle", 1),
     "settled": ("after settle", 1),

@@ -173,7 +173,7 @@ def test_targets_that_appear_in_a_window(world: World) -> None:
 def test_a_worker_that_dies_has_written_nothing_that_the_next_attempt_does_not_look_for(
     world: World, survive: int
 ) -> None:
-    grown(world, "a" * 10 + "bc" * 10)
+    grown(world, "a" * 10 + "bc" * 10, known=["a"])
     world.engine.dies_after = survive
     with pytest.raises(EngineFailed):
         world.run()
@@ -201,7 +201,7 @@ def test_a_sink_that_does_not_take_what_it_is_asked_for_ends_the_run(world: Worl
 def test_what_was_given_up_is_found_by_ranges_that_pin_other_targets(world: World) -> None:
     """Records that stand further on make a range that ends before them no rest: under its pins it would end there
     again."""
-    grown(world, "a" * 20)
+    grown(world, "a" * 20, known=["a"])
     world.engine.dies_after = 10
     with pytest.raises(EngineFailed):
         world.run()
