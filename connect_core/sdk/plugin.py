@@ -13,7 +13,7 @@ it must be under the configured roots. Other fields stay as they are written. On
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -93,6 +93,20 @@ class RuleTarget(NamedTuple):
     pattern: str | None = None
 
 
+class RunOfTask(NamedTuple):
+    """The run of a task, seen from one end of its connector. `say` tells people something of it."""
+
+    role: Role
+    connector: str
+    task: int
+    run: str
+    say: Callable[[str], None]
+
+
+Leaving = Callable[[str], None]
+"""Takes why a run ends: `ended`, `paused`, `stopped`, `deleted` or `failed`."""
+
+
 class ProbeResult(NamedTuple):
     """Whether something is as it should be, and what was seen."""
 
@@ -163,6 +177,10 @@ class Plugin:
     option `rule_topics`) and the patterns of the others (`rule_patterns`)."""
     remote_state: tuple[Role, ...] = ()
     """Which of its two ends are a `sdk.source.RemoteState`."""
+    presence: Callable[[Any, RunOfTask], AbstractContextManager[Leaving] | None] | None = None
+    """Tells the other side that a task of the live stream is at work, from when it has its lease until the context is
+    left, by an instance of an end's options; what the context gives is called before that. Nothing that goes wrong with
+    it may concern the run, nor hold it up. None: these options ask for nothing."""
     abilities: frozenset[Ability] = frozenset()
     preload: tuple[str, ...] = ()
     """Modules that nearly every run needs and that take long to load: Airflow's workers load them before they are

@@ -26,6 +26,7 @@ from connect_core.replication.driver.errors import no_lasting_offsets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
 from connect_core.replication.driver.other_hosts import require_reachable
+from connect_core.replication.driver.presence import present
 from connect_core.replication.driver.rate import Budget
 from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.summary import TaskSummary
@@ -63,6 +64,7 @@ class TaskRun(TaskContext):
         self._followers: dict[Partition, int] = {}
         """Which worker follows each partition of a window."""
         self._began = clock.monotonic()
+        self._halted_by = ""
 
     def run(self) -> TaskSummary:
         """Raises what stopped it, or what put partitions aside, after everything that was durable has been settled and
@@ -97,7 +99,7 @@ class TaskRun(TaskContext):
         try:
             require_over(self.ledger, self.context.times.ttl_s, self.where())
             self.reached(Step.LEASED)
-            with self.workers:
+            with self.workers, present(self, lambda: self._halted_by):
                 self._move()
         finally:
             with self.summary.timed("release"):
@@ -175,7 +177,7 @@ class TaskRun(TaskContext):
 
     def ends_here(self) -> bool:
         """Whether this run ends at this range boundary though there may be more to move; says why."""
-        why = self._halted()
+        why = self._halted_by = self._halted()
         if why:
             self.context.listener.log(f"{why}: ends at a range boundary")
         return bool(why)
