@@ -26,7 +26,7 @@ from connect_core.systems.topic_filters import is_shared, plain_of
 ANSWER_S = 10.0
 GRANT_ADVICE = "Set in the document what it grants, and run the connector often enough; or change the broker"
 _NO_LIMIT = 65_535
-_TAKEN_OVER = 0x8E
+TAKEN_OVER = 0x8E
 """Reason of a DISCONNECT: another client has connected with this client id (MQTT 5, section 3.14.2.1)."""
 _FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
 """Reasons of a CONNACK that trying again does not change (MQTT 5, section 3.2.2.2; paho shows those of 3.1.1 so)."""
@@ -56,11 +56,23 @@ class BufferedClient(Client):
 
 
 Kind = TypeVar("Kind", bound=BufferedClient)
+AnyClient = TypeVar("AnyClient", bound=Client)
+
+
+def set_up(client: AnyClient, options: MqttBrokerOptions, client_id: str) -> AnyClient:
+    """With what the broker asks of it."""
+    if options.websockets:
+        client.ws_set_options(path=options.websockets, headers=dict(options.websocket_headers))
+    if options.user:
+        client.username_pw_set(options.user, options.password_for(client_id))
+    if context := options.tls_context():
+        client.tls_set_context(context)
+    return client
 
 
 def new_client(
-    kind: type[Kind], options: MqttBrokerOptions, client_id: str, *, clean: bool = True, **more: Any
-) -> Kind:
+    kind: type[AnyClient], options: MqttBrokerOptions, client_id: str, *, clean: bool = True, **more: Any
+) -> AnyClient:
     """`clean`: the broker keeps nothing of it behind the connection (3.1.1; in 5 CONNECT says so)."""
     five = options.protocol == "5"
     return kind(
@@ -133,7 +145,10 @@ class MqttConnection(Generic[Kind]):
 
     def _connect_once(self, address: tuple[str, int], limit_s: float) -> None:
         self._connack, self._ended = None, ""
-        self.client = client = self._set_up(self._made())  # a new one each time: paho keeps what went wrong
+        made = self._made()  # a new one each time: paho keeps what went wrong
+        self.client = client = set_up(made, self._options, self._client_id)
+        client.on_connect, client.on_disconnect = self._on_connect, self._on_disconnect
+        client.on_subscribe = client.on_unsubscribe = self._on_reply
         client.connect_timeout = limit_s = max(limit_s, 0.1)
         (host, port), self.address = address, address
         self.where = f"{host}:{port}, client id {self._client_id}"
@@ -149,19 +164,6 @@ class MqttConnection(Generic[Kind]):
         if self._connack.is_failure:
             client.disconnect()
             raise _not_let_in(self._connack, self.where)
-
-    def _set_up(self, client: Kind) -> Kind:
-        options = self._options
-        if options.websockets:
-            client.ws_set_options(path=options.websockets, headers=dict(options.websocket_headers))
-        if options.user:
-            client.username_pw_set(options.user, options.password_for(self._client_id))
-        if context := options.tls_context():
-            client.tls_set_context(context)
-        client.on_connect = self._on_connect
-        client.on_disconnect = self._on_disconnect
-        client.on_subscribe = client.on_unsubscribe = self._on_reply
-        return client
 
     def drop_unsent_bytes(self) -> None:
         """What a killed process has handed to the kernel does not arrive later (delivery rule 4)."""
@@ -179,7 +181,7 @@ class MqttConnection(Generic[Kind]):
         self.properties = properties if self._options.protocol == "5" else None
 
     def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self._taken_over = self._taken_over or reason.value == _TAKEN_OVER
+        self._taken_over = self._taken_over or reason.value == TAKEN_OVER
         self._ended = self._ended or f"The connection has ended: {reason}"  # the first one is the reason
 
     def _on_reply(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:

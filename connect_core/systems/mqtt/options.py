@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
-from connect_core.systems.topic_filters import check_subscription, is_shared, shared_out, twice
+from connect_core.systems.topic_filters import MAX_BYTES, check_subscription, is_shared, matches, shared_out, twice
 
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _ID_PREFIX = "waybill"
@@ -67,6 +67,13 @@ def _path(text: str) -> str:
     return text
 
 
+def _status_topic(text: str) -> str:
+    bare = text.replace("{connector}", "x").replace("{task}", "x")
+    if text and ("{task}" not in text or bare[0] == "$" or {*bare} & {*"+#{}\0"} or len(text) > MAX_BYTES // 2):
+        raise ValueError("must be a topic with {task} in it, without + and #, not beginning with $")
+    return text
+
+
 def _header_name(text: str) -> str:
     if not _TOKEN.fullmatch(text) or _OF_WEBSOCKETS.fullmatch(text):
         raise ValueError("must be the name of a header, and none of those that make the websocket")
@@ -105,6 +112,7 @@ class MqttBrokerOptions(BaseModel):
             "websocket_headers",
             "connect_timeout_s",
             "failover",
+            "status_topic",
         }
     )
     """How the broker is reached, and not which one it is."""
@@ -186,6 +194,14 @@ class MqttBrokerOptions(BaseModel):
         examples=[30],
     )
 
+    status_topic: Annotated[str, AfterValidator(_status_topic)] = Field(
+        default="",
+        description="Topic of a retained message that says whether a task is at work, `online` or `offline` and why; "
+        "`{connector}` and `{task}` in it stand for these. A will says `offline` of a run that was killed. Empty: no"
+        " status",
+        examples=["waybill/{connector}/{task}/status"],
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _of_its_kind(cls, given: Any) -> Any:
@@ -198,6 +214,8 @@ class MqttBrokerOptions(BaseModel):
     def _goes_together(self) -> Self:
         if self.broker == ROCKETMQ_MQTT and self.protocol != "3.1.1":
             raise ValueError(f"protocol: {ROCKETMQ_MQTT} has 3.1.1 alone")
+        if self.status_topic and not self.keeps_its_word:
+            raise ValueError("status_topic needs a broker that retains messages")
         if self.password and not self.user:
             raise ValueError("password needs user")
         if self.signature and not self.password:
@@ -233,6 +251,13 @@ class MqttBrokerOptions(BaseModel):
     def named(self, client_id: str) -> str:
         """A client id as the broker gets it."""
         return f"{self.client_group}@@@{client_id}" if self.client_group else client_id
+
+    def status_topic_of(self, connector: str, task: int) -> str:
+        return self.status_topic.replace("{connector}", connector).replace("{task}", str(task))
+
+    def status_client_id(self, uid: str, end: str, task: int) -> str:
+        """The same for each run of the task: a later one puts an end to the connection of the one before."""
+        return self.named(f"{_ID_PREFIX}-{uid}-{end}-status-{task}")
 
     @property
     def address(self) -> tuple[str, int]:
@@ -341,6 +366,9 @@ class MqttSourceOptions(MqttBrokerOptions):
             raise ValueError("filters: shared subscriptions need protocol 5")
         if self.protocol != "5" and self.max_hops:
             raise ValueError("max_hops needs protocol 5: 3.1.1 has no user properties")
+        status = self.status_topic_of("x", 0)
+        if status and (own := [one for one in self.filters if matches(one, status)]):
+            raise ValueError(f"status_topic: {own[0]} would bring what is said there")
         if both := twice(self.filters):
             raise ValueError(f"filters: a message that matches {both[0]} and {both[1]} would come twice")
         return self

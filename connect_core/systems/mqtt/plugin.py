@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.plugin import Plugin, ProbeResult, Role, TypedRecord
+from connect_core.sdk.plugin import Leaving, Plugin, ProbeResult, Role, RunOfTask, TypedRecord
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
@@ -104,6 +104,14 @@ def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     return probe(role, options)
 
 
+def _presence(options: MqttSourceOptions | MqttSinkOptions, of: RunOfTask) -> AbstractContextManager[Leaving] | None:
+    if not options.status_topic:
+        return None
+    from connect_core.systems.mqtt.status import present
+
+    return present(options, options.uid, of)
+
+
 def _typed(record: TypedRecord) -> TypedRecord:
     return record._replace(
         key=record.key or record.topic, headers=(("MQTT_TOPIC", record.topic or ""), *record.headers)
@@ -119,6 +127,7 @@ PLUGIN = Plugin(
     open_sink=_sink,
     rule_targets="any",
     remote_state=("source", "sink"),
+    presence=_presence,
     abilities=frozenset({"pushes"}),
     guarantee=guarantee,
     conflict=conflict,
