@@ -55,10 +55,15 @@ _LOADED = (
     "connect_core.systems.file.writing",
     "connect_core.systems.rocketmq.sink",
     "connect_core.systems.rocketmq.source",
+    "prometheus_client",
     "psycopg2",
+    "pydantic.type_adapter",
+    "rich._emoji_codes",
     "rich.progress",
     "sqlalchemy.dialects.postgresql",
     "sqlalchemy.dialects.sqlite",
+    "typer._adapters",
+    "typer._click.decorators",
 )
 _ROOMS = ("connect_core.replication.backfill", "connect_core.replication.driver", "connect_core.service")
 """Of these all modules: a command loads those that it needs."""
