@@ -29,7 +29,7 @@ def list_(
     from connect_core.service import dead_letters
 
     with reading() as opened:
-        found = dead_letters.listed(opened, name, last=last)
+        found = output.newest(dead_letters.listed(opened, name, last=last + 1), last)
     keys = ("id", "partition", "offset", "stage", "kind", "message", "stored_at")
     rows = [[letter[key] for key in keys] for letter in found]
     columns = (

@@ -54,7 +54,7 @@ def runs(
     from connect_core.service import reports
 
     with reading() as opened:
-        told = reports.runs(opened, name, stream=stream, last=last)
+        told = output.newest(reports.runs(opened, name, stream=stream, last=last + 1), last)
     rows = [
         [
             run["connector"],
@@ -97,7 +97,7 @@ def receipts(
     from connect_core.service import reports
 
     with reading() as opened:
-        found = reports.receipts(opened, name, run=run, stream=stream, last=last)
+        found = output.newest(reports.receipts(opened, name, run=run, stream=stream, last=last + 1), last)
     columns = (Column("CONNECTOR", _of_one(name, 2)), *_SHOWN.values())
     rows = [[receipt["connector"], *(receipt[key] for key in _SHOWN)] for receipt in found]
 

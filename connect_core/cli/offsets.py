@@ -97,7 +97,7 @@ def history(
     from connect_core.service import offsets
 
     with reading() as opened:
-        told = offsets.history(opened, name, partition=partition, stream=stream, last=last)
+        told = output.newest(offsets.history(opened, name, partition=partition, stream=stream, last=last + 1), last)
     rows = [
         [
             step["at"],

@@ -19,6 +19,7 @@ from connect_core.service.json_values import plain, shown_bytes
 
 if TYPE_CHECKING:
     from connect_core.cli.columns import Column, Shown
+    from connect_core.sdk.values import Json
 
 __all__ = [
     "JsonFlag",
@@ -28,6 +29,7 @@ __all__ = [
     "emit",
     "fields",
     "line",
+    "newest",
     "notice",
     "printable",
     "shown_bytes",
@@ -122,6 +124,13 @@ def notice(text: str) -> None:
     """On stderr, at once."""
     sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()
+
+
+def newest(found: Sequence[Json], last: int) -> Sequence[Json]:
+    """The first `last` of `found`, of which one more was asked for: where there are more, a line on stderr says so."""
+    if len(found) > last:
+        notice(f"Older ones are not shown: --last is {last:,}")
+    return found[:last]
 
 
 def cell(value: Any) -> str:

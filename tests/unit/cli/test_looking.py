@@ -169,6 +169,16 @@ def test_dead_letters_show_the_original_only_when_asked(waybill: Waybill, applie
     assert waybill("dead-letters", "show", "copy", "99").code == 2
 
 
+def test_a_list_says_that_there_are_older_ones(waybill: Waybill, applied: Path) -> None:
+    rejects = tuple(Reject(offset, 0, "encode", "TooLarge", "too large", b"") for offset in (0, 4))
+    moved(_ledger(applied), "copy", applied, records=1, rejects=rejects)
+    two = waybill("dead-letters", "list", "copy", "--last", "2", "--json")
+    one = waybill("dead-letters", "list", "copy", "--last", "1", "--json")
+    assert (len(two.json["dead_letters"]), two.err) == (2, "")
+    assert one.json["dead_letters"] == two.json["dead_letters"][:1]
+    assert one.err == "Older ones are not shown: --last is 1\n"
+
+
 def test_a_dead_letter_of_another_connector_is_not_shown(waybill: Waybill, applied: Path) -> None:
     from tests.unit.cli.conftest import DOCUMENT
 
