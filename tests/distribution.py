@@ -25,9 +25,12 @@ _OF_ONE_PROCESS = (
         "tests/system/demo/test_airflow.py",
         "tests/system/demo/test_readme.py",
     ),
-    (  # the oldest RocketMQ: `rocketmq_533`
-        "tests/faults/test_clusters.py",
+    (  # the oldest RocketMQ, `rocketmq_533`, and engines that are killed, `own_engine`; the first has both
         "tests/faults/test_crashes.py",
+        "tests/faults/test_minutes_of_failures.py",
+        "tests/faults/test_windows.py",
+        "tests/faults/test_worker_lines.py",
+        "tests/faults/test_clusters.py",
         "tests/system/rocketmq/test_faults.py",
         "tests/system/rocketmq/test_messages.py",
         "tests/system/rocketmq/test_topics.py",

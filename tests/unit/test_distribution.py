@@ -24,7 +24,12 @@ def test_a_file_that_is_named_is_there(file: str) -> None:
 
 @pytest.mark.parametrize("file", [*NAMES_IT, *OF_ITS_FOLDER])
 def test_whoever_needs_the_oldest_broker_shares_it(file: str) -> None:
-    assert TOGETHER[file] == "tests/faults/test_clusters.py"
+    assert TOGETHER[file] == "tests/faults/test_crashes.py"
+
+
+def test_whoever_kills_engines_shares_one() -> None:
+    users = [file for file in (ROOT / "tests/faults").glob("test_*.py") if "own_engine: Engine" in file.read_text()]
+    assert {TOGETHER[str(file.relative_to(ROOT))] for file in users} == {"tests/faults/test_crashes.py"}
 
 
 WITH, WITHOUT = "tests/system/replication/test_topics.py", "tests/unit/test_distribution.py"
