@@ -18,7 +18,15 @@ NAVIGATION = {
     "README": {
         "Begin": ["docs/guide", "docs/install-in-your-airflow"],
         "Guarantees": ["docs/guarantees", "docs/delivery", "docs/fidelity", "docs/delivery-rules"],
-        "Operate": ["docs/operate", "docs/backfill", "docs/fail-over", "docs/scale-out", "docs/upgrade", "SECURITY"],
+        "Operate": [
+            "docs/operate",
+            "docs/verify",
+            "docs/backfill",
+            "docs/fail-over",
+            "docs/scale-out",
+            "docs/upgrade",
+            "SECURITY",
+        ],
         "Systems": [
             "docs/mqtt-source",
             "docs/mqtt-sink",

@@ -22,6 +22,7 @@ from connect_core.cli import (
     rules,
     runs,
     stacks,
+    verifying,
 )
 from connect_core.cli.errors import Commands
 
@@ -58,6 +59,7 @@ for register in (
     backfills.register,
     peeking.register,
     history.register,
+    verifying.register,
 ):
     register(app)
 app.add_typer(stacks.app, name="dev")

@@ -23,7 +23,7 @@ EngineName = Annotated[
 ]
 
 
-def _duration(text: str) -> float:
+def duration(text: str) -> float:
     from connect_core.service.durations import parse_seconds
 
     try:
@@ -46,7 +46,7 @@ def run(
     window: Annotated[
         float,
         typer.Option(
-            "--window", parser=_duration, metavar="DURATION", help="Keep running for DURATION and follow new records."
+            "--window", parser=duration, metavar="DURATION", help="Keep running for DURATION and follow new records."
         ),
     ] = 0.0,
     as_json: JsonFlag = False,

@@ -18,8 +18,8 @@ from connect_core.ledger.database import Transactions
 from connect_core.ledger.rows import position_of, receipt_of
 from connect_core.ledger.skips import HandMove, Skip, skips_of
 from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
-from connect_core.sdk.records import Partition
-from connect_core.sdk.values import LIVE, Gap, Json, Pins, Position
+from connect_core.sdk.records import Lineage, Partition
+from connect_core.sdk.values import LIVE, ORIGIN, Gap, Json, Pins, Position
 from connect_core.work import Receipt
 
 
@@ -61,6 +61,10 @@ class SettledRange:
     settled_at: datetime
     receipt: Receipt
     evidence: Json = field(default_factory=dict)
+
+    @property
+    def lineage(self) -> Lineage:
+        return Lineage(self.uid, self.stream, self.partition.id, self.incarnation, str(self.evidence.get(ORIGIN, "")))
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,27 @@ class History(Transactions):
             query = query.where(RANGES.c.run_id == run_id)
         with self._read() as connection:
             return [_settled_of(row) for row in connection.execute(query)]
+
+    def settled(
+        self, uid: str, *, run: str = "", stream: str | None = None, since: datetime | None = None
+    ) -> list[SettledRange]:
+        """Settled ranges in the order in which they were settled: of one run, of one stream, since a moment."""
+        query = self._settled(uid, stream).order_by(RANGES.c.closed_at, RANGES.c.id)
+        if run:
+            query = query.where(RANGES.c.run_id == run)
+        if since is not None:
+            query = query.where(RANGES.c.closed_at >= since)
+        with self._read() as connection:
+            return [_settled_of(row) for row in connection.execute(query)]
+
+    def settled_before(self, one: SettledRange) -> SettledRange | None:
+        """The one before it of the same partition in the same stream that says where it delivered something."""
+        mine = self._settled(one.uid, one.stream).where(
+            RANGES.c.partition_id == one.partition.id, RANGES.c.id < one.id, RANGES.c.delivered > 0
+        )
+        with self._read() as connection:
+            row = connection.execute(mine.order_by(RANGES.c.id.desc()).limit(1)).one_or_none()
+        return None if row is None else _settled_of(row)
 
     def receipts_near(
         self, uid: str, partition: Partition, offset: int, each_side: int = 16

@@ -25,13 +25,15 @@ from connect_core.systems.file.target import Beside, Target, TargetPlace, check
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from connect_core.sdk.rereading import Claim, Reread
     from connect_core.sdk.scan import ScanResult
 
 # Arrow and NumPy are loaded where there is something to write: a run with nothing to move asks only where to write it.
 
 
 class FileSink:
-    """A `sdk.sink.Sink`. Its floors have no partition: a file has one settled position for all of them."""
+    """A `sdk.sink.Sink`, and `sdk.rereading.Rereadable`. Its floors have no partition: a file has one settled position
+    for all of them."""
 
     scan_tells_records = False
 
@@ -89,6 +91,11 @@ class FileSink:
         is matters where the source cannot give it again, and where nobody writes the file any more."""
         counted: dict[tuple[str, int], tuple[int, int]] = {}
         return {item.id: self._looked(item, counted) for item in wanted.ranges}
+
+    def reread(self, claims: Sequence[Claim]) -> Iterator[Reread]:
+        from connect_core.systems.file.rereading import reread
+
+        return reread(claims)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         from connect_core.systems.file.writing import holds_line_feed

@@ -106,7 +106,7 @@ def _scan(client: Client, queue: Queue, searches: list[_QueueSearch], end: int, 
     for one in searches:
         one.expired(oldest)
     reader = client.read(queue, max(min(one.begin for one in searches), oldest), end, deadline=deadline)
-    _sift(_parts(reader, queue), searches)
+    _sift(parts(reader, queue), searches)
     return reader.position
 
 
@@ -119,7 +119,7 @@ def _check_anchors(client: Client, wanted: Scan) -> None:
         raise target_replaced(floor)
 
 
-def _parts(reader: QueueReader, queue: Queue) -> Iterator[Columns | Hole]:
+def parts(reader: QueueReader, queue: Queue) -> Iterator[Columns | Hole]:
     """What the reader gives, several answers at once."""
     waiting: list[StoredSlice] = []
     for part in reader.stored():

@@ -17,6 +17,7 @@ import pyarrow as pa
 from connect_core.errors import ConfigError, Failure
 from connect_core.rocketmq import Client, Queue
 from connect_core.sdk.records import Lineage
+from connect_core.sdk.rereading import Claim, Reread
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Outside, Scan, Targets, Writer
 from connect_core.sdk.spans import Span, uncovered
@@ -29,6 +30,7 @@ from connect_core.systems.rocketmq.floors import Floors, near
 from connect_core.systems.rocketmq.invalid import invalid_rows
 from connect_core.systems.rocketmq.native import NativeAppender, NativeProducers, Slices, unsendable
 from connect_core.systems.rocketmq.options import NATIVE, TOPIC, RocketMQSinkOptions
+from connect_core.systems.rocketmq.rereading import reread
 from connect_core.systems.rocketmq.routing import (
     Router,
     by_topic,
@@ -53,7 +55,8 @@ from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 
 class RocketMQSink:
-    """A `sdk.sink.Sink`, `Expiring`, `Homing`, and `Growing` where templates of rules name topics."""
+    """A `sdk.sink.Sink`, `Expiring`, `Homing`, and `sdk.rereading.Rereadable`; `Growing` where templates of rules name
+    topics."""
 
     scan_tells_records = True
 
@@ -174,6 +177,10 @@ class RocketMQSink:
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         with self._connecting.client() as client:
             return scan(client, wanted, self._options.on_unknown)
+
+    def reread(self, claims: Sequence[Claim]) -> Iterator[Reread]:
+        with self._connecting.client() as client:
+            yield from reread(client, claims)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         found = invalid_rows(records, int(self._options.max_message_bytes))

@@ -297,7 +297,8 @@ def receipts_of(journey: Journey, stream: str = LIVE) -> list[dict[str, object]]
 
 
 def settled_up(journey: Journey, row: FaultRow) -> Account:
-    """What became of every record, told in the row."""
+    """What became of every record, told in the row. `waybill verify` has to come to the same result as the receipts."""
+    assert journey.site.json("verify", journey.name)["differs"] == 0
     return account(journey.source(), journey.target(), receipts_of(journey), journey.spans()).into(row)
 
 

@@ -1,0 +1,72 @@
+"""verify: the target read again, compared with the receipts. Reads only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from connect_core.cli import completing, output
+from connect_core.cli.columns import Column
+from connect_core.cli.output import JsonFlag, WideFlag
+from connect_core.cli.runs import duration
+from connect_core.errors import DataError
+from connect_core.service.opened import reading
+
+
+def register(app: typer.Typer) -> None:
+    app.command("verify")(verify)
+
+
+def verify(
+    name: Annotated[
+        str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+    ],
+    run: Annotated[str, typer.Option("--run", help="Only what this run has settled.")] = "",
+    since: Annotated[
+        float | None,
+        typer.Option("--since", parser=duration, metavar="TIME", help='Only what was settled within it, as "2h".'),
+    ] = None,
+    stream: Annotated[
+        str, typer.Option("--stream", help="live, all, or a stream as `backfills list` shows it.")
+    ] = "live",
+    wide: WideFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Read the target again, and compare it with the receipts, range by range. Exit code 5 when it differs.
+
+    Nothing is written. What a target has deleted by itself (GONE) is listed, and is no fault.
+    """
+    from connect_core.service import verifying
+
+    with reading() as opened:
+        told = verifying.verified(opened, name, run=run, since_s=since, stream=stream)
+    output.emit(as_json, told, lambda: _show(told, wide))
+    if told["differs"]:
+        raise typer.Exit(DataError.exit_code)
+
+
+def _show(told: dict[str, Any], wide: bool) -> None:
+    name = told["connector"]
+    if told["others"]:
+        keys = ("range", "partition", "begin", "end", "verdict", "what", "place")
+        columns = (
+            Column("RANGE", 4),
+            Column("PARTITION", least=16),
+            Column("BEGIN"),
+            Column("END"),
+            Column("VERDICT"),
+            Column("WHAT", cut="end"),
+            Column("PLACE", 2),
+        )
+        output.table(columns, [[one[key] for key in keys] for one in told["others"]], "", wide=wide)
+    if not told["ranges"]:
+        output.line(f"{name}: no receipts")
+        return
+    ranges, records = output.count(told["ranges"], "range"), output.count(told["records"], "record")
+    output.line(f"{name}: {told['same']:,} of {ranges} as the receipts say; {records} looked for")
+    for one in [one for one in told["others"] if one["verdict"] == "differs"][:1]:
+        output.line(
+            "What was settled is not sent again by itself. To send a stretch again, beside what is there:"
+            f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'"
+        )

@@ -1,0 +1,112 @@
+"""Reads targets again and compares them with the receipts. Reads only: nothing is written, no lease is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+
+from connect_core.config import revealed
+from connect_core.errors import ConfigError
+from connect_core.ledger import Connector, SettledRange
+from connect_core.replication.driver.prepare import resolved
+from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
+from connect_core.sdk.values import LIVE, Json
+from connect_core.service.opened import Opened
+from connect_core.service.streams import of_stream
+from connect_core.systems import SYSTEMS
+from connect_core.systems import sink as opened_sink
+from connect_core.work import Side
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many ranges have been read again."""
+
+
+def verified(
+    opened: Opened,
+    name: str,
+    *,
+    run: str = "",
+    since_s: float | None = None,
+    stream: str = LIVE,
+    progress: Progress = lambda done, of: None,
+) -> Json:
+    """Compares what the target of a connector holds with its receipts: those of one run, those settled within so many
+    seconds, or all of a stream. Of each verdict how many ranges and records; and the ranges that are not as their
+    receipts say. Raises ConfigError for a target that cannot be read again."""
+    connector = opened.ledger.connector(name)
+    since = None if since_s is None else datetime.now(UTC) - timedelta(seconds=since_s)
+    settled = opened.ledger.settled(connector.uid, run=run, stream=None if run else of_stream(stream), since=since)
+    by_id = {one.id: one for one in settled}
+    told: Json = {"connector": name, "ranges": len(settled), "records": 0, **{verdict.value: 0 for verdict in Verdict}}
+    others: list[Json] = []
+    with ExitStack() as resources:
+        for done, found in enumerate(_reread(opened, connector, settled, resources), 1):
+            told[found.verdict.value] += 1
+            told["records"] += by_id[found.range_id].receipt.emitted
+            if found.verdict is not Verdict.SAME:
+                others.append(_told(by_id[found.range_id], found))
+            progress(done, len(settled))
+    return told | {"others": sorted(others, key=lambda one: int(one["range"]))}
+
+
+def _reread(
+    opened: Opened, connector: Connector, settled: list[SettledRange], resources: ExitStack
+) -> Iterator[Reread]:
+    """Run by run: each with the sink that its ranges had."""
+    sinks: dict[str, Rereadable] = {}
+    by_run: dict[tuple[str, str], list[SettledRange]] = {}
+    for one in settled:
+        way = f"{one.pins.revision} {one.pins.connections}"
+        if way not in sinks:
+            pinned = resolved(
+                opened.ledger, opened.settings, opened.home, connector, one.pins.revision, one.pins.connections
+            )
+            sinks[way] = _rereadable(pinned.sink, resources)
+        by_run.setdefault((one.run_id, way), []).append(one)
+    for (_, way), mine in by_run.items():
+        yield from sinks[way].reread([_claim(opened, one) for one in mine])
+
+
+def _rereadable(side: Side, resources: ExitStack) -> Rereadable:
+    sink = opened_sink(revealed(side), resources)
+    if isinstance(sink, Rereadable):
+        return sink
+    raise ConfigError(
+        f"A target of {SYSTEMS[side.system].title} cannot be read again",
+        next_step="`waybill receipts` says what was delivered to it",
+    )
+
+
+def _claim(opened: Opened, one: SettledRange) -> Claim:
+    receipt = one.receipt
+    sought = bool(receipt.deduplicated) or receipt.reconstructed
+    before = opened.ledger.settled_before(one) if sought else None
+    return Claim(
+        one.id,
+        one.lineage,
+        receipt.begin,
+        receipt.end,
+        receipt.emitted,
+        receipt.digest_sent,
+        receipt.where,
+        one.pins.target,
+        receipt.duplicates + receipt.possible_duplicates,
+        sought,
+        before.receipt.where if before else {},
+    )
+
+
+def _told(one: SettledRange, found: Reread) -> Json:
+    return {
+        "range": one.id,
+        "run": one.run_id,
+        "partition": one.partition.key,
+        "begin": one.receipt.begin,
+        "end": one.receipt.end,
+        "records": one.receipt.emitted,
+        "settled_at": one.settled_at,
+        "verdict": found.verdict.value,
+        "what": found.what,
+        "place": found.place,
+    }

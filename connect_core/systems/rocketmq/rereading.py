@@ -1,0 +1,114 @@
+"""Reads again what receipts say of topics: the stretches of queues that their ranges wrote, and where some of their
+records were found there, all that was written since the receipt before. Records are told by their coordinates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+
+from connect_core.rocketmq import Client, Queue, TopicMissing
+from connect_core.sdk.kits.log_marks import Marks
+from connect_core.sdk.rereading import Claim, Reread, Tally, Verdict
+from connect_core.sdk.spans import Span
+from connect_core.sdk.values import Json
+from connect_core.systems.rocketmq.columns import Columns
+from connect_core.systems.rocketmq.connecting import is_queue, queue_of, telling_who_is_away
+from connect_core.systems.rocketmq.decoding import record_batch
+from connect_core.systems.rocketmq.finding import Hole, parts
+from connect_core.systems.rocketmq.recognising import ColumnRecogniser
+from connect_core.systems.rocketmq.routing import pinned
+
+_READ_S = 3600.0
+"""For one stretch of a queue: as long as it takes, and not for ever."""
+_AS_INT32, _AS_INT64 = pa.int32(), pa.int64()
+
+
+def reread(client: Client, claims: Sequence[Claim]) -> Iterator[Reread]:
+    """See `sdk.rereading.Rereadable`."""
+    with_records = [one for one in claims if one.outputs]
+    yield from (Reread(one.range_id, Verdict.SAME) for one in claims if not one.outputs)
+    bounds = _bounds(client, {queue for one in with_records for queue in _queues(one)})
+    stretches = {one.range_id: _stretches(one, bounds) for one in with_records}
+    tally = Tally(with_records)
+    recogniser = ColumnRecogniser({one.lineage for one in with_records})
+    for queue, begin, end in _united(stretches.values(), bounds):
+        for part in parts(client.read(queue, begin, end, deadline=time.monotonic() + _READ_S), queue):
+            if not isinstance(part, Hole):
+                _count(part, queue, recogniser, tally)
+    for one in with_records:
+        oldest = [bounds.get(queue, (0, 0))[0] for queue, _ in stretches[one.range_id]]
+        expired = any(span[0] < first for (_, span), first in zip(stretches[one.range_id], oldest, strict=True))
+        yield tally.reread(one, expired=expired)
+
+
+def _bounds(client: Client, queues: set[Queue]) -> dict[Queue, Span]:
+    """Of all queues of their topics; none of a topic that is gone. Raises Unreachable where a broker is away."""
+    found: dict[Queue, Span] = {}
+    for topic in sorted({queue.topic for queue in queues}):
+        with suppress(TopicMissing), telling_who_is_away(client, [one for one in queues if one.topic == topic]):
+            found |= {queue: (seen.begin, seen.end) for queue, seen in client.offsets.bounds(topic).items()}
+    return found
+
+
+def _queues(one: Claim) -> set[Queue]:
+    return {*_written(one.where), *(pinned(one.target) if one.sought else ())}
+
+
+def _written(where: Json) -> dict[Queue, list[Span]]:
+    queues = {queue_of(name): spans for name, spans in where.items() if is_queue(name)}
+    return {queue: [(begin, end) for begin, end in spans] for queue, spans in queues.items()}
+
+
+def _stretches(one: Claim, bounds: Mapping[Queue, Span]) -> list[tuple[Queue, Span]]:
+    """Where its records can stand."""
+    written = _written(one.where)
+    places = [(queue, span) for queue, spans in written.items() for span in spans]
+    if not one.sought:
+        return places
+    before = {queue: max(end for _, end in spans) for queue, spans in _written(one.before).items()}
+    for queue in _queues(one):
+        oldest, end = bounds.get(queue, (0, 0))
+        begin = before.get(queue, oldest)
+        behind = max((last for _, last in written.get(queue, ())), default=end)
+        if begin < behind:
+            places.append((queue, (begin, behind)))
+    return places
+
+
+def _united(
+    stretches: Iterable[list[tuple[Queue, Span]]], bounds: Mapping[Queue, Span]
+) -> Iterator[tuple[Queue, int, int]]:
+    """Each place once, as far as the queues have it."""
+    by_queue: dict[Queue, list[Span]] = {}
+    for queue, span in (place for places in stretches for place in places):
+        by_queue.setdefault(queue, []).append(span)
+    for queue, spans in sorted(by_queue.items()):
+        oldest, newest = bounds.get(queue, (0, 0))
+        reached = oldest
+        for begin, end in sorted(spans):
+            if max(begin, reached) < min(end, newest):
+                yield queue, max(begin, reached), min(end, newest)
+            reached = max(reached, end)
+
+
+def _count(part: Columns, queue: Queue, recogniser: ColumnRecogniser, tally: Tally) -> None:
+    found = [one for one in recogniser.read(part) if isinstance(one, Marks)]
+    if not found:
+        return
+    records, _ = record_batch(part, queue.topic)
+    places = records.column("offset").to_numpy()
+    for marks in found:
+        kept = np.isin(marks.rows[:, 2], places)  # what cannot be decoded any more is not there
+        rows = marks.rows[kept]
+        chosen = records.take(pa.array(np.searchsorted(places, rows[:, 2])))
+        offset, ordinal = chosen.schema.get_field_index("offset"), chosen.schema.get_field_index("ordinal")
+        chosen = chosen.set_column(offset, chosen.schema.field(offset), pa.array(rows[:, 0], _AS_INT64))
+        chosen = chosen.set_column(
+            ordinal, chosen.schema.field(ordinal), pa.array(rows[:, 1].astype(np.int32), _AS_INT32)
+        )
+        if len(rows):
+            tally.add(marks.lineage, chosen, f"{queue} from {rows[0, 2]}")

@@ -1,0 +1,128 @@
+"""`waybill verify` reads targets again, and compares them with the receipts, range by range. Where they differ it ends
+with exit code 5."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from connect_core.rocketmq import Client, ClientOptions
+from tests.faults.kit.processes import ended
+from tests.faults.kit.topics import fill
+from tests.site import Site
+
+DIFFERS = 5
+
+
+def moved(site: Site, *words: str, engine: str = "inline") -> dict[str, Any]:
+    site.waybill("run", "a", "--engine", engine, *words)
+    return verified(site)
+
+
+def verified(site: Site, *words: str, code: int = 0) -> dict[str, Any]:
+    with site.start("verify", "a", *words, "--json") as process:
+        out, err = process.communicate(timeout=240)
+    assert process.returncode == code, err
+    told: dict[str, Any] = json.loads(out)
+    return told
+
+
+def counts(told: dict[str, Any]) -> dict[str, int]:
+    return {name: told[name] for name in ("records", "differs", "gone", "uncompared")}
+
+
+ALL_SAME = {"differs": 0, "gone": 0, "uncompared": 0}
+
+
+def test_bytes_of_a_file(bare_site: Site) -> None:
+    log, out = bare_site.folder / "a.log", bare_site.folder / "out.txt"
+    log.write_text("".join(f"line {number}\n" for number in range(1000)))
+    bare_site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": {"file": {"path": "out.txt"}}})
+    assert counts(moved(bare_site)) == {"records": 1000, **ALL_SAME}
+    with log.open("a") as file:
+        file.write("one more\n")
+    assert moved(bare_site)["same"] == 2
+    out.write_text(out.read_text().replace("line 500\n", "line 5oo\n"))
+    told = verified(bare_site, code=DIFFERS)
+    assert (told["same"], told["differs"], told["others"][0]["begin"]) == (1, 1, 0)
+    assert str(out) in told["others"][0]["place"]
+    newest = bare_site.json("runs", "a")["runs"][0]["id"]
+    assert verified(bare_site, "--run", newest)["same"] == 1
+    assert verified(bare_site, "--since", "0.001s")["ranges"] == 0
+    told_people = bare_site.waybill("verify", "a", code=DIFFERS)
+    assert told_people == "", "what people are told is on stdout"
+    out.unlink()
+    assert {one["what"] for one in verified(bare_site, code=DIFFERS)["others"]} == {"The file is not there"}
+
+
+def test_lines_of_files_that_stand_between_each_other(bare_site: Site) -> None:
+    for name in ("b", "c"):
+        (bare_site.folder / f"{name}.log").write_text("".join(f"{name} {number}\n" for number in range(400)))
+    bare_site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": {"file": {"path": "out.txt"}}})
+    with bare_site.start("run", "a", "--engine", "inline", "--window", "4s") as run:
+        for number in range(400, 440):
+            for name in ("b", "c"):
+                with (bare_site.folder / f"{name}.log").open("a") as file:
+                    file.write(f"{name} {number}\n")
+        assert ended(run) == 0
+    assert counts(verified(bare_site)) == {"records": 880, **ALL_SAME}
+    out = bare_site.folder / "out.txt"
+    out.write_text(out.read_text().replace("b 439\n", "b 438\n"))
+    assert verified(bare_site, code=DIFFERS)["differs"]
+
+
+RULES = [
+    {"name": "all", "tags": "{$.kind}", "keys": "{$.id}"},
+    {"name": "odd", "when": "$.odd", "to": "TOPIC-odd", "tags": "odd"},
+]
+
+
+def lines(begin: int, end: int) -> str:
+    return "".join(
+        json.dumps({"id": f"k-{number}", "kind": "überall", "odd": bool(number % 2), "x": "x" * (number % 50)}) + "\n"
+        for number in range(begin, end)
+    )
+
+
+@pytest.mark.server
+def test_messages_of_topics(site: Site) -> None:
+    """By key, with rules, so that a range stands in several queues of two topics; killed, and taken over."""
+    rules = json.loads(json.dumps(RULES).replace("TOPIC", site.topic))
+    sink = {"rocketmq": {"name_servers": site.name_servers, "topic": site.topic, "queues": 3, "order": "key"}}
+    (site.folder / "a.log").write_text(lines(0, 3000))
+    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "rules": rules})
+    assert counts(moved(site, engine="spark")) == {"records": 4500, **ALL_SAME}
+    with (site.folder / "a.log").open("a") as file:
+        file.write(lines(3000, 6000))
+    site.fault("before-receipt")
+    site.waybill("run", "a", "--engine", "inline", code=1)
+    told = moved(site)
+    assert counts(told) == {"records": 9000, **ALL_SAME}
+    (newest, *_) = site.json("receipts", "a")["receipts"]
+    assert newest["deduplicated"] > 0, "else nothing was found that a former attempt had written"
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.topics.delete(f"{site.topic}-odd")
+    told = verified(site, code=DIFFERS)
+    assert told["differs"] == told["ranges"]
+    assert "of 4,500 records are there" in told["others"][0]["what"]
+
+
+@pytest.mark.server
+def test_messages_that_were_copied_with_what_they_carry(site: Site) -> None:
+    bodies = [b"body %d" % number for number in range(200)]
+    each = b"tenant\x01t%d\x02\xc3\xbc\x01\xc3\x9f\x02KEYS\x01k%d\x02TAGS\x01t\x02"
+    carried = [each % (number % 3, number) for number in range(200)]
+    fill(site.name_servers, f"{site.topic}-in", [bodies], [carried])
+    source = {"rocketmq": {"name_servers": list(site.name_servers), "topics": [f"{site.topic}-in"]}}
+    sink = {"rocketmq": {"name_servers": list(site.name_servers), "topic": site.topic}}
+    site.apply("a", {"source": source, "sink": sink})
+    assert counts(moved(site)) == {"records": 200, **ALL_SAME}
+
+
+def test_a_target_that_cannot_be_read_again(bare_site: Site) -> None:
+    bare_site.apply(
+        "a", {"source": {"file": {"path": "*.log"}}, "sink": {"mqtt": {"host": "127.0.0.1", "port": 1, "topic": "t"}}}
+    )
+    assert verified(bare_site)["ranges"] == 0
