@@ -29,8 +29,9 @@ _SHOWN_KEY = 60
 @dataclass(frozen=True)
 class LeaseState:
     """A lease as it stands. `deadline_ns` is the last moment up to which a lane may write under it, on the
-    CLOCK_BOOTTIME of boot `boot_id`; a new holder inherits it until it renews, so that it can be waited for. `version`
-    is the assignment's, for the lease of a task."""
+    CLOCK_BOOTTIME of boot `boot_id`; `ttl_s` is the time to live that the holder works with, 0 where that is unknown. A
+    new holder inherits both until it renews, so that it can be waited for. `version` is the assignment's, for the lease
+    of a task."""
 
     id: str
     epoch: int
@@ -40,6 +41,7 @@ class LeaseState:
     boot_id: str
     deadline_ns: int
     version: int | None = None
+    ttl_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -141,11 +143,11 @@ class Leases(Transactions):
                 epoch = _replace(connection, lease_id, seen, holder)
             return Lease(lease_id, epoch, holder, *_raised_counter(connection))
 
-    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> Lease:
-        """Shows that the holder lives, and keeps the last deadline that it gave to a lane. Gives the lease with the
-        counter of now. Raises Fenced."""
+    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int, ttl_s: float) -> Lease:
+        """Shows that the holder lives, and keeps the last deadline that it gave to a lane and its time to live. Gives
+        the lease with the counter of now. Raises Fenced."""
         with self._write() as connection:
-            _touch(connection, lease, boot_id=boot_id, deadline_ns=deadline_ns)
+            _touch(connection, lease, boot_id=boot_id, deadline_ns=deadline_ns, ttl_s=ttl_s)
             return replace(lease, counter=_raised_counter(connection)[0])
 
     def release(self, lease: Lease) -> None:
@@ -155,7 +157,8 @@ class Leases(Transactions):
 
 
 def _state_of(row: Any) -> LeaseState:
-    return LeaseState(row.id, row.epoch, row.seq, row.holder, row.released, row.boot_id, row.deadline_ns, row.version)
+    held = (row.id, row.epoch, row.seq, row.holder, row.released)
+    return LeaseState(*held, row.boot_id, row.deadline_ns, row.version, row.ttl_s)
 
 
 def _live_of(uid: str, stream: str) -> sa.Select[Any]:

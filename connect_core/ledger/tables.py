@@ -136,6 +136,7 @@ LEASES = sa.Table(
     sa.Column("released", sa.Boolean, nullable=False),
     sa.Column("boot_id", sa.String(255), nullable=False),
     sa.Column("deadline_ns", sa.BigInteger, nullable=False),
+    sa.Column("ttl_s", sa.Double, nullable=False, server_default="0"),
     sa.Column("uid", _Uid, sa.ForeignKey("connectors.uid")),
     sa.Column("stream", _Stream),
     sa.Column("version", sa.Integer),

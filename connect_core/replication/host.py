@@ -31,8 +31,3 @@ def of_this_home(seen: str, home: Path) -> bool:
 def has_lanes_elsewhere(seen: str) -> bool:
     """Whether a `host_identity` is of a run with lanes on other hosts too."""
     return seen.endswith(_ELSEWHERE)
-
-
-def on_this_boot(seen: str) -> bool:
-    """Whether the moments of a `host_identity` are of our clock, in whatever folder its locks are."""
-    return seen.startswith(f"{boot_id()}:")

@@ -3,8 +3,8 @@ knows when it may be taken from a holder that did not release it.
 
 A challenger takes a lease after a clean release; or with proof that nobody of the old epoch is alive on this boot,
 which there is none of when it had lanes on other hosts too; or after it has seen the same (epoch, seq) unchanged for a
-whole time to live on its own clock, and, where it can read the holder's clock, until the holder's lanes have ended:
-their time to live may be longer.
+whole time to live on its own clock. That is the longer one of its own and the holder's, which is in the lease: two
+hosts may have other settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from connect_core.replication.driver.ledger_restore import (
     restored_at_work,
     restored_unnoticed,
 )
-from connect_core.replication.host import has_lanes_elsewhere, host_identity, on_this_boot
+from connect_core.replication.host import has_lanes_elsewhere, host_identity
 from connect_core.replication.locks import EpochLock, lock_path, prove_ended
 from connect_core.sdk.values import LIVE, Attempt, Json
 
@@ -99,7 +99,10 @@ class HeldLeases:
         before = remembered(self.home)
         deadline = clock.now_ns() + int((self.times.ttl_s - self.times.margin_s) * 1e9)
         here = host_identity(self.home, lanes_elsewhere=self.lanes_elsewhere)
-        renewed = [self.ledger.renew(lease, boot_id=here, deadline_ns=deadline) for lease in self.leases]
+        renewed = [
+            self.ledger.renew(lease, boot_id=here, deadline_ns=deadline, ttl_s=self.times.ttl_s)
+            for lease in self.leases
+        ]
         if any(comes_from_backup(lease, before) for lease in renewed):
             raise restored_at_work(self.ledger, self.home, self.leases[0].holder)
         remember(self.home, renewed)
@@ -189,9 +192,8 @@ def _acquire_one(
         if comes_from_backup(lease, before):  # while the lease was waited for: nobody has looked in the targets
             ledger.release(lease)
             raise restored_unnoticed(ledger, home, holder, wanted.lease_id)
-        ledger.renew(
-            lease, boot_id=host_identity(home), deadline_ns=clock.now_ns()
-        )  # says where our locks are before anything else
+        # Says where our locks are, and how long we may be silent, before anything else.
+        ledger.renew(lease, boot_id=host_identity(home), deadline_ns=clock.now_ns(), ttl_s=held.times.ttl_s)
     except BaseException:
         lock.prove_ended()
         raise
@@ -230,8 +232,7 @@ def _wait_until_over(
     """
     path = lock_path(home, seen.id, seen.epoch, seen.holder)
     here = seen.boot_id == host_identity(home)  # locks prove something only about processes that use this very folder
-    lanes_s = (seen.deadline_ns - clock.now_ns()) / 1e9 + times.margin_s if on_this_boot(seen.boot_id) else 0
-    patience_s = max(times.ttl_s, lanes_s)
+    patience_s = max(times.ttl_s, seen.ttl_s)
     until = clock.monotonic() + patience_s
     told = False
     while clock.monotonic() < until:

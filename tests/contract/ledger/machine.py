@@ -147,7 +147,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self._renew(attempt)
 
     def _renew(self, attempt: Attempt) -> None:
-        self.ledger.renew(attempt.lease, boot_id="boot", deadline_ns=7)
+        self.ledger.renew(attempt.lease, boot_id="boot", deadline_ns=7, ttl_s=1)
         self.model.touch(attempt.lease)
 
     def _attempt(self, stream: str) -> Attempt:
@@ -375,7 +375,7 @@ class LedgerMachine(RuleBasedStateMachine):
             "find": lambda: ledger.record_found(leases, {number: ScanResult()}),
             "adopt": lambda: ledger.adopt(leases, run, [number]),
             "abandon": lambda: ledger.abandon(leases, number, **told),
-            "renew": lambda: ledger.renew(zombie.lease, boot_id="b", deadline_ns=1),
+            "renew": lambda: ledger.renew(zombie.lease, boot_id="b", deadline_ns=1, ttl_s=1),
             "release": lambda: ledger.release(zombie.lease),
             "set": lambda: ledger.set_offset(leases, uid, stream, partition, Position(0, 1), abandon=True, **told),
             "undo": lambda: ledger.undo_offset(leases, uid, stream, partition, who="zoe"),

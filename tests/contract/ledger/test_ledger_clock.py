@@ -43,7 +43,7 @@ def test_no_column_takes_its_value_from_the_clock_of_the_database(ledger: Ledger
 def a_life(ledger: Ledger) -> None:
     """Everything that a connector can live through, once."""
     worker = Worker.started(ledger, "orders")
-    ledger.renew(worker.lease, boot_id="b", deadline_ns=1)
+    ledger.renew(worker.lease, boot_id="b", deadline_ns=1, ttl_s=1)
     reject = Reject(3, 0, "decode", "Bad", "m", b"")
     gap = Gap(0, 0, 1, "expired")
     worker.move(Q0, 0, 10, rejected=1, passed=9, emitted=9, delivered=9, rejects=(reject,), gaps=(gap,))

@@ -89,10 +89,10 @@ def test_a_lease_row_that_somebody_keeps_locked_is_not_waited_for_for_ever(
         try:
             stopped.cursor().execute("SELECT * FROM leases FOR UPDATE")
             with pytest.raises(Retriable, match="busy"):
-                ledger.renew(worker.lease, boot_id="b", deadline_ns=1)
+                ledger.renew(worker.lease, boot_id="b", deadline_ns=1, ttl_s=1)
         finally:
             stopped.close()
-        ledger.renew(worker.lease, boot_id="b", deadline_ns=1)
+        ledger.renew(worker.lease, boot_id="b", deadline_ns=1, ttl_s=1)
 
 
 def test_a_driver_that_stops_inside_a_transaction_does_not_keep_its_lease(

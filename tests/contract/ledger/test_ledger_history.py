@@ -170,7 +170,7 @@ def test_a_restored_ledger_has_taken_every_lease_away(worker: Worker) -> None:
     ledger, lease = worker.ledger, worker.lease
     ledger.mark_restored(counter=0, who="ann")
     with pytest.raises(Fenced):
-        ledger.renew(lease, boot_id="b", deadline_ns=1)
+        ledger.renew(lease, boot_id="b", deadline_ns=1, ttl_s=1)
     state = ledger.lease(lease.id)
     assert state is not None
     assert state.epoch > lease.epoch + 1000

@@ -45,18 +45,18 @@ def test_a_lease_that_is_not_as_it_was_seen_is_held(ledger: Ledger, seen: object
 def test_renewing_shows_life_and_keeps_the_deadline(ledger: Ledger) -> None:
     lease = ledger.take(FILE, None, "h1")
     before = ledger.lease(FILE)
-    ledger.renew(lease, boot_id="boot", deadline_ns=2**60)
-    assert ledger.lease(FILE) == LeaseState(FILE, 1, 2, "h1", False, "boot", 2**60)
+    ledger.renew(lease, boot_id="boot", deadline_ns=2**60, ttl_s=1)
+    assert ledger.lease(FILE) == LeaseState(FILE, 1, 2, "h1", False, "boot", 2**60, ttl_s=1)
     with pytest.raises(LeaseHeld):
         ledger.take(FILE, before, "h2")
 
 
-def test_a_new_holder_inherits_the_deadline_until_it_renews(ledger: Ledger) -> None:
-    ledger.renew(ledger.take(FILE, None, "h1"), boot_id="boot", deadline_ns=77)
-    ledger.take(FILE, ledger.lease(FILE), "h2")
-    state = ledger.lease(FILE)
-    assert state is not None
-    assert (state.epoch, state.boot_id, state.deadline_ns) == (2, "boot", 77)
+def test_a_new_holder_inherits_deadline_and_time_to_live_until_it_renews(ledger: Ledger) -> None:
+    ledger.renew(ledger.take(FILE, None, "h1"), boot_id="boot", deadline_ns=77, ttl_s=7.5)
+    second = ledger.take(FILE, ledger.lease(FILE), "h2")
+    assert ledger.lease(FILE) == LeaseState(FILE, 2, 3, "h2", False, "boot", 77, ttl_s=7.5)
+    ledger.renew(second, boot_id="other", deadline_ns=88, ttl_s=15)
+    assert ledger.lease(FILE) == LeaseState(FILE, 2, 4, "h2", False, "other", 88, ttl_s=15)
 
 
 def test_a_released_lease_can_be_taken_but_not_used(ledger: Ledger) -> None:
@@ -65,7 +65,7 @@ def test_a_released_lease_can_be_taken_but_not_used(ledger: Ledger) -> None:
     state = ledger.lease(FILE)
     assert state is not None
     assert state.released
-    for use in (lambda: ledger.renew(lease, boot_id="b", deadline_ns=1), lambda: ledger.release(lease)):
+    for use in (lambda: ledger.renew(lease, boot_id="b", deadline_ns=1, ttl_s=1), lambda: ledger.release(lease)):
         with pytest.raises(Fenced):
             use()
     assert ledger.take(FILE, state, "h2").epoch == 2
@@ -77,7 +77,7 @@ def test_who_lost_the_lease_is_fenced(ledger: Ledger, epoch: int, holder: str) -
     ledger.take(FILE, None, "h1")
     ledger.take(FILE, ledger.lease(FILE), "h2")
     with pytest.raises(Fenced):
-        ledger.renew(Lease(FILE, epoch, holder, 0), boot_id="b", deadline_ns=1)
+        ledger.renew(Lease(FILE, epoch, holder, 0), boot_id="b", deadline_ns=1, ttl_s=1)
     state = ledger.lease(FILE)
     assert state is not None
     assert state.seq == 2

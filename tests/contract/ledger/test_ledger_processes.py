@@ -24,7 +24,7 @@ def _rounds(ledger: Ledger, name: str) -> None:
     for number in range(ROUNDS):
         for partition in (Q0, Q1):
             worker.move(partition, 10 * number, 10 * number + 10)
-        ledger.renew(worker.lease, boot_id="b", deadline_ns=number)
+        ledger.renew(worker.lease, boot_id="b", deadline_ns=number, ttl_s=1)
 
 
 def test_twenty_connectors_in_two_processes_share_one_file(sqlite_ledger: str) -> None:

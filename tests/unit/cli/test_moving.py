@@ -300,12 +300,12 @@ def test_a_lease_that_is_held_is_4(waybill: Waybill, applied: Path) -> None:
 @contextmanager
 def _kept_alive(ledger: Ledger, lease: Lease) -> Iterator[None]:
     """The signs of life of a holder on another machine."""
-    ledger.renew(lease, boot_id="another boot", deadline_ns=0)
+    ledger.renew(lease, boot_id="another boot", deadline_ns=0, ttl_s=1)
     ended = threading.Event()
 
     def keep() -> None:
         while not ended.wait(0.1):
-            ledger.renew(lease, boot_id="another boot", deadline_ns=0)
+            ledger.renew(lease, boot_id="another boot", deadline_ns=0, ttl_s=1)
 
     keeper = threading.Thread(target=keep)
     keeper.start()

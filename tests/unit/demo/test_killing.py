@@ -19,7 +19,7 @@ def test_the_driver_is_who_holds_a_lease_while_a_range_is_open(tmp_path: Path) -
         ledger.assign(uid, [Q0], 1)
         assert driver(ledger, "orders") is None
         lease = ledger.take(task_lease_id(uid, "live", 1, 0), None, "host:4711:ab", uid=uid, version=1)
-        ledger.renew(lease, boot_id="here", deadline_ns=1)
+        ledger.renew(lease, boot_id="here", deadline_ns=1, ttl_s=1)
         assert driver(ledger, "orders") is None
         run = ledger.begin_run(uid, "live", task=0, engine="spark")
         ledger.plan([lease], run, uid, 0, [planned(Q0, 0, 10)], [])

@@ -108,7 +108,32 @@ def test_a_silent_holder_with_a_longer_time_to_live_may_write_for_as_long(world:
     )
     deadline = first.renew() / 1e9
     assert taken_by(world, "second").leases[0].epoch == 2
-    assert told.seconds >= deadline + TIMES.margin_s
+    assert told.seconds >= deadline + longer.margin_s
+
+
+@pytest.mark.parametrize(("holders_s", "waits_s"), [(60, 60), (5, 15), (0, 15)])
+def test_of_a_holder_on_another_host_the_longer_time_to_live_is_waited_for(
+    world: World, told: Told, holders_s: float, waits_s: float
+) -> None:
+    """Its clock says nothing here; 0 is of one that did not say how long it lives."""
+    lease = world.ledger.take(FILE, None, "first")
+    world.ledger.renew(lease, boot_id="other:1:2", deadline_ns=2**60, ttl_s=holders_s)
+    began = told.seconds
+    [taken] = taken_by(world, "second").taken_over
+    assert taken.by == "silence"
+    assert waits_s <= taken.waited_s == told.seconds - began < waits_s + 1
+
+
+def test_a_holder_stopped_between_taking_and_its_first_renewal_changes_nothing_any_more(
+    world: World, told: Told
+) -> None:
+    """Its time to live is not in the lease then, and need not be: nothing can have been started under it."""
+    lease = world.ledger.take(FILE, None, "first")
+    began = told.seconds
+    assert taken_by(world, "second").leases[0].epoch == 2
+    assert told.seconds < began + TIMES.ttl_s + 1
+    with pytest.raises(Fenced):
+        world.ledger.renew(lease, boot_id="other:1:2", deadline_ns=0, ttl_s=60)
 
 
 def test_a_holder_that_is_provably_gone_is_not_waited_for(world: World, told: Told) -> None:
@@ -208,7 +233,7 @@ class SlowLedger:
     told: Told
     deadlines: list[int] = field(default_factory=list)
 
-    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int) -> Lease:
+    def renew(self, lease: Lease, *, boot_id: str, deadline_ns: int, ttl_s: float) -> Lease:
         self.deadlines.append(deadline_ns)
         self.told.sleep(3)
         return replace(lease, counter=lease.counter + 1)

@@ -81,7 +81,7 @@ def test_the_row_of_a_run_says_how_it_took_over_from_one_that_was_killed(world: 
     version = ledger.assign(uid, [MEMORY], 1).version
     lease_id = task_lease_id(uid, "live", version, 0)
     gone = ledger.take(lease_id, None, "gone", uid=uid, version=version)
-    ledger.renew(gone, boot_id=host_identity(world.home, lanes_elsewhere=True), deadline_ns=now_ns())
+    ledger.renew(gone, boot_id=host_identity(world.home, lanes_elsewhere=True), deadline_ns=now_ns(), ttl_s=1)
     world.run()
     [run] = ledger.runs(uid)
     assert run.summary is not None

@@ -293,7 +293,9 @@ def test_a_range_that_is_finished_in_a_former_target_has_that_for_itself(world: 
     moved = len(world.sink.rows)
     context = replace(
         world.context(),
-        listener=RunListener(lambda line: world.ledger.renew(other, boot_id="", deadline_ns=0), lambda progress: None),
+        listener=RunListener(
+            lambda line: world.ledger.renew(other, boot_id="", deadline_ns=0, ttl_s=1), lambda progress: None
+        ),
     )
     assignment = world.ledger.assign(world.connector.uid, [MEMORY], 1)
     with pytest.raises(LeaseHeld) as told:
