@@ -6,11 +6,13 @@
         there.cut()
         there.heal()
 
-The machine itself is the host of the driver and of all servers; its address in the network is `network.address`. Files
-are shared, as far as nothing is mounted. Needs root: links between namespaces of two owners take it.
+The machine itself is the host of all servers; its address in the network is `network.address`. Servers of tests listen
+on its loopback interface, under whose address clients look for them: with `network.serve` that address leads there,
+over the link. Files are shared, as far as nothing is mounted. Needs root: links between namespaces of two owners take
+it.
 
-Sources: unshare(1) (`--time`, `--boottime`), time_namespaces(7), veth(4), ip-link(8). Timers with an absolute moment
-are of the namespace's own clock.
+Sources: unshare(1) (`--time`, `--boottime`), time_namespaces(7), veth(4), ip-link(8), ip-rule(8), and route_localnet in
+the kernel's ip-sysctl.rst. Timers with an absolute moment are of the namespace's own clock.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +39,17 @@ echo ready
 exec cat > /dev/null
 """
 """The first process of a host: with it all others end. It ends with its standard input."""
+_LINK = """
+set -e
+ip addr add "$1/24" dev eth0
+ip link set eth0 up
+echo 1 > /proc/sys/net/ipv4/conf/eth0/route_localnet
+ip route add default via "$2" dev eth0 table 100
+ip rule add pref 5 lookup local
+ip rule del pref 0
+"""
+_SERVE = 'for port; do ip rule add pref 1 to 127.0.0.1 ipproto tcp dport "$port" lookup 100 || exit; done'
+"""On a host: what goes to these ports of the loopback address leaves it, by table 100."""
 
 _networks = itertools.count()
 
@@ -90,8 +104,9 @@ class Host:
     def lose(self) -> None:
         """The power fails: all its processes end at once."""
         os.kill(self.pid, signal.SIGKILL)
-        self.first.wait(_READY_LIMIT_S)
-        for process in self.started:
+        for process in self.started:  # the host ends when nsenter has taken notice of the end of what it started
+            process.send_signal(signal.SIGCONT)
+        for process in (self.first, *self.started):
             process.wait(_READY_LIMIT_S)
 
     def processes(self) -> list[int]:
@@ -109,14 +124,22 @@ class Host:
 
     def pause(self) -> None:
         """All its processes stand still. Its clock counts on, as when the machine under it is too busy for it."""
-        for pid in self.processes():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        for pid in self.processes():
-            os.kill(pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
         for process in self.started:  # nsenter stops with the process that it has started
             process.send_signal(signal.SIGCONT)
+
+    def _signal(self, sign: signal.Signals) -> None:
+        for pid in self.processes():
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, sign)
+
+
+def _inside(host: Host, script: str, *words: str) -> None:
+    entering = ["nsenter", "-t", str(host.pid), "-n", "-m", "sh", "-c", script, "sh", *words]
+    subprocess.run(entering, check=True, capture_output=True, timeout=_READY_LIMIT_S)
 
 
 class Network:
@@ -160,14 +183,17 @@ class Network:
     def _link(self, host: Host) -> None:
         _ip("link", "add", host.link, "type", "veth", "peer", "name", "eth0", "netns", str(host.pid))
         _ip("link", "set", host.link, "master", self._bridge, "up")
-        inside = ["nsenter", "-t", str(host.pid), "-n", "ip"]
-        for words in (["addr", "add", f"{host.address}/24", "dev", "eth0"], ["link", "set", "eth0", "up"]):
-            subprocess.run([*inside, *words], check=True, capture_output=True, timeout=_READY_LIMIT_S)
+        _inside(host, _LINK, host.address, self.address)
+
+    def serve(self, host: Host, *ports: int) -> None:
+        """What listens at these ports of this machine's loopback address is reached on the host at the same address."""
+        _inside(host, _SERVE, *map(str, ports))
 
     def __enter__(self) -> Network:
         _ip("link", "add", self._bridge, "type", "bridge")
         _ip("addr", "add", f"{self.address}/24", "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")
+        Path(f"/proc/sys/net/ipv4/conf/{self._bridge}/route_localnet").write_text("1")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

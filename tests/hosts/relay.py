@@ -1,7 +1,6 @@
-"""Passes connections on: `relay.py LISTEN_ADDRESS TARGET_ADDRESS PORT…`, each port to the same one there.
+"""Passes connections on to a socket in the file system: `relay.py LISTEN_ADDRESS PORT SOCKET`.
 
-Brokers of tests listen on the loopback interface of the machine, under whose address clients look for them. On another
-host a relay listens there instead, and one on the machine takes what it passes on.
+The PostgreSQL of tests listens on no network. For other hosts this does.
 """
 
 from __future__ import annotations
@@ -22,18 +21,13 @@ async def _copied(source: asyncio.StreamReader, target: asyncio.StreamWriter) ->
     target.close()
 
 
-async def _passed_on(address: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        there_reader, there_writer = await asyncio.open_connection(address, port)
-    except OSError:
-        writer.close()
-        return
+async def _passed_on(path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    there_reader, there_writer = await asyncio.open_unix_connection(path)
     await asyncio.gather(_copied(reader, there_writer), _copied(there_reader, writer))
 
 
-async def main(listen: str, target: str, *ports: str) -> None:
-    for port in map(int, ports):
-        await asyncio.start_server(partial(_passed_on, target, port), listen, port)
+async def main(listen: str, port: str, path: str) -> None:
+    await asyncio.start_server(partial(_passed_on, path), listen, int(port))
     print("ready", flush=True)
     await asyncio.Event().wait()
 

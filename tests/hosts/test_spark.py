@@ -1,7 +1,6 @@
 """A Spark application whose driver is on one host and whose executors are on another: standalone, client mode.
 
-From topic to topic of a real broker. On the other host a relay is the broker's address, behind the link that can be
-cut.
+From topic to topic of a real broker, which the other host reaches over the link that can be cut.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +18,10 @@ import pyspark
 import pytest
 import yaml
 
-from connect_core import stack
 from connect_core.stack import jars, java, ports
 from tests.faults.kit.processes import ended, wait_for
-from tests.faults.kit.topics import fill, records_of
 from tests.faults.rows import FaultRow
-from tests.hosts import relay
+from tests.hosts.copied import document, feed, reach_rocketmq, require_copied
 from tests.hosts.hosts import Host, Network
 from tests.servers import RocketMQ
 from tests.site import Site, new_site
@@ -37,7 +32,7 @@ COSTLY = pytest.mark.fault(costly=True)
 WHERE = "RocketMQ → RocketMQ, executors on another host"
 
 AHEAD_S = 90 * 86_400
-QUEUES, RECORDS = 2, 3_000
+RECORDS = 3_000
 TRY_AGAIN = (1, 3, 4)
 LEASE_S = 15
 SHORT = {
@@ -102,21 +97,6 @@ class Cluster:
         return path.read_text(errors="replace") if path.exists() else ""
 
 
-def relayed(network: Network, there: Host, rocketmq: RocketMQ) -> list[subprocess.Popen[bytes]]:
-    """What listens on this machine's loopback interface is reached at that of the other host, over the network."""
-    running = stack.load(rocketmq.home)
-    assert running is not None
-    servers = [address.rpartition(":")[2] for address in rocketmq.name_servers]
-    wanted = [*servers, str(running.part(stack.BROKER).ports["remoting"])]
-    program = [sys.executable, relay.__file__]
-    here = subprocess.Popen([*program, network.address, "127.0.0.1", *wanted], stdout=subprocess.PIPE)
-    other = there.start([*program, "127.0.0.1", network.address, *wanted], stdout=subprocess.PIPE)
-    for process in (here, other):
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-    return [here, other]
-
-
 @dataclass
 class Copying:
     """Each queue of a topic to the queue of its number in another topic, by a run on two hosts."""
@@ -129,25 +109,11 @@ class Copying:
     def there(self) -> Host:
         return self.cluster.there
 
-    def feed(self, begin: int, end: int) -> None:
-        bodies = [[b"%d:%d" % (queue, n) for n in range(begin, end)] for queue in range(QUEUES)]
-        fill(self.site.name_servers, self.site.topic, bodies)
-
     def start(self) -> subprocess.Popen[str]:
         return self.site.start("run", self.name)
 
     def require_copied(self, row: FaultRow | None = None) -> None:
-        """Everything once and in order, read without the product's accounts."""
-        copied = sorted(records_of(self.site.name_servers, f"{self.site.topic}-copy").values())
-        wanted = [[b"%d:%d" % (queue, n) for n in range(RECORDS)] for queue in range(QUEUES)]
-        counted = Counter(body for queue in copied for body in queue)
-        expected = {body for queue in wanted for body in queue}
-        lost, repeated = len(expected - counted.keys()), sum(count - 1 for count in counted.values())
-        told = sum(receipt["duplicates"] for receipt in self.site.json("receipts", self.name)["receipts"])
-        if row is not None:
-            row.lost, row.repeated, row.duplicates, row.reordered = lost, repeated, told, int(copied != wanted)
-        assert (lost, repeated, told) == (0, 0, 0)
-        assert copied == wanted
+        require_copied(self.site, self.name, RECORDS, row)
 
 
 @pytest.fixture
@@ -157,7 +123,7 @@ def copying(network: Network, tmp_path: Path, rocketmq: RocketMQ) -> Iterator[Co
     folder.mkdir()
     (folder / "spark-defaults.conf").write_text(PRIVATE)
     cluster = Cluster(network, there, folder, ports.free(), [])
-    relays = relayed(network, there, rocketmq)
+    reach_rocketmq(network, there, rocketmq)
     try:
         cluster.start()
         site = new_site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", None)
@@ -175,21 +141,13 @@ def copying(network: Network, tmp_path: Path, rocketmq: RocketMQ) -> Iterator[Co
         engine = {"kind": "submit", "master": cluster.master, "conf": conf}
         (engines / "hosts.yaml").write_text(yaml.safe_dump(engine))
         made = Copying(site, cluster)
-        made.feed(0, RECORDS)
-        copy = {"topic": f"{site.topic}-copy", "queues": QUEUES, "order": "queue"}
-        document = {
-            "source": {"rocketmq": {"name_servers": list(rocketmq.name_servers), "topics": [site.topic]}},
-            "sink": {"rocketmq": {"name_servers": list(rocketmq.name_servers), **copy}},
-        }
-        site.apply(made.name, document)
+        feed(site, 0, RECORDS)
+        site.apply(made.name, document(site))
         yield made
     finally:
-        for process in (*cluster.started[:1], relays[0]):
+        for process in cluster.started[:1]:
             process.kill()
             process.wait()
-        for process in relays:
-            assert process.stdout is not None
-            process.stdout.close()
 
 
 def test_topics_are_copied_by_executors_on_another_host_whose_clock_is_months_ahead(copying: Copying) -> None:
