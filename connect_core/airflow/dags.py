@@ -112,7 +112,7 @@ def _told(document: ConnectorDocument, title: str, words: str, kind: str) -> dic
         # because its target was away for some time.
         "max_active_tasks": document.tasks,
         "max_consecutive_failed_dag_runs": 0,
-        "default_args": {"owner": "waybill"},
+        "default_args": {"owner": "waybill", **document.airflow.model_dump(exclude_none=True)},
     }
 
 

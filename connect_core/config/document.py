@@ -29,6 +29,8 @@ from connect_core.sdk.values import Json
 from connect_core.systems import topic_filters
 
 MAX_NAME_LENGTH = 100
+MAX_AIRFLOW_NAME_LENGTH = 256
+"""Of a queue and of a pool."""
 ALL = -1
 """The tolerance that never ends a run."""
 
@@ -40,6 +42,16 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
         raise ValueError(
             f"{name!r} cannot name a connector: use 1 to {MAX_NAME_LENGTH} of A-Z a-z 0-9 . _ - "
+            "and begin with a letter, a digit or _"
+        )
+    return name
+
+
+def check_airflow_name(name: str) -> str:
+    """The name itself when it may name a queue or a pool of Airflow; several queues stand in one list with commas."""
+    if not _NAME.fullmatch(name) or len(name) > MAX_AIRFLOW_NAME_LENGTH:
+        raise ValueError(
+            f"{name!r} cannot name a queue or a pool: use 1 to {MAX_AIRFLOW_NAME_LENGTH} of A-Z a-z 0-9 . _ - "
             "and begin with a letter, a digit or _"
         )
     return name
@@ -188,6 +200,18 @@ class Alerts(_Part):
     )
 
 
+class AirflowTasks(_Part):
+    """Where Airflow runs the tasks of a connector, and beside how many others."""
+
+    queue: Annotated[str, AfterValidator(check_airflow_name)] | None = Field(
+        default=None,
+        description="Queue that workers take its tasks from (CeleryExecutor); by default the one that Airflow names.",
+    )
+    pool: Annotated[str, AfterValidator(check_airflow_name)] | None = Field(
+        default=None, description="Pool that counts its tasks; it must exist in Airflow. By default default_pool."
+    )
+
+
 class ConnectorDocument(_Part):
     """What a connector is. `source` and `sink` name a system each; all else has a default."""
 
@@ -223,6 +247,7 @@ class ConnectorDocument(_Part):
     )
     errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")
     alerts: Alerts = Field(default_factory=Alerts, description="When the connector counts as late.")
+    airflow: AirflowTasks = Field(default_factory=AirflowTasks, description="Where Airflow runs the tasks.")
 
     @field_validator("rules")
     @classmethod

@@ -217,3 +217,15 @@ def test_the_dag_file_registers_them(home: Path) -> None:
     namespace: dict[str, Any] = {}
     exec((Path(__file__).parents[3] / "dags" / "replication.py").read_text(), namespace)
     assert isinstance(namespace["replicate.orders"], DAG)
+
+
+@pytest.mark.parametrize("engine", ["inline", "submit"])
+def test_all_tasks_of_both_dags_have_the_queue_and_the_pool_of_the_document(engine: str) -> None:
+    named = connector(airflow={"queue": "north", "pool": "brokers"})
+    both = dags_of(named, lambda _: engine)
+    assert {(task.queue, task.pool) for dag in both for task in dag.tasks} == {("north", "brokers")}
+    assert all(DagSerialization.to_dict(dag) for dag in both)
+
+
+def test_a_document_that_names_neither_leaves_both_to_airflow() -> None:
+    assert {(task.queue, task.pool) for task in live().tasks} == {("default", "default_pool")}

@@ -113,7 +113,7 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("tasks: ${env:TASKS}"), "tasks: line 11: input should be a valid integer"),
         (
             _with("task: 2"),
-            'task: line 12: unknown key "task"; did you mean tasks? (known: alerts, assignment, description,',
+            'task: line 12: unknown key "task"; did you mean tasks? (known: airflow, alerts, assignment, description,',
         ),
         (_with("schedule: {}"), "schedule: line 11: needs exactly one of every, cron, continuous, on_change, manual"),
         (_with("schedule: {every: 30s, manual: true}"), "every and manual are given"),
@@ -139,6 +139,12 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("errors: {on_gap: ignore}"), "errors.on_gap: line 11: input should be 'fail' or 'skip'"),
         (_with("errors: {on_data_loss: fail, on_gap: skip}"), 'errors.on_gap: line 11: unknown key "on_gap"'),
         (_with("alerts: {lag: 0}"), "alerts.lag: line 11: input should be greater than 0"),
+        (
+            SOUND + "airflow: {queue: 'north,south'}\n",
+            "airflow.queue: line 12: 'north,south' cannot name a queue or a pool",
+        ),
+        (SOUND + "airflow: {pool: ''}\n", "airflow.pool: line 12: '' cannot name a queue or a pool"),
+        (SOUND + "airflow: {slots: 2}\n", 'airflow.slots: line 12: unknown key "slots"'),
         ("- a\n- b\n", "a document is a mapping of keys to values"),
         ("just text", "a document is a mapping of keys to values"),
     ],
